@@ -4,7 +4,6 @@ Each command is a module of `bridge.commands`, and only the one that is run is i
 """
 
 import argparse
-import gc
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
 from bridge.logs import complain, write_out
+from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
@@ -44,7 +44,7 @@ KINDS = (
     *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
     "connection",
 )
-"""The kinds of events, as `bridge.xmpp.model.events` has them, not to be loaded so early."""
+"""The kinds of events, as `bridge.xmpp.model.events` has them: that is not loaded for `--help`."""
 
 EXIT_CODES = """\
 exit codes:
@@ -71,15 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
-    if words[0] == "serve":
-        # What is loaded and made from here on stays, asyncio first; the service, once it is
-        # started, enables it again.
-        gc.disable()
     # Whatever such a plugin cannot find out, a mistake on the command line too, is UNKNOWN.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
         # An agent waits for `serve`: the parsers of other commands would take a millisecond.
         parsed = parser(words[0]).parse_args(words)
+        if parsed.module == "serve":
+            # First of all: whatever an import prints must not reach the client.
+            parsed.stdio = Stdio.claim()
         return int(import_module(f"bridge.commands.{parsed.module}").run(parsed))
     except SystemExit as ended:
         if not (plugin and ended.code):
@@ -88,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         ignore_further_signals()
         return INTERRUPTED
+    except StdioError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
     except ImportError as error:
         if os.environ.get("LOG_LEVEL", "").strip().upper() == "DEBUG":
             raise

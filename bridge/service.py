@@ -1,16 +1,12 @@
 """The composition root: one task group, an MCP server beside a room participant."""
 
 import asyncio
-import gc
-import importlib
 import logging
 import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from functools import partial
 
 from bridge import __version__
 from bridge.logs import TIMED
@@ -21,9 +17,11 @@ from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
+from bridge.recording.recording import Recording
 from bridge.settings.sources import Problem
-from bridge.settings.table import Configuration
+from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
+from bridge.toolkit.finding import join_toolsets, load_toolset
 from bridge.toolkit.serving import serve_sets
 from bridge.tools import (
     check,
@@ -41,20 +39,10 @@ from bridge.tools import (
 from bridge.tools.check import CurrentSettings
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter
+from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.batcher import TurnBatcher
-
-if TYPE_CHECKING:
-    from bridge.recording.recorded import Reader
-    from bridge.recording.recording import Recording
-    from bridge.xmpp.muc.participant import Participant
-
-FIRST_ANSWER_GRACE_SECONDS = 0.25
-"""How long the room waits for the client's first request. Loading what the room needs takes as
-long as an agent gives a server before its first turn, so the first answer goes before it."""
-
-LIST_GRACE_SECONDS = 0.05
-"""How long it waits then for the list of tools to be asked for, which agents do next."""
+from bridge.xmpp.muc.participant import Participant
 
 INSTRUCTIONS = (
     "This server sits in an XMPP chat room (XEP-0045) and remembers what happens there. Ask "
@@ -106,8 +94,10 @@ async def serve(
     `toolsets` are further ones that the command line names; raises `ToolsetError`, before anything
     else, for one that cannot be served.
     """
-    lazy = _LazyParticipant(configuration)
-    link = RoomLink(lambda: lazy.participant, lazy.warnings, lazy.reader)
+    # It takes the settings once slixmpp is loaded, which prepares their JIDs.
+    participant = Participant(None, history=configuration.history)
+    recording = Recording.of(participant, configuration, os.environ)
+    link = RoomLink(participant, recording)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)
 
@@ -132,10 +122,16 @@ async def serve(
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     states = RequestStates(secrets.token_urlsafe, time.monotonic)
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators), states)
-    session = Session(server, stdio.write, ready=stdio.ready)
-    lazy.batcher.listeners.append(partial(_pass_on, lazy, session))
-    await run_session(session, stdio, _take_part(lazy, session), leave=lazy.leave)
-    lazy.close()
+    loaded = asyncio.Event()
+    session = Session(server, stdio.write, ready=stdio.ready, loading={RoomLink: loaded})
+    batcher: TurnBatcher[dict[str, object]] = TurnBatcher()
+    batcher.listeners += [_log, partial(_pass_on, participant, session)]
+    participant.listen(lambda record: batcher.add(participant.journal.encode(record)))
+    taking_part = _take_part(link, configuration.settings, loaded)
+    await run_session(session, stdio, taking_part, leave=participant.leave)
+    batcher.flush()
+    if recording is not None:
+        recording.recorder.close()
     await close(stdio)
 
 
@@ -170,9 +166,6 @@ def _tools(
     base = Toolset.of_modules("bridge", *MODULES)
     if not (named or only or configuration.toolsets):
         return base, ()
-    # Only who asks for further sets waits for what finds them.
-    from bridge.toolkit.finding import join_toolsets, load_toolset
-
     if only:
         sets = {name: load_toolset(name) for name in only}
         for name, one in sets.items():
@@ -199,55 +192,17 @@ def _check_alone(name: str, toolset: Toolset, configuration: Configuration) -> N
         ) from error
 
 
-class _LazyParticipant:
-    """The participant, loaded and made when it is first needed, and who listens to it."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
-        self.recording: Recording | None = None
-        """What puts it into the store, if there is one."""
-        self.batcher: TurnBatcher[dict[str, object]] = TurnBatcher()
-        """What happens in the room, in its exact form, for all who listen."""
-        self.batcher.listeners.append(_log)
-
-    @cached_property
-    def participant(self) -> "Participant":
-        # slixmpp comes with it, which takes longer to load than the first answer may take.
-        from bridge.recording.recording import participate
-
-        made, self.recording = participate(self._configuration, os.environ)
-        made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
-        return made
-
-    def reader(self, account: str) -> "Reader | None":
-        """Return what reads the store for this account; None where there is none."""
-        return None if self.recording is None else self.recording.reader(account)
-
-    def warnings(self) -> list[str]:
-        """What is not as the settings want it."""
-        return [] if self.recording is None else self.recording.recorder.warnings
-
-    def leave(self) -> None:
-        """Say goodbye to the room, if anything was ever wanted of it."""
-        if "participant" in vars(self):
-            self.participant.leave()
-
-    def close(self) -> None:
-        """Write down what has not been written yet, and let go of the store."""
-        self.batcher.flush()
-        if self.recording is not None:
-            self.recording.recorder.close()
-
-
 def _log(events: Sequence[dict[str, object]]) -> None:
     if log.isEnabledFor(logging.INFO):
         log.info("\n".join(map(format_event, events)), extra=TIMED)
 
 
-def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str, object]]) -> None:
+def _pass_on(
+    participant: Participant, session: Session, events: Sequence[dict[str, object]]
+) -> None:
     """Let the client know of what it watches, and of the way into the rooms and out of them."""
     if session.has_subscriptions:
-        rooms = [one.name for one in lazy.participant.memberships]
+        rooms = [one.name for one in participant.memberships]
         changed = (uri for one in events for uri in resources.changed_by(one, rooms))
         for uri in dict.fromkeys(changed):
             session.changed(uri)
@@ -257,21 +212,16 @@ def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str
             session.announce(level, "room", format_event(event))
 
 
-async def _take_part(lazy: _LazyParticipant, session: Session) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(FIRST_ANSWER_GRACE_SECONDS):
-            await session.answered.wait()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LIST_GRACE_SECONDS):
-            await session.listed.wait()
-    # In a thread: whoever asks meanwhile is not kept waiting by what slixmpp takes to load.
+async def _take_part(link: RoomLink, settings: Settings | None, loaded: asyncio.Event) -> None:
+    """Be in the rooms once slixmpp is loaded: in a thread, since an agent waits for the tools."""
     try:
-        await asyncio.to_thread(importlib.import_module, "bridge.recording.recording")
-    except ImportError as error:  # each tool says so, too
-        log.error("the bridge is not whole and joins no room: %s", one_line(str(error), 200))
+        await asyncio.to_thread(load)
+    except ImportError as error:
+        link.missing = one_line(str(error), 200)
+        log.error("the bridge is not whole and joins no room: %s", link.missing)
         return
     finally:
-        # What loading made stays: nobody need look for garbage in it (`cli` has put that off).
-        gc.freeze()
-        gc.enable()
-    await lazy.participant.run()
+        loaded.set()
+    if settings is not None:
+        link.participant.begin_anew(settings)
+    await link.participant.run()

@@ -12,12 +12,14 @@ from bridge.logs import can_print, complain, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, Limits, plugin_line
 from bridge.xmpp.checks.report import settings_stage
+from bridge.xmpp.link.from_slixmpp import load
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Check the connection once, or as often as asked for."""
     if not can_print():
         return UNKNOWN if parsed.format == "nagios" else FAILURE
+    load()
     return run_with_settings(parsed, partial(_check, parsed))
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
-from bridge.client.errors import ArgumentError
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.logs import can_print, complain
@@ -21,7 +20,7 @@ from bridge.text import iso
 from bridge.views.log import NEWEST, Log
 from bridge.views.moments import moment
 from bridge.views.output import READER_GONE
-from bridge.views.selection import selection_of
+from bridge.views.selection import SelectionError, selection_of
 from bridge.xmpp.model.filter import EventFilter
 
 
@@ -38,18 +37,18 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         return USAGE
     try:
         if not configuration.trusted:
-            raise ArgumentError(
+            raise SelectionError(
                 f"{configuration.env_file} was found only because it lies in the current "
                 f"directory, so it is not trusted to show recorded rooms; {TO_TRUST_IT}"
             )
         selection = selection_of(parsed, settings.rooms)
         if selection is not None and parsed.stanzas:
-            raise ArgumentError("--stanzas cannot be combined with filters")
+            raise SelectionError("--stanzas cannot be combined with filters")
         if parsed.follow and parsed.until:
-            raise ArgumentError("--follow cannot be combined with --until")
+            raise SelectionError("--follow cannot be combined with --until")
         asked = (parsed.since, parsed.until)
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
-    except (ArgumentError, ValueError) as error:
+    except (SelectionError, ValueError) as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE
     path = store_path(configuration, os.environ, making=True)

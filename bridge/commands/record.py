@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from bridge.client.frontend import call_on_termination
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.logs import TIMED, complain, open_log, write_out
@@ -21,6 +20,8 @@ from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
+from bridge.views.termination import call_on_termination
+from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
 from bridge.xmpp.model.faults import Fault, Retry
 from bridge.xmpp.model.formatting import format_event
@@ -99,6 +100,7 @@ def _word(text: str) -> str:
 
 
 async def _record(parsed: argparse.Namespace, read: Reader) -> int:
+    load()
     configuration = read()
     complain_of(configuration)
     path = store_path(configuration, os.environ, making=True)

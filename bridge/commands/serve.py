@@ -4,29 +4,23 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.commands.exit import SUCCESS, USAGE
 from bridge.commands.settings import OF_A_SERVER, Reader, run_with_settings
 from bridge.logs import complain, open_log, report
-from bridge.mcp.stdio import Stdio, StdioError
+from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import ToolsetError
+from bridge.service import serve, serve_only
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Serve MCP on stdin and stdout."""
-    try:
-        stdio = Stdio.claim()
-    except StdioError as error:
-        complain(f"xmpp-bridge: {error}")
-        return FAILURE
-    return run_with_settings(parsed, partial(_serve, parsed, stdio))
+    return run_with_settings(parsed, partial(_serve, parsed))
 
 
-async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
-    # Not before stdout is claimed: whatever an import prints must not reach the client.
-    from bridge.service import serve, serve_only
-
+async def _serve(parsed: argparse.Namespace, read: Reader) -> int:
+    stdio: Stdio = parsed.stdio
     configuration = read()
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         configuration = replace(configuration, warnings=(*configuration.warnings, problem))

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from bridge.commands.exit import ignore_further_signals
 from bridge.logs import complain
+from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -39,9 +40,6 @@ async def _run(parsed: argparse.Namespace, command: Callable[[Reader], Awaitable
     async with AsyncExitStack() as stack:
         environment: dict[str, str] = {}
         if parsed.sandbox:
-            # Loaded only for who asks for it: everybody else's agent would wait for it too.
-            from bridge.sandbox.server import Sandbox
-
             environment = (await stack.enter_async_context(Sandbox())).environment()
         try:
             return await command(partial(read, parsed, environment))

@@ -3,17 +3,20 @@
 import argparse
 from functools import partial
 
-from bridge.client.errors import ArgumentError
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.logs import can_print, complain, open_log
-from bridge.views.selection import Selection, selection_of
+from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import watch
+from bridge.xmpp.link.from_slixmpp import load
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what happens in the room, until Ctrl-C."""
-    return run_with_settings(parsed, partial(_watch, parsed)) if can_print() else FAILURE
+    if not can_print():
+        return FAILURE
+    load()
+    return run_with_settings(parsed, partial(_watch, parsed))
 
 
 async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
@@ -23,7 +26,7 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
         return USAGE
     try:
         selection = selection_of(parsed, configuration.settings.rooms)
-    except ArgumentError as error:
+    except SelectionError as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE
     if selection is None and (parsed.first or parsed.timeout is not None):

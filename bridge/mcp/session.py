@@ -112,11 +112,18 @@ class Session:
         write: Callable[[bytes], None],
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
+        loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`loading` has the collaborators that are still being loaded, and what is set after it.
+
+        A call that is handed one of them waits; all else is answered meanwhile. `ready` returns
+        once the client reads again what `write` was given.
+        """
         self._server = server
         self._write = write
         self._ready = ready
+        self._loading = loading
         self._clock = clock
         self._framer = Framer()
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
@@ -134,10 +141,6 @@ class Session:
         self._sending_changes: asyncio.Task[None] | None = None
         self._input_ended = False
         self._over = False
-        self.answered = asyncio.Event()
-        """Set once the first reply was written."""
-        self.listed = asyncio.Event()
-        """Set once the list of tools was written, which clients ask for next."""
 
     async def run(self, chunks: AsyncIterator[bytes]) -> None:
         """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""
@@ -236,7 +239,7 @@ class Session:
 
     def _start(self, call: Call, received: Received) -> None:
         received = received.parts.get(call.id, received)
-        if call.of.waits:
+        if call.of.waits or self._is_loading(call):
             if len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES:
                 self._send(self._fail(call, OVERLOADED), received)
                 return
@@ -252,6 +255,10 @@ class Session:
         else:
             self._send(self._server.complete(call, value), received)
 
+    def _is_loading(self, call: Call) -> bool:
+        loading = (self._loading.get(one) for one in call.of.signature.collaborators)
+        return any(loaded is not None and not loaded.is_set() for loaded in loading)
+
     def _run(self, call: Call) -> Any:
         context = (self._context(call),) if call.of.signature.wants_context else ()
         return call.of.function(*context, **call.arguments)
@@ -261,7 +268,12 @@ class Session:
         slots = self._slots[call.of.name if apart else ""]
         try:
             async with slots, asyncio.timeout(call.of.deadline) as deadline:
-                value = await self._run(call)
+                for wanted in call.of.signature.collaborators:
+                    if wanted in self._loading:
+                        await self._loading[wanted].wait()
+                value = self._run(call)
+                if call.of.waits:
+                    value = await value
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.
             if (task := asyncio.current_task()) and task.cancelling():
@@ -368,8 +380,6 @@ class Session:
             took = f", {(self._clock() - received.started) * 1000:.1f} ms" if received else ""
             sent, shown = _sent(message, received)
             log.debug("-> %s, %d bytes%s%s", sent, len(body), took, shown)
-        if received is not None and received.method == "tools/list":
-            self.listed.set()
 
     def _send_now(self, action: Send | None, received: Received | None = None) -> None:
         self._send(action, received)
@@ -401,7 +411,6 @@ class Session:
             data = b"".join(self._outgoing)
             self._outgoing.clear()
             self._write(data)
-            self.answered.set()
 
     async def _close(self) -> None:
         self._over = True

@@ -19,7 +19,7 @@ GROUP = "xmpp_debug_bridge.toolsets"
 """The entry points by which packages offer their sets."""
 
 BUILT_IN = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSET"}
-"""Sets that come with the bridge. Entry points would take 10 ms, and an installation."""
+"""Sets that come with the bridge, installed or not."""
 
 MAX_CAUSE = 300
 """Characters of a toolset's own error that are shown; one line of a terminal or two."""
@@ -106,7 +106,8 @@ def _find(name: str) -> Callable[[], object]:
 
 def _offers() -> list[tuple[str, str, Callable[[], object]]]:
     """Return name, package and loader of each set that installed packages offer."""
-    from importlib.metadata import entry_points  # takes 10 ms, and is seldom needed
+    # It loads half of the standard library's `email`, and few ask for another package's set.
+    from importlib.metadata import entry_points
 
     return [
         (one.name, one.dist.name if one.dist else "?", one.load)

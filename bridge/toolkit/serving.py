@@ -1,7 +1,6 @@
 """An MCP server of the sets of tools that it is given, and of nothing else: it joins no room."""
 
 import asyncio
-import gc
 import os
 import secrets
 import time
@@ -45,7 +44,6 @@ async def serve_sets(
     implementation: Implementation, tools: Toolset, configuration: Configuration, stdio: Stdio
 ) -> None:
     """Serve these tools, until the client or a signal ends it; raises `ToolsetError`."""
-    gc.enable()  # `cli` has put it off
     states = RequestStates(secrets.token_urlsafe, time.monotonic)
     server = Server(implementation, Catalogue(tools, [configuration]), states)
     await run_session(Session(server, stdio.write, ready=stdio.ready), stdio)

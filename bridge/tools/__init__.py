@@ -1,1 +1,1 @@
-"""The MCP tools, each a typed function: the only package that knows both `mcp` and `xmpp`."""
+"""The MCP tools that look at rooms and speak in them: each is one typed function."""

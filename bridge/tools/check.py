@@ -1,7 +1,6 @@
 """The staged check: how far the way into the rooms holds, with the settings as they are now."""
 
 import asyncio
-import importlib
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
+from bridge.xmpp.checks.probe import Probe
 from bridge.xmpp.checks.report import (
     MAX_ROOMS_NAMED,
     CheckStage,
@@ -128,10 +128,6 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
 
 async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> Check:
     participant = link.participant  # first, since it says what is wrong with the installation
-    # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
-    await asyncio.to_thread(importlib.import_module, "bridge.xmpp.checks.probe")
-    from bridge.xmpp.checks.probe import Probe
-
     started = time.perf_counter()
     configuration = current.read_anew()
     settings = configuration.settings

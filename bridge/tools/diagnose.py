@@ -20,8 +20,11 @@ from bridge.tools.entries import (
 )
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import Page, TimeSlice, event_filter
+from bridge.xmpp.checks import diagnosis, evidence
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.faults import ConnectionFailedError
+from bridge.xmpp.muc import roomservice
+from bridge.xmpp.queries import iq_errors, ping
 
 ANSWERS_BYTES = 3_000
 """Of the result as JSON, at least, for the answers."""
@@ -59,10 +62,6 @@ async def xmpp_diagnose(
     it does not answer pings.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.checks import diagnosis, evidence
-    from bridge.xmpp.muc import roomservice
-    from bridge.xmpp.queries import iq_errors, ping
-
     membership, journal = link.room(room), link.participant.journal
     occupant = evidence.occupant_of(membership.status(), nickname)
     pinged: evidence.Ping | None = None

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
+from bridge.recording.recorded import Reader
+from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
@@ -38,13 +40,11 @@ from bridge.tools.paging import (
     no_cursor,
     position_of,
 )
-
-if TYPE_CHECKING:
-    from bridge.recording.recorded import Reader
-    from bridge.store.database import Recorded
-    from bridge.xmpp.model.events import Event
-    from bridge.xmpp.model.filter import EventFilter
-    from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model import events, faults
+from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc import archive
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -141,7 +141,7 @@ class _Asked(NamedTuple):
     room: str | None
     page: Page[Entry]
     """Empty as yet."""
-    wanted: "EventFilter"
+    wanted: EventFilter
     shorten: Callable[[Entry], Entry]
     most: int
     """Bytes of JSON in which an entry must fit."""
@@ -170,7 +170,7 @@ async def _read_journal(asked: _Asked) -> str:
     last, _ = position_of(records, OLDEST if since is None else since)
     earlier = 0
 
-    def show(record: "Record") -> Entry | None:
+    def show(record: Record) -> Entry | None:
         nonlocal earlier, last
         if start or end:
             at = iso(record.at)
@@ -192,7 +192,7 @@ async def _read_journal(asked: _Asked) -> str:
     return records.oldest
 
 
-def _store(asked: _Asked) -> "Reader | None":
+def _store(asked: _Asked) -> Reader | None:
     """Return what reads the store, if the bridge's memory does not reach as far as is asked for."""
     reader, since, time_asked = asked.link.recorded(), asked.since, asked.start or asked.end
     if reader is None or since is not None:
@@ -202,7 +202,7 @@ def _store(asked: _Asked) -> "Reader | None":
     return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
 
 
-async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
+async def _read_store(asked: _Asked, reader: Reader) -> tuple[str, int]:
     """Fill the page as `_read_journal` does, from the store, and behind it from memory.
 
     Returns how many rows of the store were left out, too.
@@ -231,7 +231,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
             entry["observer"] = str(row.observer)
         return sanitized(shorten(entry), most)
 
-    def in_time(record: "Record") -> bool:
+    def in_time(record: Record) -> bool:
         at = iso(record.at)
         return (start or at) <= at <= (end or at)
 
@@ -298,9 +298,6 @@ async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[
     `ArgumentError` for what no archive can be asked.
     """
     # Deferred, as all that speaks XMPP is, until the first answer has gone out.
-    from bridge.xmpp.model import events, faults
-    from bridge.xmpp.muc import archive
-
     link, room, page, wanted, shorten, most, since, start, end = asked
     membership = link.room(room)
     connection_in(membership)

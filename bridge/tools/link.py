@@ -1,22 +1,20 @@
 """The way from a tool to the rooms, and what it raises when that fails."""
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.text import one_line, quoted
+from bridge.recording.recorded import Reader
+from bridge.recording.recording import Recording
+from bridge.text import quoted
 from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
-
-if TYPE_CHECKING:
-    from bridge.recording.recorded import Reader
-    from bridge.xmpp.link.connection import Connection
-    from bridge.xmpp.model.faults import Fault
-    from bridge.xmpp.model.journal import Record, Records
-    from bridge.xmpp.model.room import RoomStatus
-    from bridge.xmpp.muc.membership import Membership
-    from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.journal import Record, Records
+from bridge.xmpp.model.room import RoomStatus
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.participant import Participant
 
 MAX_NAMED = 20
 """Rooms or occupants that are named when another one is asked for; the rest are counted."""
@@ -29,41 +27,37 @@ RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 
 
 class RoomLink:
-    """The way from a tool to the room.
+    """The way from a tool to the rooms, and to what was recorded of them."""
 
-    `find` is called when a tool first asks: loading `bridge.xmpp` takes a quarter of the time that
-    an agent gives a server before its first turn, so it is not loaded for listing tools.
-    """
+    def __init__(self, participant: Participant, recording: Recording | None = None) -> None:
+        self._participant = participant
+        self._recording = recording
+        self.missing = ""
+        """What is not installed of what the participant needs; empty if all is there."""
 
-    def __init__(
-        self,
-        find: "Callable[[], Participant]",
-        warnings: Callable[[], list[str]] = list,
-        reader_for: "Callable[[str], Reader | None]" = lambda _: None,
-    ) -> None:
-        self._find = find
-        self.warnings = warnings
-        """What the user ought to know of the bridge now, beyond what the settings said."""
-        self._reader_for = reader_for
-
-    @cached_property
-    def participant(self) -> "Participant":
-        """Who is, or will be, in the rooms for us; raises `ToolError` if it cannot be loaded."""
-        try:
-            return self._find()
-        except ImportError as error:
+    @property
+    def participant(self) -> Participant:
+        """Who is, or will be, in the rooms for us; raises `ToolError` if something is `missing`."""
+        if self.missing:
             raise ToolError(
-                f"The bridge is not whole: {one_line(str(error), 200)}",
+                f"The bridge is not whole: {self.missing}",
                 condition="internal-server-error",
                 hint="Install xmpp-debug-bridge and what it depends on again.",
-            ) from error
+            )
+        return self._participant
 
-    def recorded(self) -> "Reader | None":
+    def warnings(self) -> list[str]:
+        """Return what is wrong with the store, in sentences."""
+        return [] if self._recording is None else self._recording.recorder.warnings
+
+    def recorded(self) -> Reader | None:
         """Return what reads the recorder's store; None where there is none, or no settings."""
         settings = self.participant.settings
-        return settings and self._reader_for(settings.jid)
+        if settings is None or self._recording is None:
+            return None
+        return self._recording.reader(settings.jid)
 
-    def room(self, name: str | None = None) -> "Membership":
+    def room(self, name: str | None = None) -> Membership:
         """Return our being in the room of this name, without one in the default room.
 
         A name is the JID of a configured room, or its local part where no other room has it.
@@ -85,7 +79,7 @@ class RoomLink:
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
 
-    def connection(self, room: "Membership") -> "Connection":
+    def connection(self, room: Membership) -> Connection:
         """Return the connection to the server, whether or not it is in `room`.
 
         Raises `ToolError` while no session stands.
@@ -105,7 +99,7 @@ class RoomLink:
             for warning in one.status().warnings
         ]
 
-    def event(self, cursor: str) -> "Record":
+    def event(self, cursor: str) -> Record:
         """Return the event whose entry has this cursor; raises `ArgumentError` without one."""
         journal = self.participant.journal
         try:
@@ -118,7 +112,7 @@ class RoomLink:
             raise _no_entry("it is of no event, or of one that is not kept any more")
         return record
 
-    def records(self, name: str | None) -> "Records[Record]":
+    def records(self, name: str | None) -> Records[Record]:
         """Return what reads the events of the room of this name, or without one of all rooms.
 
         What is of the connection alone is of no room. Raises as `room` does.
@@ -141,7 +135,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{first} and {more} more" if more > 0 else first
 
 
-def connection_in(room: "Membership") -> "Connection":
+def connection_in(room: Membership) -> Connection:
     """Return the connection that stands in the room; raises `ToolError` when there is none."""
     try:
         return room.connection
@@ -149,12 +143,12 @@ def connection_in(room: "Membership") -> "Connection":
         raise not_in_room(room.name, room.status()) from error
 
 
-def not_in_room(room: str, status: "RoomStatus") -> ToolError:
+def not_in_room(room: str, status: RoomStatus) -> ToolError:
     """Return why nothing can be asked of the room now, and what to do about it."""
     return failed(status.out_of(room))
 
 
-def failed(fault: "Fault", before: str = "", after: str = "") -> ToolError:
+def failed(fault: Fault, before: str = "", after: str = "") -> ToolError:
     """Return what a tool raises for `fault`, with words `before` its message, `after` its hint.
 
     The message ends with the notice exactly if it quotes what a stranger chose.

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
@@ -26,10 +26,8 @@ from bridge.tools.link import (
     not_in_room,
 )
 from bridge.tools.paging import MAX_LIMIT, Page
-
-if TYPE_CHECKING:
-    from bridge.xmpp.model.room import Departure, Occupant
-    from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.model.room import Departure, Occupant
+from bridge.xmpp.muc.membership import Membership
 
 OCCUPANT_BYTES = range(600, 2_000)
 """Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status
@@ -159,7 +157,7 @@ def occupants_of(
 
 
 def occupant_entry(
-    occupant: "Occupant",
+    occupant: Occupant,
     most: int = RESULT_BYTES,
     room: str | None = None,
     account: Sequence[str] = (),
@@ -189,7 +187,7 @@ def occupant_entry(
     return sanitized(exact | nonempty(more), most)
 
 
-def _departure_entry(departure: "Departure", room: str | None) -> dict[str, object]:
+def _departure_entry(departure: Departure, room: str | None) -> dict[str, object]:
     entry: dict[str, object] = {
         "nickname": departure.nickname,
         "at": iso(departure.at),
@@ -200,7 +198,7 @@ def _departure_entry(departure: "Departure", room: str | None) -> dict[str, obje
     return sanitized(nonempty(entry), OCCUPANT_BYTES.start)
 
 
-def nobody(rooms: "Sequence[Membership]", name: str, hint: str) -> ToolError:
+def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
     """Return the error for a nickname that is in none of the rooms."""
     names = sorted({one.nickname for room in rooms for one in room.status().occupants})
     where = "room" if len(rooms) == 1 else "rooms"

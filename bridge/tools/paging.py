@@ -4,15 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
-
-if TYPE_CHECKING:
-    from bridge.xmpp.model.filter import EventFilter
-    from bridge.xmpp.model.journal import Numbered, Records
+from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
+from bridge.xmpp.model.journal import Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -139,7 +137,7 @@ class Page(Generic[Shown]):
 
     async def read(
         self,
-        records: "Records[Kept]",
+        records: Records[Kept],
         since: str | None,
         show: Callable[[Kept], Shown | None],
         cost: Callable[[Kept], int] = lambda _: 0,
@@ -179,7 +177,7 @@ class Page(Generic[Shown]):
                 self.next = records.cursor_of(last)
 
 
-def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries | None]:
+def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | None]:
     """Return the number after which the kept records from `since` on begin, and what is lost.
 
     Raises `ArgumentError` where `since` is neither a cursor nor `OLDEST`.
@@ -204,14 +202,12 @@ def no_cursor(error: ValueError) -> ArgumentError:
 
 async def event_filter(
     *, kinds: Sequence[str] | None, sender: str | None, contains: str | None, pattern: str | None
-) -> "EventFilter":
+) -> EventFilter:
     """Return the filter that the caller's arguments describe.
 
     Raises `ArgumentError` for a pattern that is invalid.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
-
     compiled = None
     if pattern is not None:
         try:

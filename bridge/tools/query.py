@@ -5,7 +5,7 @@ The address is that of the server, the room, an occupant or anything else that h
 
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import Bounds, always, wire_name
@@ -15,13 +15,14 @@ from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import nobody, occupant_entry
 from bridge.tools.paging import Page
 from bridge.tools.send import MAX_WAIT_SECONDS
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.faults import ConnectionFailedError
-
-if TYPE_CHECKING:
-    from bridge.xmpp.link.connection import Connection
-    from bridge.xmpp.muc.membership import Membership
-    from bridge.xmpp.queries.iq_errors import Target
-    from bridge.xmpp.queries.ping import Pong
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.queries import disco, iq_errors, ping, xeps
+from bridge.xmpp.queries.iq_errors import Target
+from bridge.xmpp.queries.ping import Pong
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
@@ -75,8 +76,6 @@ async def xmpp_ping(
     name with an @, is reached by their full JID, `room@service/nickname`.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.queries import iq_errors, ping
-
     connection = link.connection(link.room(room))
     try:
         found = await ping.ping_compared(connection, find(link, target, room), timeout_seconds)
@@ -113,9 +112,6 @@ async def xmpp_info(
     the address refuses.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.link import stanzas
-    from bridge.xmpp.queries import disco, iq_errors, xeps
-
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
     is_server = kind is iq_errors.TargetKind.SERVER
@@ -185,7 +181,7 @@ def _ended(error: ConnectionFailedError) -> ToolError:
     return failed(error.fault, "The connection ended before the answer came:")
 
 
-def _told(pong: "Pong") -> dict[str, object]:
+def _told(pong: Pong) -> dict[str, object]:
     """Return what came of a ping."""
     error, seconds = pong.error, pong.seconds
     told = {
@@ -205,7 +201,7 @@ def _known(fields: Mapping[str, object]) -> dict[str, object]:
     return {wire_name(name): one for name, one in fields.items() if one is not None}
 
 
-def _connection(link: RoomLink, connection: "Connection") -> dict[str, object]:
+def _connection(link: RoomLink, connection: Connection) -> dict[str, object]:
     """Return how the bridge is connected to its server."""
     status, management = link.participant.status(), connection.management
     return _known(
@@ -221,12 +217,12 @@ def _connection(link: RoomLink, connection: "Connection") -> dict[str, object]:
     )
 
 
-def _occupant(membership: "Membership") -> str:
+def _occupant(membership: Membership) -> str:
     """Return the JID that we have in the room, or would have."""
     return membership.occupant or f"{membership.jid}/{membership.place.nickname}"
 
 
-def find(link: RoomLink, target: str, name: str | None = None) -> "Target":
+def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
@@ -236,14 +232,11 @@ def find(link: RoomLink, target: str, name: str | None = None) -> "Target":
     and for a nickname when not in the room.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.link import stanzas
-    from bridge.xmpp.queries import iq_errors
-
     kinds, target_of = iq_errors.TargetKind, iq_errors.Target
     membership = link.room(name)
     room, own, status = membership.jid, _occupant(membership), membership.status()
     domain = link.connection(membership).place.domain
-    domain = stanzas.prepared(domain) or domain
+    domain = prepared(domain) or domain
     match target:
         case "server":
             return target_of(kinds.SERVER, domain)
@@ -251,7 +244,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> "Target":
             return target_of(kinds.ROOM, room, own)
         case "self":
             return target_of(kinds.SELF, own, own)
-    jid = stanzas.prepared(target) or ""
+    jid = prepared(target) or ""
     if not jid or "@" not in target:
         named = stanzas.occupant_jid(room, target)
         if named and any(one.jid == named for one in status.occupants):

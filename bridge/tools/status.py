@@ -1,6 +1,6 @@
 """The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import always
@@ -9,9 +9,7 @@ from bridge.text import iso
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
-
-if TYPE_CHECKING:
-    from bridge.xmpp.model.room import LastIncoming, RoomStatus
+from bridge.xmpp.model.room import LastIncoming, RoomStatus
 
 ROOM_BYTES = 148
 """Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
@@ -130,7 +128,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     return told
 
 
-def _incoming(last: "LastIncoming", room: str | None) -> dict[str, object]:
+def _incoming(last: LastIncoming, room: str | None) -> dict[str, object]:
     """Return the last message from somebody else, and the room, where there are several."""
     message = last.message
     told: dict[str, object] = {
@@ -143,7 +141,7 @@ def _incoming(last: "LastIncoming", room: str | None) -> dict[str, object]:
     return told if room is None else told | {"room": room}
 
 
-def _position(status: "RoomStatus") -> dict[str, object]:
+def _position(status: RoomStatus) -> dict[str, object]:
     """Return what the bridge may do in the room, while it is there."""
     own = next((one for one in status.occupants if one.own), None)
     if own is None:
@@ -154,7 +152,7 @@ def _position(status: "RoomStatus") -> dict[str, object]:
     return told if status.moderated is None else told | {"moderated": status.moderated}
 
 
-def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]:
+def _room_entry(name: str, status: RoomStatus, most: int) -> dict[str, object]:
     """Return how things stand in a room, in so many bytes of JSON."""
     entry: dict[str, object] = {
         "room": name,
@@ -174,7 +172,7 @@ def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]
     return sanitized(entry, most)
 
 
-def _last_error(status: "RoomStatus") -> dict[str, object]:
+def _last_error(status: RoomStatus) -> dict[str, object]:
     """Return why the bridge was last put, or kept, out of a room; empty if it never was."""
     if status.last_error is None:
         return {}

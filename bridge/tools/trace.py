@@ -18,6 +18,8 @@ from bridge.tools.paging import (
     Sender,
     Since,
 )
+from bridge.xmpp.link import stanzas, trace
+from bridge.xmpp.muc import stanza_filter
 
 NO_STANZA = (
     "No stanza is behind this entry: it is a step of the connection or a gap. What went over the "
@@ -62,9 +64,6 @@ async def xmpp_trace(
     are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.link import stanzas, trace
-    from bridge.xmpp.muc import stanza_filter
-
     kept, memberships = link.participant.trace, link.participant.memberships
     jid = None if room is None else link.room(room).jid
     behind: set[int] | None = None

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, always
@@ -31,10 +31,8 @@ from bridge.tools.paging import (
     position_of,
 )
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
-
-if TYPE_CHECKING:
-    from bridge.xmpp.model.filter import EventFilter
-    from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Record
 
 MIN_CATCH_UP_SECONDS = 1.0
 """For searching past events, even with a timeout of 0."""
@@ -100,7 +98,7 @@ class _Wait:
     """One wait under way."""
 
     def __init__(
-        self, link: RoomLink, room: str | None, wanted: "EventFilter", context: Context, most: float
+        self, link: RoomLink, room: str | None, wanted: EventFilter, context: Context, most: float
     ) -> None:
         """Wait for `most` seconds at most."""
         self._participant = link.participant
@@ -133,7 +131,7 @@ class _Wait:
         if gap is not None:
             self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
 
-    async def _awaited(self) -> "Record | None":
+    async def _awaited(self) -> Record | None:
         while True:
             if (record := await self._catch_up()) is not None:
                 return record
@@ -148,7 +146,7 @@ class _Wait:
                 return record
             self._wakeup = None
 
-    def _on_published(self, record: "Record") -> None:
+    def _on_published(self, record: Record) -> None:
         """Look at an event as it is published; wake up only for what matches, or takes long."""
         if self._wakeup is None or self._wakeup.done():
             return  # `_catch_up` comes to it
@@ -159,7 +157,7 @@ class _Wait:
         elif self._see(record, matches=self._wanted.matches(record.event)):
             self._wakeup.set_result(record)
 
-    async def _catch_up(self) -> "Record | None":
+    async def _catch_up(self) -> Record | None:
         """Look at what the journal has, until there is no more of it; return what matches."""
         records, wanted = self._records, self._wanted
         time_slice = TimeSlice()
@@ -180,7 +178,7 @@ class _Wait:
             if self._number >= records.forgotten:
                 return None
 
-    def _see(self, record: "Record", *, matches: bool) -> bool:
+    def _see(self, record: Record, *, matches: bool) -> bool:
         self._number = record.number
         if not matches and self._wanted.tells(record.event):
             self._seen += 1
@@ -199,7 +197,7 @@ class _Wait:
             round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"
         )
 
-    def _result(self, record: "Record | None") -> Waited:
+    def _result(self, record: Record | None) -> Waited:
         journal = self._participant.journal
         status = (self._room or self._participant).status()
         fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from bridge.client.errors import ArgumentError
 from bridge.text import quoted
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
@@ -13,6 +12,10 @@ from bridge.xmpp.model.journal import Record
 
 IN_ROOMS = frozenset(one.kind for one in get_args(Event)) - {"connection"}
 """The kinds of what happens in a room, not to our connection."""
+
+
+class SelectionError(Exception):
+    """The command line asks for what cannot be picked; the text says which option, and why."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,14 @@ class Selection:
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
     """Return what the filters on the command line pick; None where none is given.
 
-    Raises `ArgumentError`, also for a room that is none of `rooms`, the configured ones.
+    Raises `SelectionError`, also for a room that is none of `rooms`, the configured ones.
     """
     if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
         return None
     try:
         pattern = Pattern(parsed.pattern) if parsed.pattern else None
     except PatternError as error:
-        raise ArgumentError(f"--pattern is no regular expression of RE2: {error}") from error
+        raise SelectionError(f"--pattern is no regular expression of RE2: {error}") from error
     kinds = frozenset(parsed.kinds) or IN_ROOMS
     return Selection(
         frozenset(_room(name, rooms) for name in parsed.rooms),
@@ -61,5 +64,5 @@ def _room(name: str, rooms: Sequence[str]) -> str:
     if len(found) != 1:
         what = "is the name of several rooms" if found else "is no room of the settings"
         named = ", ".join(map(quoted, rooms))
-        raise ArgumentError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
+        raise SelectionError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
     return found[0]

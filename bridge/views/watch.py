@@ -10,13 +10,13 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from xml.etree.ElementTree import indent
 
-from bridge.client.frontend import call_on_termination
 from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import iso, one_line, visible
 from bridge.views.output import Output, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
+from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events

@@ -21,14 +21,10 @@ MAX_TOKEN_BYTES = 1024 * 1024
 all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""Of a longer tag: the common attributes of a stanza are in them."""
+"""Of each common attribute in a longer tag, and of what is not whole at its end."""
 
 MAX_HEADER_BYTES = 16 * 1024
 """Of the stream's header, with what stands before it. Real ones have 300."""
-
-MAX_GROWTH = 16
-"""How many times as many bytes as are read of a stanza are skipped of it. Servers write a namespace
-with each name in it: of 250 kB they make 32 MB and more, and Prosody has a buffer of 32 MB."""
 
 MAX_DECLARED_BYTES = 512
 """Of the header's declarations of namespaces, which are parsed with each stanza, and of which each
@@ -141,8 +137,8 @@ class DamagedElement(Element):
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    Of a stanza at most `max_bytes` and `max_depth` levels are read. One of which more than
-    `MAX_GROWTH` times as many bytes are left ends the stream.
+    Of a stanza at most `max_bytes` and `max_depth` levels are read. What is skipped of it has no
+    limit: servers write a namespace with each name in it, and so make 100 MB and more of 100 kB.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
@@ -160,8 +156,6 @@ class XmlStream:
         """Where the stanza under way begins in it."""
         self._beyond_limits = False
         """Whether that may have more in it than is read."""
-        self._skipped = 0
-        """Bytes that were not kept since the last stanza."""
         self._cut = False
         """Whether a tag in the stanza under way was cut."""
         self._depth = 0
@@ -188,9 +182,7 @@ class XmlStream:
             yield from self._read_tokens()
         if self._depth == 1:
             del self._data[: self._at]
-            self._skipped += len(self._data)
             self._data, self._at = self._data.lstrip(_BLANKS), 0
-            self._skipped -= len(self._data)
             if not b"<".startswith(self._data[:1]):
                 raise NotWellFormedError
         elif self._depth:
@@ -200,8 +192,6 @@ class XmlStream:
         longest = MAX_TOKEN_BYTES // 16 if self._cut else MAX_TOKEN_BYTES
         if 0 <= opened < len(self._data) - 1 - longest:
             self._cut_tag(opened)
-        if self._skipped > MAX_GROWTH * self._max_bytes:
-            raise StanzaTooLongError
 
     def _read_header(self) -> Element | None:
         """Return the root without its content; None while its tag is not whole."""
@@ -274,25 +264,36 @@ class XmlStream:
             self._beyond_limits = True
             del data[most:end]
             self._at = most
-            self._skipped += end - most
 
     def _cut_tag(self, opened: int) -> None:
-        """Forget most of a tag that is not whole, and leave what no parser takes for a tag."""
+        """Forget of a tag that is not whole all but its common attributes and its last bytes.
+
+        No parser takes what is left for a tag: it has an attribute twice.
+        """
         if not self._depth or self._data[opened + 1] in b"!/":
             raise StanzaTooLongError
-        kept = _OPENED.match(self._data, opened, opened + KEPT_TAG_BYTES)
         known = _OPENED.match(self._data, opened)
-        if kept is None or known is None:
+        if known is None:
             raise StanzaTooLongError
-        quote = self._data[known.end() : known.end() + 1]
-        self._skipped += len(self._data) - kept.end()
-        self._data[kept.end() :] = b'""' + quote
+        tag, value = known[0], bytes(self._data[known.end() :])
+        name, *_, end = re.split(rb"[\s\"']", tag)
+        kept = [b" %b=%b" % one for one in _attributes(tag) if _is_common(one)]
+        if len(value) > KEPT_TAG_BYTES:
+            end, value = b"x=", value[:1]
+        elif len(end) > KEPT_TAG_BYTES:
+            end = b"x"
+        self._data[opened:] = b"%b%b x='' x='' %b%b" % (
+            name[:KEPT_TAG_BYTES],
+            b"".join(kept),
+            end,
+            value,
+        )
         self._cut = True
 
     def _finished(self) -> Element:
         """Return the stanza that ends at `_at`; it has no tail."""
         self.raw = data = bytes(self._data[self._begin : self._at])
-        cut, self._cut, self._skipped = self._cut, False, 0
+        cut, self._cut = self._cut, False
         if self._beyond_limits or cut or len(data) > min(MAX_NAMES, self._max_bytes):
             parts = self._parts(data)
             if cut:
@@ -393,6 +394,11 @@ def _attributes(tag: bytes | bytearray) -> list[tuple[bytes, bytes]]:
 def _is_namespace(name: bytes) -> bool:
     """Whether the attribute of this name declares a namespace."""
     return name == b"xmlns" or name.startswith(b"xmlns:")
+
+
+def _is_common(attribute: tuple[bytes, bytes]) -> bool:
+    """Whether this is one of the `COMMON_ATTRIBUTES`, and no longer than these are."""
+    return attribute[0] in COMMON_ATTRIBUTES and len(attribute[1]) <= KEPT_TAG_BYTES
 
 
 def _check_prolog(data: bytes) -> int:

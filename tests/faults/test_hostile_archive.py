@@ -8,12 +8,11 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.checks.probe import record_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
-from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc import archive
 from bridge.xmpp.muc.archive import (
     MAX_PAGES,
@@ -24,6 +23,7 @@ from bridge.xmpp.muc.archive import (
     ArchiveTimeoutError,
 )
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
@@ -94,11 +94,10 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
             on_stanza=lambda stanza: membership.receive(stanza),
         )
 
-        def publish(event: Event, of: Membership) -> Record:
-            published.append(event)
-            return record_of(event, of)
-
-        membership = Membership(place, None, publish)
+        publisher = Publisher(Journal("epoch"))
+        publisher.listen(lambda record: published.append(record.event))
+        membership = Membership(place, None, publisher)
+        publisher.rooms[ROOM] = membership.room
         try:
             await connection.open()
             membership.begin(connection, resumed=False)

@@ -210,11 +210,11 @@ def test_no_other_module_makes_faults() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Fault", "DecodedError"))
     }
     assert made == {
-        "xmpp/iq_errors.py",
-        "xmpp/faults.py",
-        "xmpp/events.py",  # one that was recorded, as it was
-        "xmpp/archive.py",
-        "xmpp/room.py",  # why we are not in it: in words of ours, and of MUC_ROOM
+        "xmpp/queries/iq_errors.py",
+        "xmpp/model/faults.py",
+        "xmpp/model/events.py",  # one that was recorded, as it was
+        "xmpp/muc/archive.py",
+        "xmpp/model/room.py",  # why we are not in it: in words of ours, and of MUC_ROOM
     }
 
 
@@ -348,7 +348,7 @@ async def participating(script: Script) -> AsyncIterator[tuple[RoomLink, Eyes]]:
         eyes = Eyes(participant)
         running = asyncio.create_task(participant.run())
         try:
-            yield RoomLink(lambda: participant), eyes
+            yield RoomLink(participant), eyes
         finally:
             participant.leave()
             running.cancel()
@@ -519,7 +519,7 @@ def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
             current = settings_at(home, **server.environment())
             participant = Participant(None)
             context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
-            return wire(await xmpp_check(RoomLink(lambda: participant), current, context))
+            return wire(await xmpp_check(RoomLink(participant), current, context))
 
     return check()
 

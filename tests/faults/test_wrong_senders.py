@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link import stanzas
+from bridge.xmpp.link import connection, stanzas
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import MessageReceived, Phase
 from bridge.xmpp.muc.archive import ArchiveQuery
@@ -444,7 +444,10 @@ NO_ANSWERS = [
 """What must get no answer: it would be an answer to an answer, or tell that we are there."""
 
 
-async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_is() -> None:
+async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 1_000_000.0)
     answers: dict[str, list[Element]] = {}
     others: list[Element] = []
     wanted: dict[str, tuple[str, str, str]] = {}
@@ -493,3 +496,33 @@ async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_
         assert len(told) < 600
         for secret in (NICKNAME, "bot-passes", "scripted", "conference"):
             assert secret not in told.replace(sender or "\0", "")
+
+
+async def test_answers_to_a_flood_of_questions_are_bounded_and_those_to_our_server_are_not() -> (
+    None
+):
+    strangers, servers = [EVE, FAR, "eve@evil.example/x"], [DOMAIN, OURS]
+    answered: list[str] = []
+    size = 0
+
+    async def stand(wire: Wire) -> None:
+        nonlocal size
+        for number in range(500):
+            for sender in strangers + servers:
+                wire.send(f"<iq type='get' id='{number}' from='{sender}'>{DISCO}</iq>")
+        long = "x" * int(connection.ANSWER_BYTES * connection.ANSWER_SECONDS)
+        wire.send(f"<iq type='get' id='{long}' from='{DOMAIN}'>{DISCO}</iq>")
+        wire.send(said("Wilma", "the end"))
+        while (element := await wire.element()) is not None:
+            if element.get("type") == "result":
+                answered.append(element.get("to", ""))
+                size += 0 if answered[-1] in servers else len(stanzas.xml_of(element))
+            if local(element) == "message":
+                wire.send(said(NICKNAME, "in between", element.get("id", "")))
+
+    async with in_the_room(stand) as participant:
+        async with asyncio.timeout(SECONDS):
+            await heard(participant, "the end")
+            await participant.default.say("in between", SECONDS)
+    assert [answered.count(one) for one in servers] == [500, 500]
+    assert 0 < size <= connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)

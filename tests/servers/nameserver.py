@@ -9,8 +9,6 @@ from typing import cast
 import aiodns
 import pytest
 
-from bridge.xmpp.link import endpoint
-
 SRV = 33
 NAME_ERROR = 3
 Record = tuple[int, int, str]
@@ -73,7 +71,7 @@ async def name_server(
             nameservers=["127.0.0.1"], loop=loop, udp_port=port, tries=1, timeout=1.0
         )
 
-    monkeypatch.setattr(endpoint, "default_resolver", resolver)
+    monkeypatch.setattr("slixmpp.xmlstream.resolver.default_resolver", resolver)
     try:
         yield server
     finally:

@@ -3,16 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import Tool
 from bridge.recording.recorded import Reader
+from bridge.recording.recording import Recording
 from bridge.settings.table import Settings
 from bridge.tools.link import RoomLink
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import Trace
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Tls
 from bridge.xmpp.model.faults import Fault
@@ -20,8 +22,9 @@ from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import Occupant, Room, RoomStatus
 from bridge.xmpp.muc.archive import RoomArchive
-from bridge.xmpp.muc.membership import Membership, Reflection
+from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.reflections import Reflection
 
 ROOM = "lobby@conference.example"
 LOGS = "Logs@conference.example"
@@ -79,7 +82,7 @@ class Played:
 
     @property
     def jid(self) -> str:
-        return stanzas.prepared(self.room_jid) or ""
+        return prepared(self.room_jid) or ""
 
     @property
     def memberships(self) -> tuple[Membership, ...]:
@@ -94,11 +97,10 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        return RoomLink(
-            lambda: cast("Participant", self),
-            lambda: self.warnings,
-            reader_for=lambda _: self.reader,
+        recording = SimpleNamespace(
+            reader=lambda _: self.reader, recorder=SimpleNamespace(warnings=self.warnings)
         )
+        return RoomLink(cast("Participant", self), cast("Recording", recording))
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         self.listeners.append(listener)
@@ -155,7 +157,7 @@ def in_rooms(*rooms: str, **more: Any) -> Played:
 
 def in_room(room: str, *nicknames: str) -> RoomStatus:
     """How things stand in a room where these people are, besides the bridge."""
-    jid = stanzas.prepared(room)
+    jid = prepared(room)
     own = replace(STATUS.occupants[0], jid=f"{jid}/McpDebug")
     others = (Occupant(f"{jid}/{one}", one, "participant", "none", 0.0) for one in nicknames)
     return replace(STATUS, occupants=(own, *others))

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.tools.link import RoomLink
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.session import StreamManagement
-from bridge.xmpp.link.stanzas import prepared
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Fault, Place
 from bridge.xmpp.model.room import LastError, Occupant, RoomStatus

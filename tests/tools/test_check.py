@@ -96,7 +96,7 @@ class Desk:
     async def check(self, current: CurrentSettings) -> dict[str, Any]:
         context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
         result = render(
-            await xmpp_check(RoomLink(lambda: cast("Participant", self.standing)), current, context)
+            await xmpp_check(RoomLink(cast("Participant", self.standing)), current, context)
         )
         assert isinstance(result, dict)
         assert xmpp_check.output_schema is not None

@@ -1,5 +1,6 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.store.database import Observer
+from bridge.recording.recorded import Reader
+from bridge.store.database import Happened, Observer
 from bridge.store.errors import left_out
 from bridge.text import iso
 from bridge.tools.entries import RESULT_BYTES, json_size
@@ -25,7 +27,7 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import Loss
+from bridge.xmpp.model.journal import Loss, Record
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
@@ -343,6 +345,46 @@ async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: She
         f"{ACCOUNT} as Me",
     ]
     assert [one["at"] for one in page["entries"]] == [iso(1), iso(2), iso(3)]
+
+
+@pytest.mark.parametrize("room", [None, "logs"])
+async def test_what_any_bridge_has_lost_is_a_gap_in_each_room(
+    shelf: Shelf, room: str | None
+) -> None:
+    lost = {"kind": "gap", "from": iso(1), "to": iso(2), "events": 7, "reason": "a full disk"}
+    with shelf.opened() as database, database.transaction():
+        database.append(NIGHTLY, [Happened(2.0, "", lost)])
+    page = await page_of(_played(shelf, in_rooms(ROOM, LOGS)), after=iso(1), room=room)
+    assert [(one["events"], one["reason"]) for one in page["entries"]] == [(7, "a full disk")]
+
+
+async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Shelf) -> None:
+    async def flush() -> int:
+        return 2
+
+    played = _played(shelf)
+    said = [MessageReceived(f"{ROOM}/W", "W", str(one)) for one in range(1_500)]
+    for one in said:
+        played.publish(one, at=NOW + 1)
+    shelf.put(*said, at=NOW + 1)
+    played.reader = Reader(shelf.path, ACCOUNT, flush)
+    page = await page_of(played, after=iso(1), pattern="^7$")
+    assert bodies(page) == ["7"]
+
+
+async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
+    shelf: Shelf,
+) -> None:
+    shelf.say(*(f"{number} {'x' * 200_000}" for number in range(300)), at=NOW + 1)
+    walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter())
+    now = Record(1, NOW + 1, MessageReceived(f"{ROOM}/W", "W", "now"), ROOM)
+    tracemalloc.start()
+    try:
+        assert await walk.unrecorded([now], "epoch") == [now]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 45_000_000  # of 60 MB twice, as text and as events
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, Phase, Source, encode
 from bridge.xmpp.muc.participant import Participant
-from tests.store.shelf import ACCOUNT, ROOM, SETTINGS
+from tests.store.shelf import ROOM, SETTINGS
 from tests.tools.looking import bodies
 from tests.tools.played import arguments, wire
 
@@ -63,10 +63,7 @@ class Day:
     def __init__(self, path: Path) -> None:
         self.participant = Participant(SETTINGS)
         self.recording = Recording(self.participant, path)
-        self.link = RoomLink(
-            lambda: self.participant,
-            reader_for=lambda account: self.recording.reader(ACCOUNT),
-        )
+        self.link = RoomLink(self.participant, self.recording)
 
     def happens(self, *happened: Event) -> None:
         for one in happened:

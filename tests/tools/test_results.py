@@ -48,8 +48,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.archive import MAX_ID_BYTES
-from bridge.xmpp.muc.membership import Reflection
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing
@@ -142,7 +142,7 @@ def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Parti
     for event, membership in zip(events, cycle(participant.memberships), strict=False):
         participant.publish(event, membership)
     participant.publish(ConnectionChanged(Phase.JOINED))
-    return participant, RoomLink(lambda: participant)
+    return participant, RoomLink(participant)
 
 
 def _context() -> Context:

@@ -1,7 +1,7 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -16,11 +16,9 @@ from bridge.tools import send
 from bridge.tools import status as status_module
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES
-from bridge.tools.link import RoomLink
 from bridge.xmpp.model.events import MessageReceived, Phase, SubjectChanged
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.room import LastError, LastIncoming
-from bridge.xmpp.muc.participant import Participant
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -228,26 +226,13 @@ def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
     configuration: Configuration,
 ) -> None:
     now: list[str] = []
-    link = RoomLink(lambda: cast("Participant", Played()), lambda: now)
+    link = Played(warnings=now).link
     current = CurrentSettings(configuration, lambda: configuration)
     before = status_module.describe_status(link, current)["warnings"]
     assert isinstance(before, list)
     now.append("the disk is full")
     after = status_module.describe_status(link, current)["warnings"]
     assert after == [*before, "the disk is full"]
-
-
-def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
-    found = []
-
-    def find() -> Participant:
-        found.append(cast("Participant", Played()))
-        return found[-1]
-
-    link = RoomLink(find)
-    assert found == []
-    assert link.participant is link.participant
-    assert len(found) == 1
 
 
 def _last(body: str, room: str, at: float) -> LastIncoming:

@@ -59,7 +59,7 @@ def _silent() -> Context:
 async def _wait(
     room: Played | Participant, context: Context | None = None, /, **given: Any
 ) -> dict[str, Any]:
-    link = RoomLink(lambda: cast("Participant", room))
+    link = RoomLink(cast("Participant", room))
     async with asyncio.timeout(ANSWER_SECONDS):
         result = await TOOL(link, context or _silent(), **arguments(TOOL, given))
     waited = wire(result)
@@ -394,17 +394,17 @@ async def test_a_wait_that_is_given_up_leaves_nothing_behind() -> None:
 
 async def test_a_participant_forgets_those_who_waited() -> None:
     participant = Participant(None)
-    before = list(participant._listeners)  # noqa: SLF001 - a leak shows nowhere else
+    before = list(participant._publisher._listeners)  # noqa: SLF001 - a leak shows nowhere else
     waits = [asyncio.create_task(_wait(participant)) for _ in range(3)]
     # Nobody tells of a new listener.
-    while len(participant._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
+    while len(participant._publisher._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
         await asyncio.sleep(0)
     waits[0].cancel()
     participant.publish(_said("hello"))
     await asyncio.gather(*waits, return_exceptions=True)
     assert waits[0].cancelled()
     assert [one.result()["matched"] for one in waits[1:]] == [True, True]
-    assert participant._listeners == before  # noqa: SLF001 - as above
+    assert participant._publisher._listeners == before  # noqa: SLF001 - as above
 
 
 async def test_progress_is_told_while_nothing_comes_and_while_much_does(
@@ -518,7 +518,7 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
     if not hurried:  # others get their turn after each event that it looks at
         monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
     participant = Participant(None, history=100)
-    link = RoomLink(lambda: participant)
+    link = RoomLink(participant)
     loop = asyncio.get_running_loop()
     chance = random.Random(4711)  # noqa: S311 - for an order that is the same each time
     context = _silent()
@@ -554,7 +554,7 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
         assert (waited["seen"], "gap" in waited) == (noise, False)
         cursor = waited["next"]
     assert cursor == participant.journal.cursor
-    assert participant._listeners == []  # noqa: SLF001 - a leak shows nowhere else
+    assert participant._publisher._listeners == []  # noqa: SLF001 - a leak shows nowhere else
 
 
 async def test_without_a_room_what_comes_in_any_of_them_matches_and_says_where() -> None:

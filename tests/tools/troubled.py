@@ -155,7 +155,7 @@ class Stage:
     @property
     def link(self) -> RoomLink:
         """The way of its tools."""
-        return RoomLink(lambda: self.eyes.participant)
+        return RoomLink(self.eyes.participant)
 
     async def enter(self, answers: Answers, nick: str = ROBOT, room: str | None = None) -> Robot:
         """Let a bot into the room."""

@@ -1,5 +1,6 @@
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from xml.etree.ElementTree import Element, tostring
 
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 
 from bridge.wire.xmlstream import (
     MAX_DECLARED_BYTES,
-    MAX_GROWTH,
     MAX_HEADER_BYTES,
     MAX_MENDED_CHILDREN,
     MAX_NAMES,
@@ -315,24 +315,21 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_cut(size: int
 )
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
-    pieces = [more * (5_000 // len(more))] * 20 * (MAX_GROWTH + 2)
+    pieces = [more * (5_000 // len(more))] * 400
     list(xml.feed(HEADER + b"<message><body>a</body>"))
     tracemalloc.start()
     try:
-        with pytest.raises(StanzaTooLongError):
-            list(chain.from_iterable(map(xml.feed, pieces)))
+        assert list(chain.from_iterable(map(xml.feed, pieces))) == []
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < 10 * MAX_BYTES
 
 
-def test_what_is_skipped_of_a_stanza_is_bounded_and_what_follows_is_read() -> None:
-    text = b"x" * ((1 + MAX_GROWTH) * MAX_BYTES)
-    for piece, error in ((text, None), (text + b"x", StanzaTooLongError)):
-        pieces = [HEADER, b"<a>", piece[3:], b"</a>", STANZAS[0]]
-        assert outcome(pieces)[1] is error
-        assert (WHOLE[0] in outcome(pieces)[0]) is (error is None)
+def test_however_much_is_skipped_of_a_stanza_what_follows_is_read() -> None:
+    pieces = [HEADER, b"<a>", *[b"x" * MAX_BYTES] * 100, b"</a>", STANZAS[0]]
+    found, error = outcome(pieces)
+    assert (len(found), found[1], error) == (2, WHOLE[0], None)
 
 
 def test_a_header_has_a_bound() -> None:
@@ -387,25 +384,45 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_is_left_out(
         assert len(xml.raw) < MAX_TOKEN_BYTES
 
 
+@pytest.mark.parametrize("size", [997, 8_192])
+@pytest.mark.parametrize("before", [0, 30_000, 300_000, 900_000])
+@pytest.mark.parametrize(
+    "one",
+    [
+        b" a%d='%s'" % (0, b"x" * 100_000),
+        b" a%d='%s'" % (0, b' from="eve" ' * 10_000),
+        b" xmlns:ns%d='%s'" % (0, b"u" * 1_000),
+        b" %sfrom='eve'" % (b"x" * 10_000),
+    ],
+    ids=["long values", "with another sender in them", "short values", "long names"],
+)
+def test_of_a_stanza_with_a_tag_that_is_too_long_the_sender_is_known(
+    one: bytes, before: int, size: int
+) -> None:
+    some = one * (before // len(one))
+    tag = b"<message%s from='b' type='c'%s>" % (some, one * (2 * MAX_TOKEN_BYTES // len(one)))
+    xml = stream(20 * MAX_TOKEN_BYTES)
+    pieces = [HEADER, *torn(tag, size), b"<body>d</body></message>"]
+    (found,) = [element for piece in pieces for element in xml.feed(piece)][1:]
+    assert isinstance(found, DamagedElement)
+    assert (found.attrib, found.findtext(f"{CLIENT}body")) == ({"from": "b", "type": "c"}, "d")
+
+
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
 @pytest.mark.parametrize("opening", [b"<a b='", b'<a b="', b"<a ", b"<![CDATA["])
-def test_no_tag_goes_on_without_end(opening: bytes, inside: bytes) -> None:
+def test_a_tag_without_end_takes_no_more_memory_than_its_limit(
+    opening: bytes, inside: bytes
+) -> None:
     xml = stream()
-    pieces = [HEADER + inside + opening, *[b"x" * 100_000] * (MAX_GROWTH + 12)]
+    pieces = [HEADER + inside + opening, *[b"x" * 100_000] * 100]
     tracemalloc.start()
     try:
-        with pytest.raises(StanzaTooLongError):
+        with suppress(StanzaTooLongError):  # which a CDATA section is, that no server writes
             list(chain.from_iterable(map(xml.feed, pieces)))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < 5 * MAX_TOKEN_BYTES
-
-
-def test_blanks_between_stanzas_go_on_as_long_as_what_is_skipped_of_one() -> None:
-    blanks = [HEADER, *[b" " * MAX_BYTES] * MAX_GROWTH]
-    assert outcome([*blanks, STANZAS[0], *blanks[1:], STANZAS[0]]) == ([WHOLE[0]] * 2, None)
-    assert outcome([*blanks, b" ", STANZAS[0]]) == ([], StanzaTooLongError)
 
 
 def test_the_blanks_between_stanzas_are_not_kept() -> None:

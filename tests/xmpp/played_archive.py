@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import (
     CLIENT,
     DATA_FORMS,
@@ -147,7 +147,7 @@ class Lazy(PlayedArchive):
 
 def archive_of(connection: Connection, room: str = ROOM) -> RoomArchive:
     """The archive of a room in which we are Me."""
-    return RoomArchive(connection, stanzas.prepared(room) or room, f"{room}/Me")
+    return RoomArchive(connection, prepared(room) or room, f"{room}/Me")
 
 
 def result_of(query: str, id_: str, line: Line) -> Element:

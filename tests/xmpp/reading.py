@@ -1,7 +1,7 @@
 """Stanzas of one room, as they are read."""
 
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.events import Event
+from bridge.xmpp.muc import reading
 from tests.xmpp.elements import parsed
 
 ROOM = "lobby@conference.example"
@@ -11,7 +11,7 @@ DELAY = "<delay xmlns='urn:xmpp:delay' stamp='2020-01-01T00:00:00Z' from='{}'/>"
 
 
 def events(xml: str) -> list[Event]:
-    return list(stanzas.read(parsed(xml), room=ROOM, own=OWN))
+    return list(reading.read(parsed(xml), room=ROOM, own=OWN))
 
 
 def message_events(

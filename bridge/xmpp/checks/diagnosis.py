@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from bridge.text import iso, quoted, searchable, visible
+from bridge.text import JOINERS, iso, quoted, searchable, visible
 from bridge.xmpp.checks.evidence import NAME_CHARACTERS, Evidence, Past, is_public
 from bridge.xmpp.model.events import (
     STATUS_CODES,
@@ -49,6 +49,10 @@ MAX_ALIKE = 3
 
 TEXT_CHARACTERS = 100
 """Of somebody's words in a sentence."""
+
+COMMAND_CHARACTERS = 200
+"""Of a message, in which hidden characters are looked for: commands are short, and a message of
+250 kB takes half a second."""
 
 
 class Finding(NamedTuple):
@@ -383,7 +387,7 @@ HOWS = {
 
 def _commands(evidence: Evidence) -> Finding:
     public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
-    disguised = [one for one in public if visible(_body(one)) != _body(one)]
+    disguised = [one for one in public if _is_disguised(_body(one)[:COMMAND_CHARACTERS])]
     newest = dict[str, Record]()
     for one in disguised:
         newest.setdefault(_sender(one), one)
@@ -399,6 +403,11 @@ def _commands(evidence: Evidence) -> Finding:
         f"{', '.join(told)}, which has hidden characters.",
         "A program takes it for another text: type it anew instead of copying it.",
     )
+
+
+def _is_disguised(text: str) -> bool:
+    shown = text.rstrip("".join(JOINERS))  # after which the next character is cut off
+    return visible(shown) != shown
 
 
 def _said(evidence: Evidence) -> Finding:

@@ -27,11 +27,11 @@ from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
-from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc.joining import suffixed
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.muc.roomservice import RoomService, similar_rooms
 
 CHECK_SECONDS = 50.0
@@ -103,6 +103,7 @@ class Probe:
                 visits[-1].membership.receive(stanza)
 
         mark = secrets.token_hex(4)
+        publisher = Publisher(Journal(mark))
         nickname = suffixed(self._settings.nickname, f"-check-{mark}")
         connection = Connection(
             self._settings,
@@ -119,7 +120,9 @@ class Probe:
                 fault = await self._connect(connection, recorder)
                 for room in self._settings.rooms if fault is None else ():
                     place = Place.of(self._settings, room)._replace(nickname=nickname)
-                    membership = Membership(place, self._settings.password_of(room), record_of)
+                    password = self._settings.password_of(room)
+                    membership = Membership(place, password, publisher)
+                    publisher.rooms[membership.name] = membership.room
                     recorder.room = named(room, self._settings.rooms)
                     visits.append(_Visit(membership, connection, recorder))
                     await visits[-1].run(send)
@@ -306,10 +309,3 @@ class _Visit:
             message = fault.message + faults.similar_named(candidates)
             fault = fault._replace(message=message, quotes=True)
         return fault
-
-
-def record_of(event: Event, membership: Membership) -> Record:
-    """Fold an event into the room's state; a check keeps no journal."""
-    record = Record(0, time.time(), event, membership.name)
-    membership.apply(record)
-    return record

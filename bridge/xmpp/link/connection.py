@@ -23,6 +23,7 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import certificate, sasl, stanzas
 from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.session import (
     RESUMABLE,
     Negotiation,
@@ -42,6 +43,14 @@ from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import UNREADABLE, Connected, Tls
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
+
+ANSWER_BYTES = 1_000
+"""Of answers to others' questions, a second: ejabberd reads 3 kB a second of us (Prosody 10 kB),
+and what we say stands behind answers."""
+
+ANSWER_SECONDS = 20.0
+"""Answers of so many seconds may go at once, and none is longer: each has the id of its question,
+and servers cut off who sends 256 kB."""
 
 MAX_RESUMPTION_SECONDS = 60
 """Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
@@ -101,6 +110,8 @@ class Connection:
         """Our full JID, once the stream is bound to one."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
         """The requests that wait for an answer, by their ids: to whom they went."""
+        self._answering_until = 0.0
+        """Until when the answers that were given take, by `ANSWER_BYTES`; on the loop's clock."""
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
@@ -187,6 +198,11 @@ class Connection:
         finally:
             self.ended.remove_done_callback(give_up)
             answer.cancel()
+
+    @property
+    def received(self) -> int:
+        """Bytes that the server has sent."""
+        return self._stream.received
 
     def leave(self) -> None:
         """Say goodbye to the server and hang up, without waiting for anybody."""
@@ -352,7 +368,7 @@ class Connection:
             if answer.get("id") == id_ and self._may_answer(answer.get("from"), None):
                 break
             self._negotiation.early.append(answer)
-        jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
+        jid = prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
         if answer.get("type") != "result" or not jid:
             raise IqError(stanzas.error_of(answer))
         return jid
@@ -384,7 +400,7 @@ class Connection:
     def _dispatch(self, element: Element) -> None:
         if element.tag == stanzas.IQ:
             if element.get("type") in {"get", "set"}:
-                self._stream.write(stanzas.reply_to(element))
+                self._reply_to(element)
                 if isinstance(element, DamagedElement):  # which is news of the room
                     self._on_stanza(element)
                 return
@@ -405,6 +421,21 @@ class Connection:
             return await self.unless_ended(answer)
         finally:
             del self._requests[id_]
+
+    def _reply_to(self, iq: Element) -> None:
+        """Answer a question, unless too much was answered of late.
+
+        Our server is always answered, and whom we are asking: that may be ourselves, by way of a
+        room.
+        """
+        reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
+        asked = {to for to, _ in self._requests.values()}
+        free = sender in asked or self._may_answer(sender, None)
+        seconds = len(stanzas.xml_of(reply)) / ANSWER_BYTES
+        until = (now if free else max(now, self._answering_until)) + seconds
+        if until - now <= ANSWER_SECONDS:
+            self._stream.write(reply)
+            self._answering_until = max(until, self._answering_until)
 
     def _handle_response(self, iq: Element) -> None:
         """Complete the request that a response belongs to; ignore one that belongs to none."""
@@ -435,7 +466,7 @@ class Connection:
         """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
         if to is None or to == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
-        return stanzas.prepared(sender or "") == stanzas.prepared(to)
+        return prepared(sender or "") == prepared(to)
 
     def _lost(self, reason: BaseException | None) -> None:
         if reason is None:

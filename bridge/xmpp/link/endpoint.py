@@ -15,10 +15,9 @@ from itertools import zip_longest
 from threading import Thread
 from typing import Any
 
-from slixmpp.xmlstream.resolver import default_resolver, get_SRV
-
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
+from bridge.xmpp.link.from_slixmpp import srv_records
 
 STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""
@@ -95,18 +94,9 @@ async def resolve(
 
 async def _records(domain: str) -> list[tuple[str, str, int]]:
     """Look up the SRV records of the domain: kind, host and port of each, best first."""
-    resolver = default_resolver(asyncio.get_running_loop())
-    kinds = ["xmpps-client", "xmpp-client"]
-    try:
-        found = await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
-        # Names of hosts stand in our messages, and DNS can hold anything: drop what is no name.
-        return [one for one in found if not one[1] or _HOST.fullmatch(one[1])]
-    finally:
-        # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
-        # they are garbage-collected.
-        close = getattr(resolver, "close", None)
-        if close is not None:
-            await close()
+    records = await srv_records(domain, STARTTLS_PORT, ["xmpps-client", "xmpp-client"])
+    # Names of hosts stand in our messages, and DNS can hold anything: drop what is no name.
+    return [record for record in records if not record[1] or _HOST.fullmatch(record[1])]
 
 
 async def _addresses(service: Service) -> list[Endpoint]:

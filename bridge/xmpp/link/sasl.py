@@ -7,9 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from slixmpp.util.sasl.client import saslprep
-from slixmpp.util.stringprep_profiles import StringPrepError
-
 from bridge.settings.table import Settings
 from bridge.text import quoted
 from bridge.wire.scram import (
@@ -20,6 +17,7 @@ from bridge.wire.scram import (
     ScramError,
 )
 from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.from_slixmpp import ForbiddenCharacterError, sasl_prepared
 from bridge.xmpp.link.stanzas import SASL, SASL_CB
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
@@ -60,9 +58,9 @@ async def log_in(
     ]
     on_finding(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
     try:
-        username = saslprep(settings.username)
-        password = saslprep(settings.password.reveal())
-    except (StringPrepError, UnicodeError) as error:
+        username = sasl_prepared(settings.username)
+        password = sasl_prepared(settings.password.reveal())
+    except ForbiddenCharacterError as error:
         fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
         raise ConnectionFailedError(fault) from error
 

@@ -15,7 +15,6 @@ from bridge.wire.xmlstream import (
     XmlStream,
     XmlStreamError,
 )
-from bridge.wire.xmlwriter import XML_NAMESPACE, escaped
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
 
@@ -59,6 +58,8 @@ class Stream(asyncio.Protocol):
         )
         self.transport: asyncio.Transport | None = None
         """The transport; None before it is connected and after it has ended."""
+        self.received = 0
+        """Bytes that have come."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
@@ -94,6 +95,7 @@ class Stream(asyncio.Protocol):
         """Parse the data in slices, so that a flood does not block the event loop."""
         if self._over:
             return
+        self.received += len(data)
         self._unparsed += data
         if not self._slicing:
             self._parse_slice()
@@ -162,7 +164,7 @@ class Stream(asyncio.Protocol):
                 if self._begun:
                     self._hand_over(element)
                 else:
-                    self._begin(element)
+                    self._begin()
                 if self._over:
                     return
         except XmlStreamError as error:
@@ -175,14 +177,10 @@ class Stream(asyncio.Protocol):
             if self._negotiation_bytes > MAX_NEGOTIATION_BYTES:
                 self._give_up(StanzaTooLongError())
 
-    def _begin(self, root: Element) -> None:
+    def _begin(self) -> None:
         """Trace the other side's header: its id and version may explain what follows."""
         self._begun = True
-        said = "".join(
-            f' {name.replace(f"{{{XML_NAMESPACE}}}", "xml:")}="{escaped(value)}"'
-            for name, value in root.items()
-        )
-        self._trace("in", f"<stream:stream{said}>", self._xml.raw)
+        self._trace("in", self._xml.raw.decode(), self._xml.raw)
 
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):

@@ -131,8 +131,7 @@ class Trace(Ring[TracedStanza]):
 
 def _weight(raw: bytes) -> int:
     """Return the bytes of memory that this takes at most as an element."""
-    tags = raw.count(b"<") - raw.count(b"</")
-    return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + tags + raw.count(b"="))
+    return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + raw.count(b"<") + raw.count(b"="))
 
 
 def redacted(element: Element) -> Element:

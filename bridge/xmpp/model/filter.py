@@ -107,7 +107,8 @@ class EventFilter:
 
     kinds: frozenset[str] | None = None
     sender: str | None = None
-    """A nickname, an occupant JID or a real JID, with or without its resource."""
+    """A nickname, an occupant JID or a real JID, with or without its resource. What looks like a
+    JID is one: anybody can take another's for a nickname."""
     contains: str | None = None
     """In body, subject or status text, as `Words` looks for it."""
     pattern: Pattern | None = None
@@ -180,7 +181,8 @@ class EventFilter:
         return self.sender is None or self._is_from(event, self.sender)
 
     def _is_from(self, event: Event, sender: str) -> bool:
-        nicknames: list[str] = [getattr(event, name, None) or "" for name in NICKNAMES]
+        names = () if looks_like_jid(sender) else NICKNAMES
+        nicknames: list[str] = [getattr(event, name, None) or "" for name in names]
         # The `from_` of a gap is a time.
         jids: list[str] = ["" if isinstance(event, Gap) else getattr(event, "from_", "")]
         if ESCAPE in sender:
@@ -199,6 +201,11 @@ def text_of(event: Event) -> str:
         case OccupantPresence(status=text) | OccupantLeft(status=text) | OccupantError(text=text):
             return text or ""
     return ""
+
+
+def looks_like_jid(name: str) -> bool:
+    """Whether `name` has an `@` within it, as a JID that is no domain has."""
+    return "@" in name[1:-1]
 
 
 def _folded(jid: str) -> str:

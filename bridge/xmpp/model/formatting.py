@@ -1,9 +1,9 @@
 """One event as one line for people, which nobody in the room can forge. Pure.
 
 It takes the exact form of an event (`bridge.xmpp.model.events.encode`), and an entry of
-xmppHistory, brief or full, of whatever server the client talks to: the names are the same, the
-JSON may be any. All of it is escaped. Each part of a line has its place, and no text can seem to
-end before its end:
+xmppHistory, brief or full, of whatever server the client talks to: the names are the same, the JSON
+may be any. All of it is escaped. Each part of a line has its place, and no text can seem to end
+before its end:
 
 - A nickname stands between `<` and `>`, wherever it stands, and has neither in it.
 - The notes on a message stand in brackets behind the nickname, and close no bracket early.
@@ -66,7 +66,7 @@ def unambiguous_nickname(nickname: str) -> str:
 
 def unambiguous_body(body: str) -> str:
     """Return a body that does not begin like a note on it; it is not escaped otherwise."""
-    note = _BEGINS_LIKE_NOTE.match(body)
+    note = None if body[:1].isalnum() else _BEGINS_LIKE_NOTE.match(body)
     return body if note is None else f"{note[1]}{_escaped(note[2])}{body[note.end() :]}"
 
 
@@ -94,7 +94,9 @@ def notes_on_message(entry: Mapping[str, object]) -> str:
 def _message(entry: Mapping[str, object]) -> str:
     if entry.get("direction") == "out":
         return f"sending, id {_text(entry, 'id')}: {_text(entry, 'body')}"
-    line = f"{_name(entry, 'sender')} {notes_on_message(entry)}".rstrip()
+    line = _name(entry, "sender")
+    if notes := notes_on_message(entry):
+        line += f" {notes}"
     if "body" not in entry:
         return line
     return f"{line} {one_line(unambiguous_body(_plain(entry, 'body')), MAX_TEXT_CHARACTERS)}"

@@ -19,10 +19,12 @@ from bridge.text import quoted, stamp_of
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER, IqError
 from bridge.xmpp.model.events import Event, MessageReceived, Source, SubjectChanged
 from bridge.xmpp.model.faults import Fault, quoted_text
 from bridge.xmpp.model.message_body import NOT_XML
+from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
 
 RSM = "http://jabber.org/protocol/rsm"
@@ -156,7 +158,7 @@ class ArchiveQuery:
 
     def __post_init__(self) -> None:
         if self.sender is not None:
-            sender = stanzas.prepared(self.sender)
+            sender = prepared(self.sender)
             if not sender:
                 raise ValueError(f"{quoted(self.sender)} is no JID")
             object.__setattr__(self, "sender", sender)
@@ -407,11 +409,11 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     delay = result.find(f"{path}/{{{DELAY}}}delay")
     at = None if delay is None else delay.get("stamp")
     message = result.find(f"{path}/{{{CLIENT}}}message")
-    occupant = None if message is None else stanzas.prepared(message.get("from", ""))
+    occupant = None if message is None else prepared(message.get("from", ""))
     if message is None or occupant is None or occupant.partition("/")[0] != room:
         return ArchiveResult(id_, at, room, None, ())
     events: list[MessageReceived | SubjectChanged] = []
-    for event in stanzas.read(message, room=room, own=own):
+    for event in reading.read(message, room=room, own=own):
         if isinstance(event, MessageReceived):
             given = event.stanza_id or id_
             said = stamp_of(at)
@@ -446,7 +448,7 @@ def _jid_in(message: Element) -> str | None:
     """
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
     found = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
-    return stanzas.prepared(found[0]) or None if len(found) == 1 else None
+    return prepared(found[0]) or None if len(found) == 1 else None
 
 
 def _characters(result: Element) -> int:

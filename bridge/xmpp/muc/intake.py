@@ -1,14 +1,15 @@
 """What a room sends, as events: believable, each once, and our own words known as ours."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
-from functools import partial
 from xml.etree.ElementTree import Element
 
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
+from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
 
 REMEMBERED = 5_000
@@ -44,24 +45,24 @@ class Intake:
         """Note a message of ours."""
         self._sent.add(id_)
 
-    def read(self, stanza: Element, *, own: str) -> Iterator[Event]:
+    def read(self, stanza: Element, *, own: str) -> list[Event]:
         """Return what `stanza` tells of the room, in which we are the occupant `own`.
 
         An answer to disco#info tells what to believe of the ids in the room's messages, and whether
         the room is moderated.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
-            found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
-            return map(partial(self._believed, stanza), found)
+            found = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
+            return [self._believed(stanza, event) for event in found]
         if (
             stanza.get("type") == "result"
             # An occupant may answer what only the room was asked.
-            and stanzas.prepared(stanza.get("from", "")) == self._room
+            and prepared(stanza.get("from", "")) == self._room
             and (description := disco.description_in(stanza)).features
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
             self.moderated = disco.room_configuration(description).moderated
-        return iter(())
+        return []
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
@@ -91,13 +92,13 @@ class Intake:
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
                 event = replace(event, source=Source.LIVE, delayed_from=None)
             case MessageReceived(from_=sender, own=own):
-                id_ = stanzas.occupant_id(stanza)
+                id_ = reading.occupant_id(stanza)
                 known = id_ is not None and id_ == self._occupant_id
-                told = {sender, *stanzas.original_senders(stanza)}
+                told = {sender, *reading.original_senders(stanza)}
                 if own or known or not told.isdisjoint(self.ours):
                     event = replace(event, as_ours=True)
             case OccupantJoined(self_=True):
-                self._occupant_id = stanzas.occupant_id(stanza)
+                self._occupant_id = reading.occupant_id(stanza)
         return event
 
 

@@ -9,12 +9,14 @@ from xml.etree.ElementTree import Element
 from bridge.settings.values import MAX_JID_PART_BYTES, Secret
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import DEADLINES, Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import Event, OccupantJoined, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
 PATIENCE_SECONDS = 5.0
 """How long a room may say nothing before its service is asked what it is."""
@@ -63,13 +65,11 @@ class Join:
         )
         connection.send(stanzas.join_presence(self._occupant, secret, since, history=history))
         doubting = asyncio.create_task(self._doubt_service())
+        hearing = asyncio.create_task(self._hear_out(seconds))
         try:
-            async with asyncio.timeout(seconds):
-                me = await connection.unless_ended(self._answer)
-        except TimeoutError as error:
-            fault = faults.of(self._silence, self._place, within=f" within {seconds:g} s")
-            raise ConnectionFailedError(fault) from error
+            me = await connection.unless_ended(self._answer)
         finally:
+            hearing.cancel()
             doubting.cancel()
         if 201 in me.codes:
             await self._unlock(seconds)
@@ -89,7 +89,7 @@ class Join:
 
     def take_answer(self, iq: Element) -> None:
         """Take an answer to a request, to see whether the room's address denies being a room."""
-        if stanzas.prepared(iq.get("from", "")) != self._room:
+        if prepared(iq.get("from", "")) != self._room:
             return  # it comes from an occupant
         if iq.get("type") == "error":
             # Joining may make a room that is not found.
@@ -98,6 +98,21 @@ class Join:
             denies = roomservice.denies(disco.description_in(iq))
         if denies:
             self._denied.set()
+
+    async def _hear_out(self, seconds: float) -> None:
+        """Give up when the room has said nothing for so long.
+
+        A server that has sent much by then may be sending a long stanza of another occupant. What
+        the room has said comes before what that server answers later.
+        """
+        await asyncio.sleep(seconds / 2)
+        received = self._connection.received
+        await asyncio.sleep(seconds / 2)
+        with suppress(ConnectionFailedError):
+            if self._connection.received - received >= MUCH_BYTES:
+                await answers(self._connection, seconds)
+            if not self._answer.done():
+                self._refuse(faults.of(self._silence, self._place, within=f" within {seconds:g} s"))
 
     async def _doubt_service(self) -> None:
         """Ask the room service what it is, once there is a reason to doubt it."""

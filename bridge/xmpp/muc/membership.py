@@ -1,7 +1,10 @@
 """Being in one room: joining, staying, speaking, coming back.
 
-A membership outlives connections: `run` is given one after another. What puts us out of the room
-leaves the connection alone, and other rooms.
+A membership outlives connections: `begin` gives it one after another, and `run` is our being in the
+room on that one. It enters, stays until something puts us out, says why, rests, and enters again.
+What puts us out of the room leaves the connection alone, and other rooms. Where we stand is one
+`State`, which only `_step` changes. Whatever else is kept here explains that state (why the room
+put us out), or wakes the task that waits in it (`_changed`).
 """
 
 import asyncio
@@ -9,21 +12,19 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
-from bridge.text import iso
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
 from bridge.xmpp.model.events import (
     ConnectionChanged,
     Event,
-    Gap,
     Joined,
     MessageReceived,
     MessageSent,
@@ -33,7 +34,6 @@ from bridge.xmpp.model.events import (
     RoomConfigured,
     RoomDestroyed,
     SendFailed,
-    Source,
 )
 from bridge.xmpp.model.faults import (
     BouncedError,
@@ -48,23 +48,18 @@ from bridge.xmpp.model.faults import (
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
-from bridge.xmpp.muc import archive, roomservice
+from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.archive import RoomArchive
+from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
+from bridge.xmpp.muc.publisher import Publisher
+from bridge.xmpp.muc.reflections import Reflection, Reflections
+from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.keepalive import TIMING, Timing
 from bridge.xmpp.queries.ping import Verdict, ping
-
-OVERLAP_SECONDS = 60.0
-"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
-
-CATCHING_UP_SECONDS = 60.0
-"""How long the room's archive may take to tell what we missed."""
-
-ARCHIVE_QUESTION_SECONDS = 5.0
-"""How long the way back into the room waits to hear whether there is an archive."""
 
 NICKNAME_TRIES = 5
 """Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
@@ -79,15 +74,6 @@ OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
 """A new connection does not cure these faults, so the pause after them goes on with it."""
 
 
-@dataclass(frozen=True)
-class Reflection:
-    """The room's own copy of what we said: the proof that it was heard."""
-
-    record: Record
-    message: MessageReceived
-    round_trip_seconds: float
-
-
 class Membership:
     """Our being in one room, or on the way there; the state of the room is in `room`."""
 
@@ -95,17 +81,17 @@ class Membership:
         self,
         place: Place,
         password: Secret | None,
-        publish: "Publish",
+        publisher: Publisher,
         *,
         timing: Timing = TIMING,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
         self._password = password
-        self._publish = publish
+        self._publisher = publisher
         self._timing = timing
         self._clock = clock
-        self.jid = stanzas.prepared(place.room) or place.room
+        self.jid = prepared(place.room) or place.room
         """The room's bare JID, prepared."""
         self.room = Room(
             nickname=place.nickname,
@@ -115,8 +101,7 @@ class Membership:
         )
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
-        self.inside = False
-        """Whether the room has let us in."""
+        self._state = State.OUT
         self.self_ping_ms: float | None = None
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
@@ -124,30 +109,29 @@ class Membership:
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: Fault | None = None
-        """Why the room has put us out, once it has."""
+        """Why the room has put us out, in the state `REMOVED`."""
         self._in_doubt = False
         """Whether something said that we are not in the room."""
         self._retry = False
         """Whether trying again need not wait."""
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
-        self._phase_changed = asyncio.Event()
         self._backing_off: tuple[Fault, float | None] | None = None
         """The fault of the room, not of a connection, for which we rest, and until when on the
         loop's clock; None for good."""
         self._last_heard = 0.0
         """When the room last said anything, on the loop's clock."""
-        self._last_seen: float | None = None
-        """When we last heard the room in the stay before; wall clock."""
-        self._missed_since: float | None = None
-        """From when on what was said is still to be filled in; wall clock."""
-        self._archived: bool | None = None
-        """Whether the room keeps an archive; None until it was asked."""
+        self._catching_up = CatchingUp(self.jid, clock)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._configuration_asked = False
         """Whether the answer to a question for the room's configuration is still to come."""
-        self._reflections: dict[str, asyncio.Future[Record]] = {}
+        self._reflections = Reflections()
+
+    @property
+    def inside(self) -> bool:
+        """Whether the room has let us in, and has not put us out."""
+        return self._state is State.INSIDE
 
     @property
     def name(self) -> str:
@@ -157,7 +141,7 @@ class Membership:
     def is_named(self, name: str) -> bool:
         """Whether `name` is the room's JID, or what stands before its `@`."""
         full = name if "@" in name else f"{name}@{self.jid.partition('@')[2]}"
-        return stanzas.prepared(full) == self.jid
+        return prepared(full) == self.jid
 
     @property
     def place(self) -> Place:
@@ -194,8 +178,8 @@ class Membership:
         """Be on this connection from now on; `resumed`, it goes on with the former session."""
         self._connection = connection
         connection.ended.add_done_callback(lambda ended: self._changed.set())
-        self.inside = self.inside and resumed
-        self._removal = None
+        if not (resumed and self.inside):
+            self._step(Step.END)
 
     async def run(self, attempt: int) -> None:
         """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
@@ -225,7 +209,8 @@ class Membership:
                 if joined_at is not None and self._place.account == account:
                     # The loop's time as wall-clock time, by the smaller of two offsets: while the
                     # machine slept only the wall clock ran, and nothing was heard.
-                    self._last_seen = self._last_heard + min(ahead, self._clock() - loop.time())
+                    offset = min(ahead, self._clock() - loop.time())
+                    self._catching_up.heard_until(self._last_heard + offset)
             if connection.ended.done():
                 return
             self._leave_after(fault)
@@ -254,22 +239,16 @@ class Membership:
     def configure(self, place: Place, password: Secret | None) -> None:
         """Take other settings: what is known of one account's stay is not true of another's."""
         if place.account != self._place.account:
-            self._last_seen = self._missed_since = self._archived = None
+            self._catching_up.forget()
         self._place, self._password = place, password
         self._backing_off = None
-        self.inside = False
+        self._step(Step.END)
 
     def say_goodbye(self) -> None:
         """Leave the room, where the connection still stands, without waiting for an answer."""
         if self.occupant:
             with suppress(ConnectionFailedError):  # `ended` tells, soon
                 self._attached.send(stanzas.leave_presence(self.occupant))
-
-    def apply(self, record: Record) -> None:
-        """Fold an event, of the room or of the connection, into the room's state."""
-        self.room.apply(record)
-        if isinstance(record.event, ConnectionChanged):
-            self._phase_changed.set()
 
     # Joining and leaving.
 
@@ -289,12 +268,15 @@ class Membership:
             raise ConnectionFailedError(fault)
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
-        self._intake.ours = frozenset((stanzas.prepared(self._place.account), configured))
+        self._intake.ours = frozenset((prepared(self._place.account), configured))
         self._join = Join(self._attached, self.place, occupant)
+        self._step(Step.ASK)
         try:
             me = await self._join.run(self._password, since, history=history)
         finally:
             self._join = None
+            if self._state is State.ENTERING:
+                self._step(Step.END)
         created = 201 in me.codes
         self._similar_rooms = ()
         self._configuration_asked = False
@@ -323,12 +305,9 @@ class Membership:
             # The server sends again what it had not seen acknowledged: nothing more was missed.
             self._settle()
             return
-        if self._missed_since is None:
-            self._missed_since = self._last_seen
-        missed = self._missed_since
-        since = None if missed is None else iso(missed - OVERLAP_SECONDS)
+        since = self._catching_up.since()
         # What an archive tells is whole and in order; the room's history would overtake it.
-        history = since is None or not await self._keeps_archive()
+        history = since is None or not await self._catching_up.has_archive(self._attached)
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
             try:
@@ -336,8 +315,8 @@ class Membership:
                 await self.join(name, since, history=history, attempt=attempt)
                 return
             except ConnectionFailedError as failed:
-                taken = failed.fault.condition == "conflict" and not self._attached.ended.done()
-                if not taken or tail == last:
+                taken = failed.fault.condition == "conflict" and self._state is State.OUT
+                if not taken or tail == last or self._attached.ended.done():
                     raise
 
     def _settle(self) -> None:
@@ -354,10 +333,9 @@ class Membership:
         """End the stay; leave, too, in case a join that was given up succeeded after all."""
         if self.inside or self.room.phase is Phase.JOINING:
             self.say_goodbye()
-        self.inside = False
+        self._step(Step.END)
         self.occupant = ""
-        self._removal = None
-        self._give_up_reflections(fault)
+        self._reflections.give_up(fault)
 
     async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
@@ -420,43 +398,14 @@ class Membership:
             ):
                 return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
-    async def _keeps_archive(self) -> bool:
-        if self._archived is None:  # the last stay was too short to find out
-            try:
-                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
-                    self._archived = await RoomArchive(self._attached, self.jid, "").exists()
-            except (archive.ArchiveError, ConnectionFailedError, TimeoutError):
-                return False
-        return self._archived
-
     async def _look_around(self) -> None:
         """Find out what else is to be known of the room and of the time before."""
         if self.room.status().room_created:
             service = self.jid.partition("@")[2]
             found = await roomservice.similar_rooms(self._attached, self.jid, service)
             self._similar_rooms = tuple(found)
-        await self._catch_up()
-
-    async def _catch_up(self) -> None:
-        """Fill the journal with what the room's archive says we missed, or say what may be missing.
-
-        The room's history, which came with joining, may have been too short to hold it all.
-        """
-        since, until = self._missed_since, self._clock()
-        if since is None:
-            await self._keeps_archive()  # so that it is known on the way back
-            return
-        kept = RoomArchive(self._attached, self.jid, self.occupant)
-        try:
-            async with asyncio.timeout(CATCHING_UP_SECONDS):
-                async for event in kept.since(iso(since - OVERLAP_SECONDS)):
-                    self._handle(event)
-        except (archive.ArchiveError, TimeoutError):
-            self._archived = False
-            self._emit(Gap(iso(since), iso(until)))
-        except ConnectionFailedError:
-            return  # the next stay asks again
-        self._missed_since = None
+        async for event in self._catching_up.missed(self._attached, self.occupant):
+            self._handle(event)
 
     # What comes and what goes.
 
@@ -473,25 +422,22 @@ class Membership:
         await self._first_join(deadline)
         connection = self.connection
         id_ = secrets.token_hex(12)
-        reflected: asyncio.Future[Record] = loop.create_future()
-        self._reflections[id_] = reflected
         started = time.perf_counter()
-        try:
+        with self._reflections.expected(id_) as reflected:
             self._intake.sent(id_)
             try:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))
             except ConnectionFailedError as failed:
                 raise NotSentError(failed.fault) from failed
             self._emit(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
-            async with asyncio.timeout_at(deadline):
-                record = await connection.unless_ended(reflected)
-        except ConnectionFailedError as failed:
-            raise NotReflectedError(failed.fault) from failed
-        except TimeoutError as error:
-            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
-            raise NotReflectedError(fault) from error
-        finally:
-            del self._reflections[id_]
+            try:
+                async with asyncio.timeout_at(deadline):
+                    record = await connection.unless_ended(reflected)
+            except ConnectionFailedError as failed:
+                raise NotReflectedError(failed.fault) from failed
+            except TimeoutError as error:
+                fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
+                raise NotReflectedError(fault) from error
         match record.event:
             case MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
@@ -504,21 +450,21 @@ class Membership:
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # A presence that answers a join which was given up: we would be inside without knowing it.
-        late = stanza.tag == stanzas.PRESENCE and self._join is None
-        if late and not self.inside:
+        if stanza.tag == stanzas.PRESENCE and self._state in {State.OUT, State.REMOVED}:
             return
         if stanza.tag == stanzas.IQ:
             self._configuration_asked = False
             if self._join is not None:
                 self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
-        for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
+        own = self.occupant if self._state is State.INSIDE else ""
+        for event in self._intake.read(stanza, own=own):
             self._last_heard = asyncio.get_running_loop().time()
             if self._join is not None and (me := self._join.decide(event)) is not None:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
                 self.occupant = me.from_
-                self.inside = True
+                self._step(Step.ADMISSION)
                 self._intake.tells_history = True
             self._handle(event)
 
@@ -531,11 +477,8 @@ class Membership:
         if happened is None:
             return
         record = self._emit(happened)
+        self._reflections.take(record)
         match happened:
-            case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
-                waiting = self._reflections.get(id_)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(record)
             case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._on_removed(faults.of_removal(codes, reason, actor, self.place))
             case RoomDestroyed(reason=reason, venue=venue):
@@ -544,10 +487,10 @@ class Membership:
                 self.occupant = former.removesuffix(old) + new
             case RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
                 self._ask_for_configuration()
+            case SendFailed(condition="not-acceptable"):
+                self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
             case _:
                 pass
-        if isinstance(happened, SendFailed) and happened.condition == "not-acceptable":
-            self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
 
     def _ask_for_configuration(self) -> None:
         """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
@@ -563,25 +506,24 @@ class Membership:
     def _on_removed(self, fault: Fault) -> None:
         if not self.inside:
             return
-        self.inside = False
+        self._step(Step.REMOVAL)
         self.occupant = ""
         self._removal = fault
         self._changed.set()
-        self._give_up_reflections(fault)
-
-    def _give_up_reflections(self, fault: Fault) -> None:
-        """Let those who wait for a reflection know that none will come."""
-        for waiting in self._reflections.values():
-            if not waiting.done():
-                waiting.set_exception(ConnectionFailedError(fault))
+        self._reflections.give_up(fault)
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                while self.room.phase in UNDER_WAY and self.room.status().last_error is None:
-                    self._phase_changed.clear()
-                    await self._phase_changed.wait()
+        news = asyncio.Event()
+        stop = self._publisher.listen(lambda record: news.set())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    while self.room.phase in UNDER_WAY and self.room.status().last_error is None:
+                        news.clear()
+                        await news.wait()
+        finally:
+            stop()
 
     @property
     def _attached(self) -> Connection:
@@ -589,7 +531,11 @@ class Membership:
         return self._connection
 
     def _emit(self, event: Event) -> Record:
-        return self._publish(event, self)
+        return self._publisher.publish(event, self.name)
+
+    def _step(self, step: Step) -> None:
+        self._state = TRANSITIONS[self._state][step]
+        self._removal = None
 
     async def _wait(self, until: float | None) -> bool:
         """Wait for a change until a time of the loop's clock; return False when that has come."""
@@ -600,7 +546,3 @@ class Membership:
             return False
         self._changed.clear()
         return True
-
-
-Publish: TypeAlias = Callable[[Event, Membership], Record]
-"""Records an event of a membership's room and applies it to the membership."""

@@ -8,7 +8,6 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
@@ -23,6 +22,7 @@ from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.model.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.model.room import Room, RoomStatus
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.queries.keepalive import TIMING, Timing, keep_alive
 
 PHASE_OF_STAGE = {
@@ -50,6 +50,7 @@ class Participant:
         self._timing = timing
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
+        self._publisher = Publisher(self.journal, clock)
         self.trace = Trace(self.journal.numbering)
         """What went over our connections."""
         self.settings: Settings | None = None
@@ -60,7 +61,6 @@ class Participant:
         self._phase = Phase.UNCONFIGURED
         """Of the connection."""
         self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
-        self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
         self._former: StreamManagement | None = None
         """Of the session that the next connection may take up."""
@@ -101,8 +101,7 @@ class Participant:
 
         Return what ends that.
         """
-        self._listeners.append(listener)
-        return partial(self._listeners.remove, listener)
+        return self._publisher.listen(listener)
 
     async def run(self) -> None:
         """Be in the rooms until cancelled; without settings, wait for some."""
@@ -158,14 +157,7 @@ class Participant:
 
         Without `membership` it is the connection's, and concerns all rooms.
         """
-        record = self.journal.append(
-            event, self._clock(), "" if membership is None else membership.name
-        )
-        for concerned in self.memberships if membership is None else (membership,):
-            concerned.apply(record)
-        for listener in tuple(self._listeners):  # one that is called may stop listening
-            listener(record)
-        return record
+        return self._publisher.publish(event, "" if membership is None else membership.name)
 
     def _configure(self, settings: Settings) -> None:
         """Take these settings; what is known of the rooms that stay is kept."""
@@ -176,7 +168,7 @@ class Participant:
             place = Place.of(settings, room)
             password = settings.password_of(room)
             membership = Membership(
-                place, password, self.publish, timing=self._timing, clock=self._clock
+                place, password, self._publisher, timing=self._timing, clock=self._clock
             )
             if membership.jid in known:
                 membership = known[membership.jid]
@@ -184,6 +176,7 @@ class Participant:
             memberships.append(membership)
         self.memberships = tuple(memberships)
         self._by_jid = {one.jid: one for one in self.memberships}
+        self._publisher.rooms = {one.name: one.room for one in self.memberships}
         self.journal.share_among(settings.rooms)
         if self._phase is Phase.UNCONFIGURED:
             self._phase = Phase.RESOLVING

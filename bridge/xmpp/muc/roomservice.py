@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 from bridge.text import quoted
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import StanzaError
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
@@ -51,7 +52,7 @@ async def ask_service(
     connection: Connection, place: Place
 ) -> tuple[Description, StanzaError | None]:
     """Return what the room service of `place` says of itself, as `ask` does."""
-    return await ask(connection, stanzas.prepared(place.room_service) or place.room_service)
+    return await ask(connection, prepared(place.room_service) or place.room_service)
 
 
 def denies(description: Description) -> bool:
@@ -103,7 +104,7 @@ class RoomService:
     async def look(self) -> None:
         """Query both; raises `ConnectionFailedError` where joining can only fail."""
         place = self._place
-        service = stanzas.prepared(place.room_service) or place.room_service
+        service = prepared(place.room_service) or place.room_service
         description, refusal = await ask(self._connection, service)
         if refusal is not None:
             self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
@@ -118,7 +119,7 @@ class RoomService:
             await self._find_others(service)
         of_room = Description()
         if refusal is None:
-            room = stanzas.prepared(place.room) or place.room
+            room = prepared(place.room) or place.room
             of_room, refusal_of_room = await ask(self._connection, room)
             self._find(_description(of_room, refusal_of_room))
         fault = denial(place, description, refusal)
@@ -127,7 +128,7 @@ class RoomService:
 
     async def _find_others(self, doubted: str) -> None:
         """Query the server for its room services."""
-        domain = stanzas.prepared(self._place.domain) or self._place.domain
+        domain = prepared(self._place.domain) or self._place.domain
         with suppress(TimeoutError):
             async with asyncio.timeout(DISCO_SECONDS):
                 answer = await disco.ask(

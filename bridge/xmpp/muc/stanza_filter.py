@@ -7,9 +7,12 @@ from xml.etree.ElementTree import Element
 
 from bridge.text import visible
 from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import Direction, TracedStanza
 from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, SendFailed, Source, encode
+from bridge.xmpp.model.filter import looks_like_jid
 from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc import reading
 from bridge.xmpp.muc.archive import read_result
 
 PING = f"{{{stanzas.PING}}}ping"
@@ -51,7 +54,7 @@ class StanzaFilter:
         return not wanted or wanted in stanzas.xml_of(traced.xml).casefold()
 
     def _is_from(self, traced: TracedStanza, sender: str) -> bool:
-        wanted = {sender, stanzas.prepared(sender)}
+        wanted = {sender, prepared(sender)}
         if isinstance(traced.xml, str):
             return False
         if traced.direction == "out":
@@ -60,7 +63,7 @@ class StanzaFilter:
         for one in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
             if (address := stanzas.sender_of(one)) is not None:
                 names = {address.jid, address.bare}
-                if address.bare in self.rooms:
+                if address.bare in self.rooms and not looks_like_jid(sender):
                     names |= {address.resource, visible(address.resource)}
                 if not wanted.isdisjoint(names - {""}):
                     return True
@@ -70,7 +73,7 @@ class StanzaFilter:
 def _ends(xml: Element | str) -> set[str]:
     """Return the bare JIDs that a stanza is from and to, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
-    return {stanzas.prepared(one.partition("/")[0]) or "" for one in ends}
+    return {prepared(one.partition("/")[0]) or "" for one in ends}
 
 
 def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
@@ -115,7 +118,7 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
     Of what we said these are the one that went out and the one with which the room sent it back, or
     refused it.
     """
-    event, room = record.event, stanzas.prepared(record.room) or ""
+    event, room = record.event, prepared(record.room) or ""
     match event:
         case MessageSent(id=id_) | SendFailed(id=id_):
             return _both_ways(traced, room, id_)
@@ -156,7 +159,7 @@ def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
         result = None if found is None else read_result(found[2], room=room, own="")
         return () if result is None else result.events
     # That a room was destroyed is read from presence about ourselves only.
-    return chain.from_iterable(stanzas.read(xml, room=room, own=own) for own in ("", address.jid))
+    return chain.from_iterable(reading.read(xml, room=room, own=own) for own in ("", address.jid))
 
 
 def _said(event: Event, like: Event) -> dict[str, object]:

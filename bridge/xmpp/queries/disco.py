@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import (
     DATA_FORMS,
     DISCO_INFO,
@@ -16,7 +17,6 @@ from bridge.xmpp.link.stanzas import (
     MUC,
     IqError,
     StanzaError,
-    prepared,
 )
 from bridge.xmpp.model.faults import quoted_text
 

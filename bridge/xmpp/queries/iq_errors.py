@@ -131,7 +131,7 @@ server room: *; reachable
 """)
 """What an error means by the kind of the address and the condition, and whether it is `reachable`.
 
-Those of a self-ping (XEP-0410, section 3.1) mean what `keepalive.verdict` makes of them.
+Those of a self-ping (XEP-0410, section 3.1) mean what `ping.verdict` makes of them.
 """
 
 _STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Stage
-from bridge.xmpp.queries.iq_errors import Target, TargetKind
-from bridge.xmpp.queries.ping import ping
+from bridge.xmpp.queries.ping import answers
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ async def keep_alive(
     `on_wake` is called when the machine was asleep.
     """
     loop = asyncio.get_running_loop()
-    server = Target(TargetKind.SERVER, connection.place.domain)
     offset, pinged = wall() - loop.time(), loop.time()
     while not connection.ended.done():
         await asyncio.wait((connection.ended,), timeout=timing.check_interval)
@@ -65,6 +63,6 @@ async def keep_alive(
         if asleep:
             on_wake()
         with suppress(ConnectionFailedError):  # `ended` tells
-            if (await ping(connection, server, timing.ping_deadline)).seconds is None:
+            if not await answers(connection, timing.ping_deadline):
                 return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
     return connection.ended.result()

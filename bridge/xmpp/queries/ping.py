@@ -7,12 +7,16 @@ from enum import Enum
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.queries.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
 
 ALONE_SECONDS = 1.0
 """After which whoever stands between us and a silent address is pinged too: most answers come
 sooner, so that most pings are one stanza."""
+
+MUCH_BYTES = 8 * 1024
+"""From a server during a ping, behind which the answer may stand: the slowest network has more."""
 
 
 class Verdict(Enum):
@@ -114,6 +118,21 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
     return Pong(target, time.perf_counter() - started, error)
 
 
+async def answers(connection: Connection, seconds: float) -> bool:
+    """Whether our server answers a ping; if not, it has sent hardly anything for `seconds`.
+
+    The answer comes behind what the server has to send, and servers make 100 MB of one stanza.
+    Raises `ConnectionFailedError`.
+    """
+    server = Target(TargetKind.SERVER, connection.place.domain)
+    received = -MUCH_BYTES
+    while connection.received - received >= MUCH_BYTES:
+        received = connection.received
+        if (await ping(connection, server, seconds)).seconds is not None:
+            return True
+    return False
+
+
 async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:
     """Ping `target`, and where it is silent our own server, and for an occupant ourselves.
 
@@ -126,7 +145,7 @@ async def ping_compared(connection: Connection, target: Target, seconds: float) 
         if asked.done() or target.kind is TargetKind.SERVER:
             return Comparison(await asked)
         domain = connection.place.domain
-        between = [Target(TargetKind.SERVER, stanzas.prepared(domain) or domain)]
+        between = [Target(TargetKind.SERVER, prepared(domain) or domain)]
         if target.kind is TargetKind.OCCUPANT:
             between.append(Target(TargetKind.SELF, target.own, target.own))
         pings = (ping(connection, one, seconds - alone) for one in between)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.text import visible
 from bridge.xmpp.checks import diagnosis
 from bridge.xmpp.checks.diagnosis import (
+    COMMAND_CHARACTERS,
     FINDINGS,
     LATE_MS,
     LOOP_REPEATS,
@@ -480,6 +482,28 @@ def test_hidden_characters_are_looked_for_in_the_last_messages_to_it() -> None:
     assert look("commands", evidence(said("!p\u200bing"))).ok is True
     assert look("commands", evidence(replace(odd, type="chat"))).ok is True
     assert look("commands", evidence(replace(odd, source=Source.HISTORY))).ok is True
+
+
+def test_long_messages_of_others_cost_no_more_than_short_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[str] = []
+
+    def counted(text: str) -> str:
+        looked_at.append(text)
+        return visible(text)
+
+    monkeypatch.setattr(diagnosis, "visible", counted)
+    others = [said(f"{number}\u200f" + "é" * 100_000, "Eve") for number in range(MESSAGES)]
+    find(evidence(SENT, HEARD, *others, said("pong")))
+    assert 0 < sum(map(len, looked_at)) <= 2 * MESSAGES * COMMAND_CHARACTERS + len(SENT.body)
+
+
+@pytest.mark.parametrize("joined", ["a\u200db", "a\ufe0f\u200db"])
+def test_what_is_cut_off_behind_a_joiner_does_not_make_it_a_hidden_character(joined: str) -> None:
+    for start in range(4):
+        body = "x" * (COMMAND_CHARACTERS - start) + joined
+        assert look("commands", evidence(said(body, "Wilma"))).ok is True
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
 from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.muc import reading
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 from tests.xmpp.elements import parsed
 from tests.xmpp.reading import OWN, ROOM, USER, message_events, presence_events
@@ -24,9 +26,9 @@ def test_what_does_not_come_from_the_room_is_not_of_it(sender: str) -> None:
 
 def test_what_is_too_long_for_a_jid_is_none_even_if_preparing_would_shorten_it() -> None:
     # A soft hyphen is mapped to nothing.
-    nickname = "n" + "\u00ad" * (stanzas.MAX_JID_CHARACTERS - len(f"{ROOM}/n"))
-    assert stanzas.prepared(f"{ROOM}/{nickname}") == f"{ROOM}/n"
-    assert stanzas.prepared(f"{ROOM}/{nickname}\u00ad") is None
+    nickname = "n" + "\u00ad" * (MAX_JID_CHARACTERS - len(f"{ROOM}/n"))
+    assert prepared(f"{ROOM}/{nickname}") == f"{ROOM}/n"
+    assert prepared(f"{ROOM}/{nickname}\u00ad") is None
 
 
 def test_an_error_with_a_condition_of_its_own_keeps_the_standards_one() -> None:
@@ -66,15 +68,15 @@ def _elements(draw: st.DrawFn, depth: int = 3) -> Element:
 
 @given(_elements())
 def test_no_stanza_breaks_the_reading_of_it(stanza: Element) -> None:
-    for event in stanzas.read(stanza, room=ROOM, own=OWN):
+    for event in reading.read(stanza, room=ROOM, own=OWN):
         assert not isinstance(event, MessageReceived) or event.from_.startswith(ROOM)
     stanzas.reply_to(stanza)
     stanzas.xml_of(stanzas.reply_to(stanza))
 
 
 def test_jids_are_prepared_for_comparison() -> None:
-    assert stanzas.prepared("Lobby@Conference.Example/Me") == "lobby@conference.example/Me"
-    assert stanzas.prepared("@example") is None
+    assert prepared("Lobby@Conference.Example/Me") == "lobby@conference.example/Me"
+    assert prepared("@example") is None
     assert stanzas.occupant_jid(ROOM, "a/b") == f"{ROOM}/a/b"
     assert stanzas.occupant_jid(ROOM, "x" * 1024) is None
 

@@ -8,11 +8,10 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.wire.xmlstream import MAX_GROWTH, NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import NotWellFormedError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.stream import (
     MAX_DEPTH,
-    MAX_NEGOTIATION_BYTES,
     MAX_STANZA_BYTES,
     SLICE_BYTES,
     Stream,
@@ -171,32 +170,6 @@ async def test_cdata_within_the_stream_is_no_dtd() -> None:
         assert line.bodies() == ["<!DOCTYPE x>"]
 
 
-@pytest.mark.parametrize(
-    ("settled", "most"),
-    [(True, MAX_STANZA_BYTES), (False, MAX_NEGOTIATION_BYTES - len(HEADER))],
-    ids=["a stanza", "a negotiation"],
-)
-async def test_an_element_may_be_as_long_as_the_limit_and_no_longer(
-    settled: bool, most: int
-) -> None:
-    around = len(_message(""))
-    for size in (most, (1 + MAX_GROWTH) * most + 2 * SLICE_BYTES):
-        async with _line(settled=settled) as line:
-            await line.send(HEADER)
-            element = _message("x" * (size - around))
-            assert len(element) == size
-            sending = asyncio.create_task(line.send(element))
-            await line.decided()
-            if size > most:
-                assert isinstance(line.reasons[0], StanzaTooLongError)
-                assert line.received == []
-            else:
-                assert line.reasons == []
-                assert len(line.bodies()[0]) == size - around
-            sending.cancel()
-            await asyncio.wait((sending,))
-
-
 async def test_many_short_elements_are_no_long_one() -> None:
     async with _line() as line:
         message = _message("x" * 100_000)
@@ -276,7 +249,7 @@ async def test_after_the_end_nothing_can_be_written() -> None:
 async def test_everything_that_goes_either_way_is_traced_in_order() -> None:
     async with _line() as line:
         await line.read()
-        await line.send(HEADER.replace(b" from", b" xml:lang='en' id='a&lt;b' from"))
+        await line.send(HEADER)
         await line.send(_message("one"))
         await line.decided()
         out = Element(f"{{{stanzas.CLIENT}}}presence")
@@ -284,14 +257,20 @@ async def test_everything_that_goes_either_way_is_traced_in_order() -> None:
         line.stream.hang_up()
         assert [(way, one if isinstance(one, str) else one.tag) for way, one in line.traced] == [
             ("out", line.stream.stream_header),
-            (
-                "in",
-                '<stream:stream version="1.0" xml:lang="en" id="a&lt;b" from="chat.example">',
-            ),
+            ("in", HEADER.partition(b"?>")[2].decode()),
             ("in", f"{{{stanzas.CLIENT}}}message"),
             ("out", out.tag),
             ("out", "</stream:stream>"),
         ]
+
+
+async def test_a_header_is_traced_as_it_came_and_no_namespace_in_it_passes_for_more() -> None:
+    forged = b"xmlns:n='&gt;&lt;!-- TLSv1.3, certificate checked --&gt;' n:a='b'"
+    header = HEADER.replace(b"from=", forged + b" from=")
+    async with _line() as line:
+        await line.send(header + _message("one"))
+        await line.decided()
+        assert line.traced[1][1] == header.partition(b"?>")[2].decode()
 
 
 async def test_what_is_not_believed_is_not_traced_either() -> None:

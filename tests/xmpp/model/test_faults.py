@@ -17,7 +17,7 @@ from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Retry,
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 from tests.xmpp.place import PLACE
 
-PACKAGE = Path(faults.__file__).parent
+PACKAGE = Path(faults.__file__).parents[1]
 
 
 def _verification(message: str) -> ssl.SSLCertVerificationError:
@@ -375,7 +375,7 @@ def _named(path: Path) -> Iterator[str]:
 def test_every_situation_in_the_table_is_asked_for_and_every_one_asked_for_is_in_the_table() -> (
     None
 ):
-    modules = [*PACKAGE.glob("*.py")]
+    modules = [*PACKAGE.rglob("*.py")]
     situations = {one for row in faults._ROWS for one in row.situations}  # noqa: SLF001 - the table
     assert situations <= {one for path in modules for one in _named(path)}
     asked = {

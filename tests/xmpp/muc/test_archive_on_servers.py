@@ -12,11 +12,11 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.text import iso, stamp_of
-from bridge.xmpp.checks.probe import record_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import MessageReceived, Source
 from bridge.xmpp.model.faults import Place
+from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc.archive import (
     ArchiveError,
     ArchiveForbiddenError,
@@ -26,6 +26,7 @@ from bridge.xmpp.muc.archive import (
     UnknownPositionError,
 )
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
@@ -60,7 +61,7 @@ async def standing(
         on_stage=lambda _: None,
         on_stanza=lambda stanza: membership.receive(stanza),
     )
-    membership = Membership(place, None, record_of)
+    membership = Membership(place, None, Publisher(Journal("epoch")))
     try:
         await connection.open()
         membership.begin(connection, resumed=False)

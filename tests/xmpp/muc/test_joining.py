@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp.link.connection import DEADLINES, Connection
-from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, IqError, StanzaError
+from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, IqError, StanzaError, ping
 from bridge.xmpp.model.events import OccupantJoined, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.muc import joining
@@ -44,14 +44,22 @@ class Server:
     """A connection to a service that answers so to service discovery; None: not at all."""
 
     def __init__(self, service: Element | str | None = None) -> None:
+        self.place = PLACE
         self.service = service
         self.asked: list[str | None] = []
         self.sent: list[Element] = []
+        self.received = 0
+        self.ponging = 0.0
+        """Seconds from a ping to its answer."""
 
     def send(self, element: Element) -> None:
         self.sent.append(element)
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        if payload.tag == ping().tag:
+            assert to == self.place.domain
+            await asyncio.sleep(self.ponging)
+            return Element("iq")
         assert (type_, payload.tag) == ("get", f"{{{DISCO_INFO}}}query")
         self.asked.append(to)
         if isinstance(self.service, str):
@@ -125,6 +133,34 @@ async def test_a_silent_join_ends_at_its_deadline_and_says_what_the_service_said
     assert (fault.condition, fault.retry) == (condition, Retry.SOON)
     assert told in fault.message
     assert server.asked == [SERVICE]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("ponging", [1.0, 3.0])
+async def test_a_join_waits_for_all_that_the_server_sends_before_an_answer_to_a_ping(
+    ponging: float,
+) -> None:
+    server = Server(describing(MUC))
+    join = joining_at(server)
+    loop = asyncio.get_running_loop()
+    seconds = DEADLINES[Stage.JOIN]
+    server.ponging = ponging * seconds
+    for share in (0.7, 1.5, 2.5):  # of stanzas behind which the answer comes
+        loop.call_later(share * seconds, setattr, server, "received", int(100_000 * share))
+    loop.call_later((0.8 + ponging) * seconds, join.decide, ME)
+    assert await join.run(None, None, history=True) is ME
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_what_others_say_does_not_keep_a_join_waiting() -> None:
+    class Busy(Server):
+        async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+            self.received += 1_000
+            return await super().request(type_, to, payload)
+
+    async with asyncio.timeout(3 * DEADLINES[Stage.JOIN]):
+        fault = await fault_of(joining_at(Busy(describing(MUC))))
+    assert fault.condition == "remote-server-timeout"
 
 
 @pytest.mark.parametrize(

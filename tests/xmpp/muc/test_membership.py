@@ -9,15 +9,16 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.checks.probe import record_of
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError, ping, xml_of
 from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
-from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.queries.keepalive import TIMING, Timing
 from tests.xmpp.elements import parsed
+from tests.xmpp.muc.entering import enter
 from tests.xmpp.place import PLACE
 
 OWN = f"{PLACE.room}/Me"
@@ -48,6 +49,7 @@ class Standing:
         self.place = PLACE
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
+        self.under_way = 0
         self.sent: list[str] = []
         self.on_send: Callable[[Element], None] = lambda element: None
         self.archive_answers = True
@@ -93,9 +95,11 @@ class Inside:
     def __init__(self, standing: Standing, timing: Timing) -> None:
         self.events: list[Event] = []
         self.news = asyncio.Event()
-        self.membership = Membership(PLACE, None, self.publish, timing=timing)
-        self.membership.occupant = OWN
-        self.membership.inside = True
+        publisher = Publisher(Journal("epoch"))
+        publisher.listen(self._hear)
+        self.membership = Membership(PLACE, None, publisher, timing=timing)
+        publisher.rooms[PLACE.room] = self.membership.room
+        enter(self.membership)
         self.begin(standing, resumed=True)
 
     def begin(self, standing: Standing, *, resumed: bool) -> None:
@@ -106,10 +110,9 @@ class Inside:
         if is_join(element):
             self.membership.receive(parsed(ADMITTED))
 
-    def publish(self, event: Event, membership: Membership) -> Record:
-        self.events.append(event)
+    def _hear(self, record: Record) -> None:
+        self.events.append(record.event)
         self.news.set()
-        return record_of(event, membership)
 
     async def see(self, satisfied: Callable[[Event], bool]) -> Event:
         """Return the first event that satisfies, once there is one; it is not seen again."""

@@ -8,6 +8,7 @@ from bridge.xmpp.model.events import (
     Source,
     SubjectChanged,
 )
+from bridge.xmpp.muc import reading
 from tests.xmpp.reading import DELAY, OWN, ROOM, events, message_events
 
 
@@ -80,6 +81,9 @@ def test_the_rooms_stanza_id_counts_and_a_forged_one_does_not() -> None:
     (event,) = message_events(f"<body>hello</body>{ids}")
     assert isinstance(event, MessageReceived)
     assert event.stanza_id == "true"
+    (event,) = message_events(f"<body>hello</body>{ids}", type_="chat")
+    assert isinstance(event, MessageReceived)
+    assert event.stanza_id is None
     (event,) = message_events(f"<body>hello</body>{ids.replace(ROOM, 'evil@example')}")
     assert isinstance(event, MessageReceived)
     assert event.stanza_id is None
@@ -173,7 +177,7 @@ def test_the_subject_of_a_private_message_is_not_the_rooms() -> None:
         (EME.format("urn:xmpp:otr:0", ""), "OTR"),
         (OMEMO + EME.format("urn:new", "name='New one'"), "New one"),
         (EME.format("urn:new", ""), "urn:new"),
-        (EME.format("urn:new", f"name='{'n' * 5_000}'"), "n" * stanzas.MAX_PAYLOAD_CHARACTERS),
+        (EME.format("urn:new", f"name='{'n' * 5_000}'"), "n" * reading.MAX_PAYLOAD_CHARACTERS),
     ],
 )
 def test_an_encrypted_message_says_so_with_and_without_a_body(
@@ -196,20 +200,20 @@ def test_an_encrypted_body_may_need_no_element(body: str, encrypted: str | None)
 
 @pytest.mark.parametrize("over", [0, 1, 5_000])
 def test_of_many_elements_so_many_are_named_and_the_rest_counted(over: int) -> None:
-    many = stanzas.MAX_PAYLOAD + over
+    many = reading.MAX_PAYLOAD + over
     (event,) = message_events("".join(f"<x{number} xmlns='urn:x'/>" for number in range(many)))
     assert isinstance(event, MessageReceived)
-    named = event.payload[: stanzas.MAX_PAYLOAD]
-    assert named == tuple(f"x{number} (urn:x)" for number in range(stanzas.MAX_PAYLOAD))
+    named = event.payload[: reading.MAX_PAYLOAD]
+    assert named == tuple(f"x{number} (urn:x)" for number in range(reading.MAX_PAYLOAD))
     more = (f"... and {over} more",) if over else ()
-    assert event.payload[stanzas.MAX_PAYLOAD :] == more
+    assert event.payload[reading.MAX_PAYLOAD :] == more
 
 
 def test_the_name_of_an_element_is_cut() -> None:
     (event,) = message_events(f"<x xmlns='{'n' * 5_000}'/>")
     assert isinstance(event, MessageReceived)
     (name,) = event.payload
-    assert len(name) == stanzas.MAX_PAYLOAD_CHARACTERS
+    assert len(name) == reading.MAX_PAYLOAD_CHARACTERS
 
 
 def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.xmpp.model.events import AffiliationChanged, RoomConfigured, SendFailed
+from bridge.xmpp.model.events import AffiliationChanged, MessageReceived, RoomConfigured, SendFailed
 from tests.xmpp.reading import OWN, ROOM, USER, message_events
 
 
@@ -56,3 +56,20 @@ def test_what_comes_back_as_an_error_tells_nothing_of_the_room(inner: str) -> No
 )
 def test_a_notice_that_says_nothing_is_none(inner: str) -> None:
     assert message_events(inner, ROOM) == []
+
+
+@pytest.mark.parametrize("asked", ["<invite from='b@example'/>", "<decline from='b@example'/>"])
+@pytest.mark.parametrize("type_", ["normal", "chat", "", "headline", "groupchat"])
+@pytest.mark.parametrize("first", ["", CONFIGURED])
+def test_what_the_room_passes_on_of_who_invites_or_declines_is_not_its_own(
+    asked: str, type_: str, first: str
+) -> None:
+    said = f"{first}<body>the room says</body>"
+    assert message_events(said + _notice(asked), ROOM, type_) == []
+
+
+def test_what_a_room_says_to_us_alone_is_told() -> None:
+    (said,) = message_events("<body>Prove that you are human.</body>", ROOM, "normal")
+    assert isinstance(said, MessageReceived)
+    assert isinstance(said, MessageReceived)
+    assert (said.sender, said.body) == ("", "Prove that you are human.")

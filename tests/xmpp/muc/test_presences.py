@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.xmpp.link.stanzas import MAX_JID_CHARACTERS, MAX_PRESENCE_CHARACTERS
+from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS
 from bridge.xmpp.model.events import (
     NicknameChanged,
     OccupantJoined,
@@ -8,6 +8,7 @@ from bridge.xmpp.model.events import (
     RoomDestroyed,
     RoomError,
 )
+from bridge.xmpp.muc.reading import MAX_PRESENCE_CHARACTERS
 from tests.xmpp.reading import OWN, ROOM, USER, events, presence_events
 
 

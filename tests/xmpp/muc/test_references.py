@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.events import MessageReceived, Source, SubjectChanged
+from bridge.xmpp.muc import reading
 from tests.xmpp.reading import DELAY, ROOM, message_events
 
 CORRECT = "<replace xmlns='urn:xmpp:message-correct:0' id='{}'/>"
@@ -100,7 +100,7 @@ def test_of_many_reactions_the_first_are_kept(given: int, kept: int) -> None:
     many = "".join(REACTION.format(number) for number in range(given))
     about = _about(REACT.format("7", many))
     assert about["reactions"] == tuple(str(number) for number in range(kept))
-    assert kept <= stanzas.MAX_REACTIONS
+    assert kept <= reading.MAX_REACTIONS
 
 
 def test_reactions_inside_others_are_none() -> None:

@@ -10,8 +10,10 @@ from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.archive import read_result
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.muc.stanza_filter import StanzaFilter, archived, behind, keepalives
 from tests.xmpp.elements import append, parsed
+from tests.xmpp.muc.entering import enter
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
@@ -25,9 +27,12 @@ class Wire:
         self.journal = Journal("epoch")
         self.trace = Trace(self.journal.numbering)
         place = Place("xmpp://example:5222", "example", "bot@example", ROOM, "Me")
-        self.membership = Membership(place, None, self._publish)
-        self.membership.inside, self.membership.occupant = True, OWN
+        self._publisher = Publisher(self.journal, lambda: 0.0)
+        self.membership = Membership(place, None, self._publisher)
+        self._publisher.rooms[ROOM] = self.membership.room
+        enter(self.membership)
         self.records: list[Record] = []
+        self._publisher.listen(self.records.append)
 
     def traced(self, xml: str, direction: Direction = "in") -> tuple[Element, int]:
         element = parsed(xml)
@@ -47,13 +52,7 @@ class Wire:
         return sorted(behind(record, [*self.trace]))
 
     def happen(self, event: Event) -> Record:
-        return self._publish(event, self.membership)
-
-    def _publish(self, event: Event, membership: Membership) -> Record:
-        record = self.journal.append(event, 0.0, ROOM)
-        membership.apply(record)
-        self.records.append(record)
-        return record
+        return self._publisher.publish(event, ROOM)
 
 
 def _said(body: str, nickname: str = "Wilma", more: str = "") -> str:
@@ -239,7 +238,7 @@ def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
     [
         ("Wilma", {1, 3}),
         (f"{ROOM.upper()}/Wilma", {1, 3}),
-        (ROOM, {1, 2, 3, 6}),
+        (ROOM, {1, 2, 3, 6, 8}),
         ("w@example", {4}),
         ("w@example/phone", {4}),
         ("phone", set()),  # a resource is a nickname in a room only
@@ -249,6 +248,8 @@ def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
         ("bot@example", {5}),
         ("", set()),
         ("\ud800@", set()),
+        ("w@there", set()),  # a nickname; only its occupant JID is of whom has it
+        (f"{ROOM}/w@there", {8}),
     ],
 )
 def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) -> None:
@@ -264,5 +265,6 @@ def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) 
     append(trace, "out", "1", parsed(f"<message to='{ROOM}/Wilma'/>"), 0.0)
     append(trace, "in", "1", parsed(_said("hello", "x\u1160y")), 0.0)
     append(trace, "in", "1", "<stream:stream>", 0.0)
+    append(trace, "in", "1", parsed(_said("hello", "w@there")), 0.0)
     wanted = StanzaFilter(sender=sender, rooms={ROOM}, own={"Me", OWN, "bot@example"})
     assert {one.number for one in trace if wanted.matches(one)} == found

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries import disco
@@ -362,5 +363,5 @@ def test_the_question_is_the_standards() -> None:
 
 
 def test_half_a_surrogate_pair_is_no_jid() -> None:
-    assert stanzas.prepared("\ud800@example") is None
+    assert prepared("\ud800@example") is None
     assert stanzas.occupant_jid("r@example", "\ud800") is None

@@ -8,9 +8,12 @@ import pytest
 
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
+from bridge.xmpp.link.stream import Stream
+from bridge.xmpp.link.trace import untraced
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.queries.keepalive import TIMING, Timing, keep_alive
 from bridge.xmpp.queries.ping import Verdict, verdict
+from tests.faults.scripted_server import HEADER
 from tests.xmpp.place import PLACE
 
 SECONDS = 5.0
@@ -59,7 +62,12 @@ class Standing:
         self.place = PLACE
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
+        self.stream = Stream("localhost", lambda _: None, lambda _: None, untraced)
         self.answer = answer
+
+    @property
+    def received(self) -> int:
+        return self.stream.received
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         assert (type_, payload.tag) == ("get", ping().tag)
@@ -96,6 +104,21 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
     fault = await standing.kept_alive(SERVER_ONLY)
     assert fault.condition == "connection-timeout"
     assert standing.pinged == [PLACE.domain]
+
+
+async def test_a_server_that_is_still_sending_is_not_given_up() -> None:
+    def answer() -> str:
+        if len(standing.pinged) < 3:
+            # One stanza after another, each shorter, behind which the answer will come.
+            standing.stream.data_received(b"</a><a>" + b"x" * (9 - len(standing.pinged)) * 2_000)
+        return SILENCE
+
+    standing = Standing(answer)
+    standing.stream.end_negotiation()
+    standing.stream.data_received(HEADER.encode() + b"<a>" + b"x" * 100_000)
+    fault = await standing.kept_alive(SERVER_ONLY)
+    assert fault.condition == "connection-timeout"
+    assert standing.pinged == [PLACE.domain] * 3
 
 
 async def test_any_answer_to_a_ping_will_do() -> None:

@@ -1,0 +1,64 @@
+"""What slixmpp does for us: it prepares JIDs and passwords, and looks up SRV records.
+
+No other module imports it. It loads for some 75 ms, longer than everything else that `serve` does
+before its first answer. So it is imported within these functions, and `load` does that ahead, in a
+thread. Whoever calls another one before waits for it.
+"""
+
+import asyncio
+
+from bridge.xmpp.errors import XmppError
+
+MAX_JID_CHARACTERS = 3_071
+"""Of a JID (RFC 7622, section 3.1); slixmpp caches what it prepares, so no longer one may."""
+
+
+class ForbiddenCharacterError(XmppError):
+    """A text has characters that SASLprep forbids (RFC 4013, section 2.3)."""
+
+
+def load() -> None:
+    """Load slixmpp; raises `ImportError` if it, or what it needs, is not installed."""
+    import slixmpp.util.sasl.client
+    import slixmpp.xmlstream.resolver  # noqa: F401
+
+
+def prepared(jid: str) -> str | None:
+    """Return a JID prepared for comparison (RFC 7622); None if it is invalid."""
+    from slixmpp.jid import JID, InvalidJID
+
+    if len(jid) > MAX_JID_CHARACTERS:
+        return None
+    try:
+        return str(JID(jid))
+    except (InvalidJID, UnicodeError):  # the latter for half a surrogate pair
+        return None
+
+
+def sasl_prepared(text: str) -> str:
+    """Prepare a username or password for SASL (RFC 4013); raises `ForbiddenCharacterError`."""
+    from slixmpp.util.sasl.client import saslprep
+    from slixmpp.util.stringprep_profiles import StringPrepError
+
+    try:
+        return str(saslprep(text))
+    except (StringPrepError, UnicodeError) as error:
+        raise ForbiddenCharacterError(str(error)) from error
+
+
+async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[str, str, int]]:
+    """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
+
+    `port` is that of a host without records. Nothing is checked of what DNS said.
+    """
+    from slixmpp.xmlstream.resolver import default_resolver, get_SRV
+
+    resolver = default_resolver(asyncio.get_running_loop())
+    try:
+        return list(await get_SRV(domain, port, kinds, resolver=resolver))
+    finally:
+        # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
+        # they are garbage-collected.
+        close = getattr(resolver, "close", None)
+        if close is not None:
+            await close()

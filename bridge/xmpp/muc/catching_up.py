@@ -1,0 +1,80 @@
+"""Catching up: what was said in a room while we were away, from its archive (XEP-0313)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from bridge.text import iso
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.events import Event, Gap
+from bridge.xmpp.model.faults import ConnectionFailedError
+from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
+
+OVERLAP_SECONDS = 60.0
+"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
+
+CATCHING_UP_SECONDS = 60.0
+"""How long the room's archive may take to tell what we missed."""
+
+ARCHIVE_QUESTION_SECONDS = 5.0
+"""How long the way back into the room waits to hear whether there is an archive."""
+
+
+class CatchingUp:
+    """Knows from when on one room is still to be asked for what was said in it."""
+
+    def __init__(self, room: str, clock: Callable[[], float]) -> None:
+        """`room` is a bare JID, prepared; `clock` tells seconds since the epoch."""
+        self._room = room
+        self._clock = clock
+        self._last_seen: float | None = None
+        """When we last heard the room in the stay before."""
+        self._missed_since: float | None = None
+        """From when on what was said is still to be filled in."""
+        self._archived: bool | None = None
+        """Whether the room keeps an archive; None until it was asked."""
+
+    def forget(self) -> None:
+        """Know nothing of former stays: to another account the room may tell something else."""
+        self._last_seen = self._missed_since = self._archived = None
+
+    def heard_until(self, at: float) -> None:
+        """Note that a stay has ended in which the room was heard last at this time."""
+        self._last_seen = at
+
+    def since(self) -> str | None:
+        """Return from when on the room is to tell what was said; None for the first stay."""
+        if self._missed_since is None:
+            self._missed_since = self._last_seen
+        missed = self._missed_since
+        return None if missed is None else iso(missed - OVERLAP_SECONDS)
+
+    async def has_archive(self, connection: Connection) -> bool:
+        """Return whether the room keeps an archive; not, if it does not say so in time."""
+        if self._archived is None:  # the last stay was too short to find out
+            try:
+                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
+                    self._archived = await RoomArchive(connection, self._room, "").exists()
+            except (ArchiveError, ConnectionFailedError, TimeoutError):
+                return False
+        return self._archived
+
+    async def missed(self, connection: Connection, occupant: str) -> AsyncIterator[Event]:
+        """Yield what the archive says that we missed, or a gap where it does not tell all of it.
+
+        The room's history, which came with joining, may have been too short to hold it all.
+        """
+        since, until = self._missed_since, self._clock()
+        if since is None:
+            await self.has_archive(connection)  # so that it is known on the way back
+            return
+        archive = RoomArchive(connection, self._room, occupant)
+        try:
+            async with asyncio.timeout(CATCHING_UP_SECONDS):
+                async for event in archive.since(iso(since - OVERLAP_SECONDS)):
+                    yield event
+        except (ArchiveError, TimeoutError):
+            self._archived = False
+            yield Gap(iso(since), iso(until))
+        except ConnectionFailedError:
+            return  # the next stay asks again
+        self._missed_since = None

@@ -1,0 +1,48 @@
+"""Where a membership stands in its room.
+
+We are out of a room until we ask to be let in. From then on we are entering it: the room tells who
+is there. Our own presence says that we are inside (XEP-0045, section 7.1.2). The room may put us
+out again, by a kick, a ban or its own end. Then we are removed, for a reason that is known. However
+an attempt or a stay ends, we are out of the room after it, and the next attempt begins there. A
+connection that takes up the former session (XEP-0198) leaves us where we were; any other finds us
+out.
+
+`TRANSITIONS` is all of this. A step that is not in it is a mistake of ours.
+"""
+
+from enum import Enum, auto
+
+
+class State(Enum):
+    """Where we are."""
+
+    OUT = auto()
+    """Not in the room, and not on the way in."""
+    ENTERING = auto()
+    """Asked to be let in; the room tells who is there."""
+    INSIDE = auto()
+    """The room has sent our own presence."""
+    REMOVED = auto()
+    """The room has put us out."""
+
+
+class Step(Enum):
+    """What leads from one state to the next."""
+
+    ASK = auto()
+    """We send the presence with which one joins."""
+    ADMISSION = auto()
+    """Our own presence comes back."""
+    REMOVAL = auto()
+    """The room puts us out, or is destroyed."""
+    END = auto()
+    """The attempt failed, the stay ended, or the session is another one."""
+
+
+TRANSITIONS: dict[State, dict[Step, State]] = {
+    State.OUT: {Step.ASK: State.ENTERING, Step.END: State.OUT},
+    State.ENTERING: {Step.ADMISSION: State.INSIDE, Step.END: State.OUT},
+    State.INSIDE: {Step.REMOVAL: State.REMOVED, Step.END: State.OUT},
+    State.REMOVED: {Step.END: State.OUT},
+}
+"""The state after each step that is possible in a state."""

@@ -1,0 +1,40 @@
+"""Questions that cost more to answer than to ask, on real servers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bridge.xmpp.link import stanzas
+from tests.faults.scene import NICKNAME, Scene, scene
+from tests.faults.test_odd_stanzas import Writer, connections
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+
+
+@pytest.fixture
+async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
+    async with scene(server_process, authority) as stage:
+        yield stage
+
+
+@pytest.mark.parametrize("id_", ["x" * 200_000, ">" * 100_000, "x" * 220_000])
+@pytest.mark.parametrize("direct", [False, True])
+async def test_a_question_with_a_long_id_does_not_cut_the_stream(
+    id_: str, *, direct: bool, stage: Scene
+) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        to = eyes.status().jid if direct else f"{stage.room}/{NICKNAME}"
+        eve = await Writer(stage, "Eve").enter()
+        try:
+            eve.write(f'<iq to="{to}" type="get" id="{id_}">{stanzas.xml_of(stanzas.ping())}</iq>')
+            eve.write(
+                f"<message to='{stage.room}' type='groupchat'><body>behind it</body></message>"
+            )
+            await eyes.hears("behind it")
+            # What the server answers comes behind what it says to the answer to Eve.
+            await eyes.membership.say("still there", 10)
+            assert connections(eyes) == 1
+        finally:
+            eve.leave()
+            eve.close()

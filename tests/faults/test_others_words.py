@@ -1,0 +1,146 @@
+"""What an honest server passes on of others, where it looks like the words of somebody else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import product
+
+import pytest
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import (
+    AffiliationChanged,
+    MessageReceived,
+    OccupantLeft,
+    RoomConfigured,
+    RoomDestroyed,
+    Source,
+)
+from bridge.xmpp.muc.archive import RoomArchive
+from tests.faults.scene import NICKNAME, Eyes, Scene, scene
+from tests.faults.test_odd_stanzas import Writer, direct
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+
+USER = "http://jabber.org/protocol/muc#user"
+TAKES_BACK = (
+    "<apply-to xmlns='urn:xmpp:fasten:0' id='1'>"
+    "<moderated xmlns='urn:xmpp:message-moderate:0'/></apply-to>"
+)
+MANY_NAMES = (
+    f"<y xmlns='{'u' * 1_000}'>" + "".join(f"<n{number}/>" for number in range(15_000)) + "</y>"
+)
+"""So many that a server which writes the namespace out each time makes some 15 MB of it."""
+
+TYPES = ("normal", "chat", "headline", "groupchat", "odd")
+
+
+@pytest.fixture
+async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
+    async with scene(server_process, authority) as stage:
+        yield stage
+
+
+def forged(eyes: Eyes) -> list[MessageReceived]:
+    found = [one.event for one in eyes.records if isinstance(one.event, MessageReceived)]
+    return [one for one in found if not one.sender and (one.body or one.retracts)]
+
+
+@pytest.mark.parametrize("odd", ["", TAKES_BACK, "<x xmlns='}'/>", MANY_NAMES])
+async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(
+    odd: str, stage: Scene
+) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        outside = Writer(stage, "Eve")  # who never enters
+        await outside.open()
+        outside.start_dispatch()
+        inside = await Writer(stage, "Betty").enter()
+        addresses = [f"{stage.room}/{NICKNAME}", eyes.status().jid or ""]
+        words = f"<body>the room says</body>{odd}<subject>so</subject>"
+        try:
+            for writer in (outside, inside):
+                for asked, type_, to in product(
+                    ("invite", "decline"), TYPES if odd != MANY_NAMES else TYPES[:1], addresses
+                ):
+                    told = f"<x xmlns='{USER}'><{asked} to='{to}'><reason>r</reason></{asked}></x>"
+                    writer.write(
+                        f"<message to='{stage.room}' type='{type_}' id='1'>{told}{words}</message>"
+                    )
+                    await asyncio.sleep(0)
+            # What the server answers now comes behind what it has passed on.
+            await outside.request("get", stage.server.domain, stanzas.ping())
+            await inside.request("get", f"{stage.room}/Betty", stanzas.ping())
+            inside.write(
+                f"<message to='{stage.room}' type='groupchat'><body>the end</body></message>"
+            )
+            await eyes.hears("the end")
+            assert not forged(eyes)
+        finally:
+            for writer in (outside, inside):
+                writer.leave()
+                writer.close()
+
+
+async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        async with stage.participant(direct(stage, "Wilma")) as other:
+            await other.joined()
+            archive = RoomArchive(other.participant.connection, stage.room, "")
+            if not await archive.exists():
+                pytest.skip("this server archives nothing")
+            said = await other.membership.say("what we missed", 5)
+            await eyes.hears("what we missed")
+            assert said.message.stanza_id
+        eve = await Writer(stage, "Eve").enter()
+        try:
+            eve.write(
+                f"<message to='{stage.room}/{NICKNAME}' type='chat'><body>psst</body>"
+                f"<stanza-id xmlns='urn:xmpp:sid:0' by='{stage.room}'"
+                f" id='{said.message.stanza_id}'/></message>"
+            )
+            await eyes.hears("psst")
+        finally:
+            eve.leave()
+            eve.close()
+        (whisper,) = [one for one in eyes.messages() if one.body == "psst"]
+        assert whisper.stanza_id is None
+
+
+CLAIMS = (
+    f"<x xmlns='{USER}'><status code='110'/><status code='307'/><status code='104'/>"
+    "<item affiliation='owner' role='none' jid='{me}'/><destroy/></x>"
+)
+STAMP = "<delay xmlns='urn:xmpp:delay' from='{room}' stamp='2020-01-01T00:00:00Z'/>"
+
+
+async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        room, me = stage.room, f"{stage.room}/{NICKNAME}"
+        account = (eyes.status().jid or "").partition("/")[0]
+        claims = CLAIMS.format(me=account) + STAMP.format(room=room)
+        # Last of all it goes: whoever enters again is there twice.
+        for number, times in enumerate((1, 2)):
+            eve = await Writer(stage, "Eve").enter()
+            try:
+                eve.write(f"<presence to='{room}/Eve'>{claims * times}</presence>")
+                for to, type_ in ((room, "groupchat"), (me, "chat")):
+                    body = f"{type_} {number}"
+                    eve.write(
+                        f"<message to='{to}' type='{type_}'><body>{body}</body>"
+                        f"{claims * times}</message>"
+                    )
+                    assert (await eyes.hears(body)).source is Source.LIVE
+                eve.write(
+                    f"<presence to='{room}/Eve' type='unavailable'>{claims * times}</presence>"
+                )
+                await eyes.see(lambda event: isinstance(event, OccupantLeft), "leave")
+            finally:
+                eve.leave()
+                eve.close()
+        told = [one.event for one in eyes.records]
+        assert not [one for one in told if isinstance(one, AffiliationChanged | RoomDestroyed)]
+        assert not [one for one in told if isinstance(one, RoomConfigured) and 104 in one.codes]
+        assert not [one for one in told if isinstance(one, OccupantLeft) and one.self_]
+        await eyes.membership.say("still there", 5)
