@@ -11,37 +11,35 @@ import bridge
 
 PACKAGE = Path(bridge.__file__).parent
 
-SPEAKS_XMPP = frozenset(
-    f"bridge.xmpp.{name}"
-    for name in (
-        "archive",
-        "connection",
-        "disco",
-        "endpoint",
-        "intake",
-        "keepalive",
-        "sasl",
-        "joining",
-        "membership",
-        "participant",
-        "ping",
-        "probe",
-        "roomservice",
-        "session",
-        "stanza_filter",
-        "stanzas",
-        "stream",
-        "tls",
-    )
+LAYERS = (
+    ("bridge.__main__",),
+    ("bridge.cli",),
+    ("bridge.commands",),
+    ("bridge.service", "bridge.registration", "bridge.testing"),
+    ("bridge.client",),
+    ("bridge.views", "bridge.samples"),
+    ("bridge.toolkit",),
+    ("bridge.llm",),
+    ("bridge.tools",),
+    ("bridge.recording",),
+    ("bridge.mcp", "bridge.xmpp.checks"),
+    ("bridge.xmpp.muc",),
+    ("bridge.xmpp.queries",),
+    ("bridge.xmpp.link",),
+    ("bridge.xmpp.model",),
+    ("bridge.xmpp.errors",),
+    ("bridge.store", "bridge.sandbox"),
+    ("bridge.wire", "bridge.settings"),
+    ("bridge.logs",),
+    ("bridge.text",),
 )
-"""The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
-
-LOADS_THEM = frozenset({"bridge.console", "bridge.service", "bridge.tools"})
-"""Who may import one of those, and only inside a function, or for its types."""
+"""From top to bottom. What stands side by side in one layer does not know of each other."""
 
 TALKS = ("bridge.client.client", "bridge.client.errors", "bridge.client.process")
 """With what a registered command is tried: as a client of it."""
-UNKNOWN_TO_TESTS = tuple(f"bridge.{name}" for name in ("console", "llm", "mcp", "service", "tools"))
+UNKNOWN_TO_TESTS = tuple(
+    f"bridge.{name}" for name in ("client", "views", "llm", "mcp", "service", "tools", "toolkit")
+)
 """What the tests of bots do without."""
 SETS = ("bridge.samples",)
 """Sets of tools that are loaded when they are asked for, by name."""
@@ -49,7 +47,8 @@ SETS = ("bridge.samples",)
 PURE = frozenset(
     {
         "bridge.text",
-        *(f"bridge.console.{name}" for name in ("arguments", "errors", "formatting", "screen")),
+        *(f"bridge.client.{name}" for name in ("arguments", "errors", "formatting")),
+        "bridge.views.screen",
         *(
             f"bridge.mcp.{name}"
             for name in (
@@ -70,19 +69,19 @@ PURE = frozenset(
         *(
             f"bridge.xmpp.{name}"
             for name in (
-                "iq_errors",
-                "backoff",
-                "events",
-                "faults",
-                "filter",
-                "formatting",
-                "journal",
-                "report",
-                "room",
                 "errors",
-                "message_body",
-                "trace",
-                "xeps",
+                "model.events",
+                "model.room",
+                "model.journal",
+                "model.filter",
+                "model.faults",
+                "model.formatting",
+                "model.backoff",
+                "model.message_body",
+                "link.trace",
+                "queries.iq_errors",
+                "queries.xeps",
+                "checks.report",
             )
         ),
     }
@@ -195,15 +194,29 @@ def _breaches(*found: Import) -> list[str]:
 def test_the_imports_were_read() -> None:
     told = {(one.importer, one.imported, one.on_loading) for one in IMPORTS}
     assert ("bridge.service", "bridge.mcp.stdio.Stdio", True) in told
-    assert ("bridge.service", "bridge.xmpp.muc.participant.Participant", False) in told
-    assert set(TREES) >= PURE | SPEAKS_XMPP | LOADS_THEM
+    assert ("bridge.xmpp.link.from_slixmpp", "slixmpp.jid.JID", False) in told
+    assert set(TREES) >= PURE
 
 
-def test_the_two_wings_do_not_know_of_each_other() -> None:
-    assert not _breaches(
-        *(one for one in IMPORTS if one.by("bridge.mcp") and one.of("bridge.xmpp")),
-        *(one for one in IMPORTS if one.by("bridge.xmpp") and one.of("bridge.mcp")),
-    )
+def _layer(module: str) -> tuple[int, str]:
+    """The number of its layer, and what it belongs to in it."""
+    for number, layer in enumerate(LAYERS):
+        for part in layer:
+            if module == part or module.startswith(f"{part}."):
+                return number, part
+    raise AssertionError(f"{module} stands in no layer")
+
+
+def test_a_module_imports_only_what_stands_below_it_or_in_its_own_package() -> None:
+    ours = [one for one in IMPORTS if one.imported.startswith("bridge.")]
+    ours = [one for one in ours if one.imported != "bridge.__version__"]
+    assert len({one.importer for one in ours}) > 100
+    breaches = []
+    for one in ours:
+        (above, importer), (below, imported) = _layer(one.importer), _layer(one.imported)
+        if importer != imported and above >= below:
+            breaches.append(one)
+    assert not _breaches(*breaches)
 
 
 def test_only_the_composition_root_imports_the_tools() -> None:
@@ -222,7 +235,13 @@ def test_a_set_of_tools_is_written_against_the_toolkit_alone_and_imported_by_nob
     assert [one for one in inside if one.of("bridge.toolkit")]
     assert not _breaches(
         *(one for one in inside if one.of("bridge") and not one.of("bridge.toolkit", *SETS)),
-        *(one for one in IMPORTS if one.of("bridge.toolkit") and not one.by(*SETS)),
+        *(
+            one
+            for one in IMPORTS
+            if one.of("bridge.toolkit")
+            and not one.by(*SETS, "bridge.toolkit")
+            and not one.of("bridge.toolkit.finding", "bridge.toolkit.serving")
+        ),
         *(one for one in IMPORTS if one.of(*SETS) and not one.by(*SETS)),
     )
 
@@ -243,7 +262,6 @@ def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room(
             if not one.of(*below)
             and (one.importer != "bridge.llm.tools" or not one.of("bridge.tools", "bridge.xmpp"))
         ),
-        *(one for one in inside if one.of(*SPEAKS_XMPP)),
     )
 
 
@@ -265,7 +283,7 @@ def test_what_authors_import_loads_neither_the_set_of_nodes_nor_what_asks_the_we
     )
     loaded = set(child.stdout.split())
     assert "bridge.llm.node" in loaded
-    assert not loaded & {"bridge.llm.tools", "httpx", "slixmpp", "dotenv", *SPEAKS_XMPP}
+    assert not loaded & {"bridge.llm.tools", "httpx", "slixmpp", "dotenv"}
 
 
 def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:
@@ -276,24 +294,6 @@ def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:
     }
     assert users - {"bridge.logs"} == {"bridge.llm.httpclient"}  # the log keeps it quiet
     assert not _breaches(*(one for one in IMPORTS if one.of("httpx")))
-
-
-def test_nothing_below_imports_what_is_above() -> None:
-    above = (
-        "bridge.service",
-        "bridge.cli",
-        "bridge.commands",
-        "bridge.console",
-    )
-    assert not _breaches(
-        *(
-            one
-            for one in IMPORTS
-            if one.of(*above)
-            and not one.by("bridge.cli", "bridge.commands", "bridge.console", "bridge.__main__")
-            and not (one.by("bridge.registration.register") and one.of(*TALKS))
-        )
-    )
 
 
 def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> None:
@@ -310,14 +310,13 @@ def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> 
     )
 
 
-def test_slixmpp_is_imported_in_one_corner_only() -> None:
-    assert not _breaches(
-        *(one for one in IMPORTS if one.of("slixmpp") and one.importer not in SPEAKS_XMPP)
-    )
+def test_slixmpp_is_imported_by_one_module_and_not_while_that_is_loaded() -> None:
+    users = {(one.importer, one.on_loading) for one in IMPORTS if one.of("slixmpp")}
+    assert users == {("bridge.xmpp.link.from_slixmpp", False)}
 
 
 def test_only_the_terminal_imports_what_edits_lines() -> None:
-    parts = [f"bridge.console.{name}" for name in ("terminal", "completion")]
+    parts = [f"bridge.client.{name}" for name in ("terminal", "completion")]
     assert {one.importer for one in IMPORTS if one.of("prompt_toolkit")} == set(parts)
     assert not _breaches(
         *(one for one in IMPORTS if one.of(*parts) and one.on_loading and one.importer != parts[0])
@@ -353,26 +352,6 @@ def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, impor
     assert {one.importer for one in IMPORTS if one.of(library)} == {importer}
 
 
-def test_nothing_imports_that_corner_when_it_is_loaded() -> None:
-    assert not _breaches(
-        *(
-            one
-            for one in IMPORTS
-            if one.of(*SPEAKS_XMPP)
-            and one.importer not in SPEAKS_XMPP
-            # These are for people and tests, who wait for the room anyway, and what `service` loads
-            # late.
-            and not one.by(
-                "bridge.console",
-                "bridge.testing",
-                "bridge.recording.recording",
-                "bridge.commands.record",
-            )
-            and (one.on_loading or not one.by(*LOADS_THEM))
-        )
-    )
-
-
 @pytest.mark.parametrize("module", sorted(HELD))
 def test_a_pure_module_touches_nothing_outside(module: str) -> None:
     found = [one for one in IMPORTS if one.importer == module]
@@ -402,17 +381,7 @@ def test_what_stands_on_the_standard_library_stands_on_nothing_else(
     )
 
 
-def test_the_command_line_is_read_before_asyncio_is_loaded() -> None:
-    # `serve` switches the garbage collector off in between: there is no garbage in what is loaded.
-    program = "import bridge.cli, sys; print(*sys.modules)"
-    child = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert "bridge.cli" in child.stdout.split()
-    assert "asyncio" not in child.stdout.split()
-
-
-def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> None:
+def test_serve_starts_without_what_is_heavy() -> None:
     program = "import bridge.cli, bridge.commands.serve, bridge.service, sys; print(*sys.modules)"
     child = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -420,10 +389,9 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
     loaded = set(child.stdout.split())
     assert "bridge.mcp.stdio" in loaded
     heavy = {
-        "bridge.toolkit.finding",
         "importlib.metadata",
         "httpx",
-        "bridge.llm",
+        "bridge.llm.tools",
         "bridge.samples",
         "slixmpp",
         "aiodns",
@@ -432,9 +400,7 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
         "re2",
         "tomlkit",
         "wcwidth",
-        "bridge.sandbox",
-        *SPEAKS_XMPP,
     }
     assert not loaded & heavy
-    later = ("bridge.registration.", "bridge.console", *SETS)
+    later = ("bridge.registration.", "bridge.client", "bridge.views", *SETS)
     assert not {one for one in loaded if one.startswith(later)}

@@ -42,7 +42,7 @@ def _hunks(diff: str) -> Iterator[Hunk]:
 def _without(title: str, home: Path) -> Path:
     """Copy the package without what the diff under this heading adds, and return where it is."""
     shutil.copytree(TOP / "bridge", home / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
-    (diff,) = blocks(section("docs/contributing.md", title), "diff")
+    diff, *_ = blocks(section("docs/contributing.md", title), "diff")
     for hunk in _hunks(diff.text):
         path = home / hunk.path
         text = path.read_text("utf-8")
@@ -103,6 +103,39 @@ def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None
     assert json.loads(said)["structuredContent"]["sent"] is True
     kinds = {one["kind"] for one in json.loads(looked)["structuredContent"]["entries"]}
     assert {"message", "join", "subject", "connection"} <= kinds
+
+
+def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(TOP / "bridge", tmp_path / "bridge", ignore=ignored)
+    for name in ("code_lines.py", "test_layers.py", "test_structure.py"):
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        shutil.copy(TOP / "tests" / name, tmp_path / "tests" / name)
+    _, diff = blocks(section("docs/contributing.md", "### A tool"), "diff")
+    for hunk in _hunks(diff.text):
+        path = tmp_path / hunk.path
+        if path.exists():
+            text = path.read_text("utf-8")
+            assert text.count(f"\n{hunk.old}") == 1, f"{hunk.path} does not have\n{hunk.old}"
+            path.write_text(text.replace(f"\n{hunk.old}", f"\n{hunk.new}"), "utf-8")
+        else:
+            path.write_text(hunk.new, "utf-8")
+    rules = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    ran = subprocess.run(
+        [*rules, f"--rootdir={tmp_path}", "--import-mode=importlib"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    said = "/call xmppSubject\n"
+    (answer,) = _run(tmp_path, "client", "--sandbox", "--json", said=said).splitlines()
+    told = json.loads(answer)["structuredContent"]
+    assert told["room"] == "lobby@rooms.localhost"
+    assert told["subject"]
 
 
 def test_the_top_level_page_leads_here() -> None:

@@ -230,7 +230,7 @@ def test_every_condition_in_the_tables_of_faults_is_one_that_a_test_has_seen() -
     tested = "".join(
         path.read_text("utf-8")
         for folder in ("faults", "e2e", "xmpp", "mcp", "tools")
-        for path in (TOP / "tests" / folder).glob("*.py")
+        for path in (TOP / "tests" / folder).rglob("*.py")
     )
     rows = [row for rows in FAULTS.values() for row in rows]
     conditions = {one for row in rows for one in quoted(row[0])}

@@ -3,8 +3,7 @@ import argparse
 import pytest
 
 from bridge.cli import KINDS, parser
-from bridge.client.errors import ArgumentError
-from bridge.views.selection import Selection, selection_of
+from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase
 from bridge.xmpp.model.journal import Record
@@ -76,7 +75,7 @@ def test_the_usual_selection_is_what_people_do() -> None:
     ("name", "what"), [("nix", "is no room of the settings"), ("lab", "is the name of several")]
 )
 def test_a_room_that_is_not_one_of_the_settings_is_refused_with_those(name: str, what: str) -> None:
-    with pytest.raises(ArgumentError, match=what) as refused:
+    with pytest.raises(SelectionError, match=what) as refused:
         selection_of(_parsed("--room", name), (LAB, OTHER_LAB))
     assert f'"{LAB}", "{OTHER_LAB}"' in str(refused.value)
 
@@ -92,7 +91,7 @@ def test_a_kind_that_there_is_not_is_a_mistake_on_the_command_line(
 
 @pytest.mark.parametrize("pattern", ["(a", "(?=a)"])
 def test_what_is_no_pattern_is_refused(pattern: str) -> None:
-    with pytest.raises(ArgumentError, match="--pattern is no regular expression of RE2: "):
+    with pytest.raises(SelectionError, match="--pattern is no regular expression of RE2: "):
         selection_of(_parsed("--pattern", pattern), (LAB,))
 
 
