@@ -23,7 +23,7 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
 SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
-"""The kinds of events that everybody in a room sees, beside messages to the room."""
+"""The kinds of events that everybody in a room sees, in addition to messages to the room."""
 
 ABOUT_US = 110
 """The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
@@ -63,9 +63,9 @@ class Recording:
         self._path = path
         self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
         self._observer: Observer | None = None
-        self._telling: dict[str, bool] = {}
-        """The rooms that we are in or are entering, and whether the room may still be sending what
-        was before we came: who is there, its history, its subject."""
+        self._entering: dict[str, bool] = {}
+        """The rooms that we are in, and whether the room may still be sending what was before we
+        came: who is there, its history, its subject."""
         self._since: dict[str, float] = {}
         """Since when we have received all that happens in each room, on the monotonic clock."""
         participant.listen(self._on_record)
@@ -89,14 +89,14 @@ class Recording:
             return
         event = record.event
         match event:
-            case events.OccupantJoined(self_=True) if record.room not in self._telling:
+            case events.OccupantJoined(self_=True) if record.room not in self._entering:
                 self._since[record.room] = time.monotonic()
-                self._enter(record, telling=True)
-            case events.Connected(resumed=resumed) if not resumed:
+                self._enter(record, entering=True)
+            case events.Connected(resumed=False):
                 self._since.clear()
             case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
-                if record.room not in self._telling:
-                    self._enter(record, telling=False)
+                if record.room not in self._entering:
+                    self._enter(record, entering=False)
             case events.ConnectionChanged():
                 self._leave(record.room)
         self.recorder.add(self._happened(record))
@@ -121,31 +121,31 @@ class Recording:
             self.recorder.add(observer)
         return True
 
-    def _enter(self, record: Record, *, telling: bool) -> None:
-        self._telling[record.room] = telling
+    def _enter(self, record: Record, *, entering: bool) -> None:
+        self._entering[record.room] = entering
         # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
         since = self._since.setdefault(record.room, time.monotonic())
         self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
         """Note that we have left a room, or with an empty name all rooms."""
-        for name in [room] if room else [*self._telling]:
-            self._telling.pop(name, None)
+        for name in [room] if room else [*self._entering]:
+            self._entering.pop(name, None)
             self.recorder.add(Left(name, time.time(), time.monotonic()))
 
     def _happened(self, record: Record) -> Happened:
-        event, room = record.event, record.room
-        shared, earlier = event.kind in SHARED, room not in self._telling
-        told = self._telling.get(room) is False
+        event, shared = record.event, record.event.kind in SHARED
+        inside = record.room in self._entering
+        earlier, entering = not inside, self._entering.get(record.room, True)
         if isinstance(event, MessageReceived) and event.type == "groupchat":
             shared, earlier = True, earlier or event.source is not Source.LIVE
-            told = told or not earlier
+            entering = entering and earlier
         elif isinstance(event, events.SubjectChanged):
-            earlier, told = not told, True
-        if room in self._telling:
-            self._telling[room] = not told
+            earlier, entering = entering, False
+        if inside:
+            self._entering[record.room] = entering
         exact = events.encode(_seen_by_all(event) if shared else event)
-        return Happened(record.at, room, exact, shared, shared and earlier, record.number)
+        return Happened(record.at, record.room, exact, shared, shared and earlier, record.number)
 
 
 def _seen_by_all(event: Event) -> Event:

@@ -1,22 +1,37 @@
 """The interface of a store's database, and the values that go in and come out. Pure.
 
 Events are kept in their exact form (`bridge.xmpp.model.events.encode`), without cursor, time and
-room, which have columns of their own. SQLite (`bridge.store.sqlite`) is the one database so far.
+room, which are kept apart from it.
 
-Each event has a row id, and is read in the order of these ids: the order in which it was written.
+What every database promises, whatever it is made of:
+
+*Order.* Each event has an id, and so has each stanza, in a sequence apart. Ids are whole numbers
+above 0. A transaction gives its events ids in the order in which they were added, each higher than
+every id that any process could read before. So who has read all up to an id misses nothing by going
+on from there. No id is given twice, not even that of an event which was deleted; ids may be left
+out.
+
+*Time.* When something happened is what the wall clock of its observer said, to the millisecond.
+It says nothing of the order: clocks differ, and are set. Leases count on the monotonic clock of the
+process that asks, and never on a wall clock. A database that is shared by several machines has to
+translate what one process wrote into the time of another.
+
+*Transactions.* All of one is kept, or nothing. Writing transactions come one after the other: from
+its beginning on, nothing that it reads is changed by another process before it ends. Who only reads
+waits for nobody.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
 UNIT_BYTES = 2_000
-"""Of memory, that count as one in the weight of what waits; most events take less."""
+"""Bytes of memory that count as 1 in the weight of what waits; most events take less."""
 
 ITEM_BYTES = 400
-"""Of memory that each event and stanza takes beside its texts."""
+"""Bytes of memory that each event and stanza takes in addition to its texts."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +61,13 @@ class Happened(NamedTuple):
     room: str
     """Bare JID; empty for what concerns the connection as a whole."""
     event: Mapping[str, Any]
-    """Its exact form."""
+    """The event in its exact form."""
     shared: bool = False
     """Whether everybody in the room saw it; otherwise only its observer did."""
     earlier: bool = False
     """Whether the room sent it to us as we joined: its history, and who was already there."""
     number: int = 0
-    """Its number in the journal of the run; 0 if it is in none."""
+    """The number of the event in the journal of the run; 0 if it is in none."""
 
 
 class TracedXml(NamedTuple):
@@ -64,15 +79,17 @@ class TracedXml(NamedTuple):
     xml: str
 
 
-def weight(item: Happened | TracedXml) -> int:
-    """Return how much memory an item takes, in `UNIT_BYTES`."""
+def weight(item: object) -> int:
+    """Return how much memory an item takes, in `UNIT_BYTES`; 1 for what is no event or stanza."""
+    size = 0
     if isinstance(item, TracedXml):
-        return 1 + (ITEM_BYTES + getsizeof(item.xml)) // UNIT_BYTES
-    size = ITEM_BYTES + getsizeof(item.event)
-    for one in item.event.values():
-        size += getsizeof(one)
-        if type(one) is list:
-            size += sum(map(getsizeof, one))
+        size = ITEM_BYTES + getsizeof(item.xml)
+    elif isinstance(item, Happened):
+        size = ITEM_BYTES + getsizeof(item.event)
+        for value in item.event.values():
+            size += getsizeof(value)
+            if type(value) is list:
+                size += sum(map(getsizeof, value))
     return 1 + size // UNIT_BYTES
 
 
@@ -81,7 +98,6 @@ class Recorded:
     """One event out of the store."""
 
     id: int
-    """Its row id."""
     at: float
     room: str
     event: dict[str, Any]
@@ -97,8 +113,7 @@ class Lease(NamedTuple):
     run: str
     """The run that holds it; empty once it was given up."""
     beat: float
-    """When it was last renewed or given up, in seconds of the machine's monotonic clock, which all
-    processes share."""
+    """When it was last renewed or given up, in seconds of our monotonic clock."""
     seen_until: float
     """Until when the room was recorded, in seconds since the epoch."""
 
@@ -110,7 +125,7 @@ class Query:
     rooms: tuple[str, ...]
     """Bare JIDs."""
     domain: str
-    """Of the accounts whose records are read."""
+    """The domain of the accounts whose records are read."""
     connection_of: tuple[str, ...] = ()
     """Accounts of which the events without a room are read too: those of the connection."""
     start: float | None = None
@@ -132,19 +147,20 @@ class Holding(NamedTuple):
     """What the store has of one room, of connections to one domain, or of all stanzas."""
 
     id: int
-    """The row id of the room; 0 for the stanzas."""
+    """A number that names the room; 0 for the stanzas."""
     name: str
     """The room's bare JID; empty for connections and stanzas."""
     bytes: int
-    """Of its rows."""
+    """How much its events or stanzas take."""
     oldest: float
-    """The earliest time of a row, in seconds since the epoch."""
+    """The earliest time of one of these, in seconds since the epoch."""
 
 
 class Amount(NamedTuple):
     """How much to delete, or how much was deleted."""
 
     rows: int
+    """Events or stanzas."""
     bytes: float
 
 
@@ -154,51 +170,54 @@ class Ageing(NamedTuple):
     put_off: float = 0.0
     """Seconds until something may be deleted for its age."""
     doubted: int = 0
-    """The row id of the newest event when that was last put off."""
+    """The id of the newest event when that was last put off."""
     day_left: float = 0.0
     """Seconds until the day ends for which `spare` holds; 0 if nothing was deleted in it."""
     spare: float = 0.0
-    """Bytes of rows that may be deleted for their age in the rest of this day."""
+    """Bytes that may be deleted for their age in the rest of this day."""
 
 
 class Span(NamedTuple):
-    """Between which row ids the events of a query's rooms and time are."""
+    """Which ids the events of a query's rooms and time have."""
 
     store: str
-    """The name of the store: a new one at the same path has another."""
+    """The name of the store: a new one at the same place has another."""
     oldest: float
     """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
     none."""
     evicted: int
-    """The highest row id of an event of the query's rooms that was deleted; 0 if none was."""
+    """The highest id of an event of the query's rooms that was deleted; 0 if none was."""
     whole_from: float
     """From when on nothing of these rooms was deleted, in seconds since the epoch; minus infinity
     if nothing was, infinite if all was."""
     begin: int
-    """The row id of the oldest event of these rooms, less 1."""
+    """The id of the oldest event of these rooms, less 1."""
     first: int
-    """The row id of the first of the events, less 1."""
+    """The id of the first of the events, less 1."""
     last: int
-    """The row id of the last of the events."""
+    """The id of the last of the events."""
 
 
 class Database(Protocol):
     """A store that is open, used by one thread.
 
-    Every method may raise `bridge.store.errors.StoreError`.
-    Writing happens inside `transaction`, which keeps all of it or nothing.
+    Every method may raise `bridge.store.errors.StoreError`. `delete`, `take` and the methods that
+    begin with `append` and `set` are called inside of `transaction`.
     """
 
     warnings: dict[str, str]
     """What was found wrong with it: a sentence for each kind of trouble."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction: no other process writes until the block ends."""
+        """Open a transaction, which is kept when the block ends, and not if that raises.
 
-    def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
+        Raises `BusyStoreError` if another process writes for too long.
+        """
+
+    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order, without shared ones whose stanza id the room already has."""
 
-    def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
+    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
         """Add stanzas, in this order."""
 
     def lease(self, room: str, domain: str) -> Lease | None:
@@ -211,39 +230,39 @@ class Database(Protocol):
         """Whether there is a shared event of the room with this stanza id."""
 
     def newest(self) -> int:
-        """Return the row id of the newest event; 0 in an empty store."""
+        """Return the highest id that an event has or had; 0 if there was none."""
 
     def span(self, query: Query) -> Span:
-        """Return between which row ids the events of the query's rooms and time are."""
+        """Return which ids the events of the query's rooms and time have."""
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
     ) -> tuple[list[Recorded], int]:
-        """Return the first events that match, and the row id up to which all rows were read.
+        """Return the first events that match, and the id up to which all were read.
 
-        Only row ids above `after` and up to `until` are read, and a bounded number of them: there
-        may be more matches above the id that is returned. With `backward` it starts at `until` with
-        the last event, and there may be more up to the id that is returned.
+        Only ids above `after` and up to `until` are read, and a bounded number of them: there may
+        be more matches above the id that is returned. With `backward` it starts at `until` with the
+        last event, and there may be more up to the id that is returned.
         """
 
     def latest(self) -> tuple[int, float]:
-        """Return row id and time of the newest event; without one (0, minus infinity)."""
+        """Return id and time of the newest event; without one (0, minus infinity)."""
 
     def holdings(self) -> Sequence[Holding]:
         """Return what there is to delete from."""
 
     def size(self) -> int:
-        """Return how many bytes of the disk are in use, free pages not counted."""
+        """Return how many bytes the store takes, without what deleted events have left free."""
 
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete rows, no more than `most`; return how much was deleted.
+        """Delete events or stanzas, no more than `most`; return how much was deleted.
 
         Those are deleted first that were written first; with `span`, a time inclusive and one
         exclusive, those from within it, the earliest time first.
         """
 
     def shrink(self) -> None:
-        """Give back to the disk some of what is free."""
+        """Give back to the system some of what deleted events have left free."""
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
@@ -252,7 +271,7 @@ class Database(Protocol):
         """Keep it for this process and later ones."""
 
     def stands(self) -> bool:
-        """Whether the file at the path is still the one that was opened."""
+        """Whether what is at the store's place is still what was opened."""
 
     def close(self) -> None:
         """Close the store."""

@@ -11,7 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from bridge.store.errors import (
@@ -22,6 +22,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     StoreError,
 )
+from bridge.text import iso
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -40,10 +41,7 @@ lost with a file that is put aside."""
 PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
-"""Errors of the system that may be over in a while; any other takes somebody to do something."""
-
-_ASIDE = re.compile(r"\.broken-([0-9a-f]{1,16})")
-"""What a store that was put aside has behind its name: when that was, in ns since the epoch."""
+"""Errors of the system that may be over in a while; after any other, somebody has to act."""
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -67,19 +65,19 @@ class Location:
         self.path = path
         exists(path)
         try:
-            for folder in reversed([one for one in path.parents if not one.exists()]):
+            for folder in reversed([folder for folder in path.parents if not folder.exists()]):
                 folder.mkdir(FOLDER_MODE, exist_ok=True)  # another bridge may just have made it
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(f"{path}{LOCK}", flags, FILE_MODE)
         except OSError as error:
             raise unusable(path, error) from error
 
-    def restrict(self) -> str:
-        """Make each of its files its owner's alone; return a warning if others could use one.
+    def made_safe(self) -> dict[str, str]:
+        """Make each of its files its owner's alone; return warnings of what was wrong before.
 
-        Raises `StoreError` where they still can.
+        Raises `StoreError` where others can still use one.
         """
-        exposed = ""
+        warnings = dict[str, str]()
         for suffix in (*BESIDE, LOCK):
             path = Path(f"{self.path}{suffix}")
             with suppress(FileNotFoundError):
@@ -90,8 +88,15 @@ class Location:
                     why = "may be used by others, and its mode cannot be changed"
                     raise NotOurStoreError(f"{str(path)!r} {why}; {REMEDY}")
                 if mode & OTHERS and suffix != LOCK:
-                    exposed = f"{str(path)!r}, of the mode {mode:04o} until now"
-        return exposed
+                    what = f"{str(path)!r}, of the mode {mode:04o} until now"
+                    warnings["exposed"] = f"Others could use the store by {what}"
+        if aside := lying_aside(self.path):
+            at, file = aside
+            warnings["aside"] = (
+                f"A store that broke was put aside as {str(file)!r}; what it has of the time "
+                f"before {iso(at)} is in no history"
+            )
+        return warnings
 
     def lock(self, *, alone: bool) -> None:
         """Have the lock, alone or with others; raises `BusyStoreError` if that cannot be now."""
@@ -111,13 +116,10 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
 
     Raises `BusyStoreError` while anybody has it open.
     """
-    location = Location(path)
-    try:
+    with closing(Location(path)) as location:
         location.lock(alone=True)
         if broken.file == identity(path):
             move_aside(path)
-    finally:
-        location.close()
 
 
 def move_aside(path: Path) -> None:
@@ -139,48 +141,46 @@ def lying_aside(path: Path) -> tuple[float, Path] | None:
 
     The time is in seconds since the epoch.
     """
-    found: list[tuple[float, Path]] = []
+    name = re.compile(re.escape(path.name) + r"\.broken-([0-9a-f]{1,16})")
     with suppress(OSError):
-        beside = [one for one in path.parent.iterdir() if one.name.startswith(path.name)]
-        suffixes = [(_ASIDE.fullmatch(one.name, len(path.name)), one) for one in beside]
-        found = [(int(suffix[1], 16) / 1e9, one) for suffix, one in suffixes if suffix]
-    return max(found, default=None)
+        names = [(name.fullmatch(file.name), file) for file in path.parent.iterdir()]
+        return max(((int(at[1], 16) / 1e9, file) for at, file in names if at), default=None)
+    return None
 
 
 def exists(path: Path) -> bool:
     """Whether a store is there; raises `NotOurStoreError` for what must not be touched."""
     try:
-        if link := next((one for one in (*path.parents, path) if one.is_symlink()), None):
+        if link := next((way for way in (*path.parents, path) if way.is_symlink()), None):
             raise NotOurStoreError(
                 f"{str(link)!r} is a symbolic link, and a store is reached through none; "
                 f"{os.path.realpath(path)!r} would be right if it is yours"
             )
-        found = [_is_ours(Path(f"{path}{suffix}")) for suffix in (*BESIDE, LOCK)]
+        there, *_ = [_is_ours(Path(f"{path}{suffix}")) for suffix in (*BESIDE, LOCK)]
     except OSError as error:
         raise unusable(path, error) from error
-    return found[0]
+    return there
 
 
 def identity(path: Path) -> tuple[int, int] | None:
     """Return what tells the file at the path from every other; None if there is none."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def _is_ours(path: Path) -> bool:
     """Return whether a file is there; raise `NotOurStoreError` for one that is not ours to use."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         why = "is no regular file"
-    elif found.st_uid != os.geteuid():
+    elif status.st_uid != os.geteuid():
         why = "belongs to somebody else"
-    elif found.st_nlink > 1:
+    elif status.st_nlink > 1:
         why = "has another name too (a hard link)"
     else:
         return True

@@ -2,10 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bridge.store.database import Happened, Recorded, weight
+from bridge.store.database import Happened, Recorded
 from bridge.text import seconds_of
 
 SAME_SECONDS = 30.0
@@ -18,7 +17,7 @@ SAME = (
     "newNickname", "actor", "reason",
 )
 # fmt: on
-"""The fields of an event that are equal for all who observe it. Of the others, the room shows more
+"""The fields of an event that are equal for all who observe it. The room shows more of the others
 to a moderator."""
 
 
@@ -29,72 +28,55 @@ class Mark(NamedTuple):
     """Equal for all bridges that observed the event: a hash of its stanza id or SAME fields."""
     at: float
     """When it happened, in seconds since the epoch; 0 if it has a stanza id, which suffices."""
+    noticed: float = 0.0
+    """When we observed it or read it in the store, in seconds of the monotonic clock."""
 
 
-class Found(NamedTuple):
-    """A shared event that another bridge observed, and that we read in the store."""
-
-    mark: Mark
-    noticed: float
-    """When we read it, in seconds of the monotonic clock."""
-
-
-@dataclass(slots=True)
-class Observed:
+class Observed(NamedTuple):
     """A shared event that we observed."""
 
     mark: Mark
-    noticed: float
-    """When we observed it, in seconds of the monotonic clock."""
-    number: float
-    """Its number among all items that the writer was given."""
     happened: Happened
-    _weight: int = 0
-
-    @property
-    def weight(self) -> int:
-        """Of the event; most are written before anybody asks."""
-        self._weight = self._weight or weight(self.happened)
-        return self._weight
+    number: float = 0
+    """The number of the event among all items that the writer was given."""
+    weight: int = 0
 
 
-def mark_of(event: Mapping[str, Any], at: float) -> Mark:
-    """Return the mark of an event, which may stand in the store with values of any type."""
+def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
+    """Return the mark of an event, which may come from the store with values of any type."""
     if "stanzaId" in event:
-        return Mark(hash(("", str(event["stanzaId"]))), 0.0)
+        return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
     codes = event.get("codes") if event["kind"] == "config" else None
     key = (*[str(event.get(name, "")) for name in SAME], str(codes))
-    return Mark(hash(key), seconds_of(str(event.get("delayedFrom", ""))) or at)
+    return Mark(hash(key), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
 
 
-def unpaired(ours: list[Observed], theirs: list[Found]) -> tuple[list[Observed], list[Found]]:
+def unpaired(ours: list[Observed], theirs: list[Mark]) -> tuple[list[Observed], list[Mark]]:
     """Return the events that are only in `ours`, and those that are only in `theirs`.
 
     Each event is paired with one of the other list at most, so two equal messages stay two.
     """
-    by_key = defaultdict[int, list[Found]](list)
-    for found in theirs:
-        by_key[found.mark.key].append(found)
+    by_key = defaultdict[int, list[Mark]](list)
+    for mark in theirs:
+        by_key[mark.key].append(mark)
     only_ours = []
-    for one in ours:
-        key, at = one.mark
-        alike = by_key.get(key, [])
-        same = next((it for it in alike if abs(it.mark.at - at) <= SAME_SECONDS), None)
-        if same is None:
-            only_ours.append(one)
+    for event in ours:
+        alike = by_key.get(event.mark.key, [])
+        near = (mark for mark in alike if abs(mark.at - event.mark.at) <= SAME_SECONDS)
+        if (same := next(near, None)) is None:
+            only_ours.append(event)
         else:
             alike.remove(same)
-    return only_ours, [found for alike in by_key.values() for found in alike]
+    return only_ours, [mark for alike in by_key.values() for mark in alike]
 
 
 def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
     """Return the numbers of those observed events of which no copy is recorded for the room."""
 
-    def mark(one: Happened | Recorded) -> Mark:
-        key, at = mark_of(one.event, one.at)
-        return Mark(hash((one.room, key)), at)
+    def mark(event: Happened | Recorded) -> Mark:
+        key, at, _ = mark_of(event.event, event.at)
+        return Mark(hash((event.room, key)), at)
 
-    ours = [Observed(mark(one), 0, 0, one) for one in observed]
-    theirs = sorted((Found(mark(one), 0) for one in recorded), key=lambda one: one.mark.at)
-    missing, _ = unpaired(ours, theirs)
-    return {one.happened.number for one in missing}
+    theirs = sorted(map(mark, recorded), key=lambda mark: mark.at)
+    missing, _ = unpaired([Observed(mark(event), event) for event in observed], theirs)
+    return {event.happened.number for event in missing}

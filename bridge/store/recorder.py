@@ -8,10 +8,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import chain
 
 from bridge.store.database import Database, Happened, TracedXml, weight
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
@@ -29,7 +28,7 @@ RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""
 
 RETRY_SECONDS = 10.0
-"""Between two tries at a store that fails: a full disk must cost the room nothing."""
+"""The pause between two tries at a store that fails: a full disk must cost the room nothing."""
 
 BUSY_SECONDS = 2.0
 """How long a store may be locked before that is worth a warning."""
@@ -58,18 +57,17 @@ class Recorder:
         self._retention = retention
         self._writer = Writer(time.monotonic)
         self._database: Database | None = None
-        self._waiting: deque[tuple[Item, int]] = deque()
-        """Items in their order, each with its weight."""
-        self._batch: list[tuple[Item, int]] = []
+        self._waiting: deque[Item] = deque()
+        self._batch: list[Item] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
         self._pending: list[int] = []
         """The numbers of the events that the writer was given, and that are not in the store."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
-        self._lost = self._told = 0
-        """How many items were lost in all, and how many of these a gap in the store tells of."""
+        self._lost = self._counted = 0
+        """How many items were lost in all, and how many of these a gap in the store counts."""
         self._lost_since = self._lost_until = 0.0
-        """The times of the first and last loss that no gap tells of, in seconds since the epoch."""
+        """The times of the first and last loss that no gap counts, in seconds since the epoch."""
         self._news, self._hurry = threading.Event(), threading.Event()
         self._flushes: deque[Future[None]] = deque()
         self._closing = False
@@ -77,7 +75,7 @@ class Recorder:
         self._next_try = 0.0
         self.problem: str | None = None
         """Why nothing is being written, in a sentence; None if it is being written."""
-        self._found: dict[str, str] = {}
+        self._troubles: dict[str, str] = {}
         """What was found wrong with the store: the last sentence for each kind of trouble."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -85,28 +83,26 @@ class Recorder:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the store, in sentences."""
-        return ([] if self.problem is None else [self.problem]) + [*self._found.values()]
+        return [*filter(None, (self.problem, *self._troubles.values()))]
 
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
 
         Events and stanzas beyond `MAX_WAITING` are dropped and counted.
         """
-        weighs = 1
-        if isinstance(item, Happened | TracedXml):
-            weighs = weight(item)
-            if self._added - self._written + weighs > MAX_WAITING:
-                if self._lost == self._told:
-                    self._lost_since = item.at
-                self._lost_until = item.at
-                self._lost += 1
-                return
+        weighs = weight(item)
+        full = self._added - self._written + weighs > MAX_WAITING
+        if full and isinstance(item, Happened | TracedXml):
+            if self._lost == self._counted:
+                self._lost_since = item.at
+            self._lost_until = item.at
+            self._lost += 1
+            return
         self._added += weighs
-        self._waiting.append((item, weighs))
+        self._waiting.append(item)
         if len(self._waiting) >= BATCH:
             self._hurry.set()
-        if not self._news.is_set():
-            self._news.set()
+        self._news.set()
 
     async def flush(self) -> int | None:
         """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
@@ -120,8 +116,8 @@ class Recorder:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
         # In the order in which the thread hands them on, so that none is missed on its way.
-        items = [*self._waiting], [*self._batch]
-        numbers = [one.number for one, _ in chain(*items) if isinstance(one, Happened)]
+        items = [*self._waiting, *self._batch]
+        numbers = [item.number for item in items if isinstance(item, Happened)]
         return min(filter(None, (*numbers, *self._pending)), default=None)
 
     def close(self) -> None:
@@ -145,11 +141,11 @@ class Recorder:
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
             if closing or time.monotonic() >= self._next_try:
                 self._try(closing=closing)
-            for one in flushes:
-                if one.set_running_or_notify_cancel():
-                    one.set_result(None)
+            for flush in flushes:
+                if flush.set_running_or_notify_cancel():
+                    flush.set_result(None)
         self._let_go()
-        if lost := len(self._batch) + len(self._waiting) + self._lost - self._told:
+        if lost := len(self._batch) + len(self._waiting) + self._lost - self._counted:
             why = self.problem or "The store was locked at the end"
             log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
@@ -160,7 +156,7 @@ class Recorder:
                 self._let_go()
             if self._database is None:
                 self._database = self._open()
-                self._find(self._database.warnings)
+                self._note(self._database.warnings)
                 if self._retention is not None:
                     # Whether the clock is right is judged by what others wrote, not by us.
                     self._retention.apply(self._database, _clocks())
@@ -176,24 +172,23 @@ class Recorder:
             else:
                 log.warning("%s; it was put aside, and a new one is begun", one_line(str(error)))
                 self._wake()
-        except StoreError as error:
+        except Exception as error:  # whatever it is, the thread must go on
             self._let_go()
+            if not isinstance(error, StoreError):
+                log.debug("where the recorder failed", exc_info=error)
+                error = StoreError(f"a mistake in the bridge ({type(error).__name__})")
             self._fail(error, RETRY_SECONDS)
-        except Exception as error:
-            log.debug("where the recorder failed", exc_info=error)
-            mistake = StoreError(f"a mistake in the bridge ({type(error).__name__})")
-            self._fail(mistake, RETRY_SECONDS)
         else:
             if self.problem is not None:
                 log.warning("what happens is recorded again")
             self.problem = self._failing_since = None
 
-    def _find(self, warnings: Mapping[str, str]) -> None:
+    def _note(self, warnings: dict[str, str]) -> None:
         """Note what the database found wrong with the store."""
         for kind, warning in warnings.items():
-            if self._found.get(kind) != warning:
+            if self._troubles.get(kind) != warning:
                 log.warning("%s", warning)
-        self._found = {**self._found, **warnings}
+        self._troubles = self._troubles | warnings  # the loop may be reading the former one
 
     def _fail(self, error: StoreError, pause: float) -> None:
         now = time.monotonic()
@@ -208,25 +203,24 @@ class Recorder:
     def _write(self, database: Database, *, closing: bool) -> None:
         more = True
         while more:
-            moment = Moment(time.time(), time.monotonic())
-            weighs = sum(one for _, one in self._batch)
+            at, now = time.time(), time.monotonic()
+            weighs = sum(map(weight, self._batch))
             while self._waiting and weighs < BATCH:
-                weighs += self._waiting[0][1]
+                weighs += weight(self._waiting[0])
                 self._batch.append(self._waiting[0])  # for `flush` it is never in neither
                 self._waiting.popleft()
             more = bool(self._waiting)
-            lost, gaps = self._lost, []
-            if lost > self._told and not more:  # it comes after what was kept
-                why = {"events": lost - self._told, "reason": self.problem or "too much at once"}
+            items, lost = [*self._batch], self._lost
+            if lost > self._counted and not more:  # it comes after what was kept
+                why = {"events": lost - self._counted, "reason": self.problem or "too much at once"}
                 event = gap(self._lost_since, self._lost_until, **why)
-                gaps.append(Happened(self._lost_until, "", event))
-            moment = moment._replace(more=more, closing=closing and not more)
-            self._writer.write(database, [*(item for item, _ in self._batch), *gaps], moment)
-            self._told = lost if gaps else self._told
-            self._written += sum(weighs for _, weighs in self._batch)
+                items.append(Happened(self._lost_until, "", event))
+            self._writer.write(database, items, Moment(at, now, more, closing and not more))
+            self._counted = self._counted if more else lost
+            self._written += weighs
             self._pending = self._writer.pending
             self._batch.clear()
-            self._find(database.warnings)
+            self._note(database.warnings)
             if self._retention is not None and self._retention.apply(database, _clocks()):
                 self._news.set()
 

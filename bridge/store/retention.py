@@ -16,14 +16,14 @@ from bridge.store.database import Ageing, Amount, Database, Holding
 from bridge.text import iso
 
 EXPIRE_SECONDS = 10.0
-"""Between two deletions."""
+"""The pause between two deletions."""
 
 EXPIRED_AT_ONCE = 2_000
 """Events deleted in one transaction: twice as many as come in one."""
 
 JUMP_SECONDS = 60.0
-"""By how much the wall clock may differ from a clock that nobody sets; NTP corrects less than that
-in between two looks, unless the clock was wrong."""
+"""How much the wall clock may differ from a clock that nobody sets; NTP corrects less than that
+between two looks, unless the clock was wrong."""
 
 PUT_OFF_SECONDS = 3_600.0
 """Running time without deletion for age after a jump: many a machine that starts with a wrong clock
@@ -44,9 +44,9 @@ class Clocks(NamedTuple):
     wall: float
     """Since the epoch."""
     elapsed: float
-    """Of a clock that nobody sets, and that goes on while the machine sleeps."""
+    """A clock that nobody sets, and that goes on while the machine sleeps."""
     running: float
-    """Of a clock that nobody sets, and that stands still while the machine sleeps."""
+    """A clock that nobody sets, and that stops while the machine sleeps."""
 
 
 class Retention:
@@ -56,7 +56,7 @@ class Retention:
         self._days = days
         self._bytes = megabytes << 20
         self._last: Clocks | None = None
-        self._steady: Clocks | None = None
+        self._steady = Clocks(0.0, 0.0, 0.0)
         """The first look at the clocks since they jumped, or since the process was started."""
         self._due = -inf
         self._warned = False
@@ -74,62 +74,53 @@ class Retention:
         return more
 
     def _expire(self, database: Database, clocks: Clocks) -> bool:
-        """Delete what is too old."""
+        """Delete what is too old, of one room at once: what is deleted may be large."""
         former = database.ageing()
-        put_off, doubted, day_left, spare = self._ageing(database, former, clocks)
-        rows = EXPIRED_AT_ONCE
-        if not put_off and self._steady is not None:
-            end = clocks.wall - self._days * DAY_SECONDS
-            start = self._steady.wall - self._days * DAY_SECONDS
+        put_off, doubted, day_left, spare = self._look(database, former, clocks)
+        gone = Amount(0, 0.0)
+        if not put_off:
+            held = sorted(database.holdings(), key=lambda holding: holding.oldest)
+            start, end = (at.wall - self._days * DAY_SECONDS for at in (self._steady, clocks))
             watched = min(end, start + clocks.elapsed - self._steady.elapsed)
-            for one in database.holdings():
-                if rows == EXPIRED_AT_ONCE:  # of one room at once: what is deleted may be large
-                    rows -= database.delete(one, Amount(rows, inf), (start, watched)).rows
-        if rows == EXPIRED_AT_ONCE and not put_off and self._steady is not None:
-            held = sorted(database.holdings(), key=lambda one: one.oldest)
-            if not day_left:
-                spare, self._warned = sum(one.bytes for one in held) / TENTH, False
-            for one in held:
-                gone = database.delete(one, Amount(rows, spare), (-inf, end))
-                if not (gone.rows or day_left):  # a large row must not stay for ever
-                    gone = database.delete(one, Amount(1, inf), (-inf, end))
-                if gone.rows:
-                    rows, spare = rows - gone.rows, spare - gone.bytes
-                    day_left = day_left or DAY_SECONDS
-                    break
-            rest = rows == EXPIRED_AT_ONCE and any(one.oldest < end for one in held)
-            if rest and not self._warned:
-                self._warned = True
-                log.warning(
-                    "more than a tenth of the store is older than %d days; no more than that is "
-                    "deleted in a day of running, in case the clock is wrong: it says %s",
-                    self._days,
-                    iso(clocks.wall),
-                )
+            gone = _delete(database, held, (start, watched), Amount(EXPIRED_AT_ONCE, inf))
+            if not gone.rows:
+                amounts = [Amount(EXPIRED_AT_ONCE, spare)]
+                if not day_left:
+                    spare, self._warned = sum(holding.bytes for holding in held) / TENTH, False
+                    # A large row must not stay for ever.
+                    amounts = [Amount(EXPIRED_AT_ONCE, spare), Amount(1, inf)]
+                gone = _delete(database, held, (-inf, end), *amounts)
+                day_left = day_left or (DAY_SECONDS if gone.rows else 0.0)
+                spare -= gone.bytes
+                if not (gone.rows or self._warned) and held and held[0].oldest < end:
+                    self._warned = True
+                    log.warning(
+                        "more than a tenth of the store is older than %d days; no more than that "
+                        "is deleted in a day of running, in case the clock is wrong: it says %s",
+                        self._days,
+                        iso(clocks.wall),
+                    )
         if (now := Ageing(put_off, doubted, day_left, spare if day_left else 0.0)) != former:
             database.set_ageing(now)
-        return rows < EXPIRED_AT_ONCE
+        return gone.rows > 0
 
-    def _ageing(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
+    def _look(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
         """Return how far the times are that running time ends; notice that a clock jumped."""
-        put_off, doubted, day_left, spare = former
-        jump = 0.0
-        if self._last is not None:
-            passed = clocks.running - self._last.running
-            put_off, day_left = max(0.0, put_off - passed), max(0.0, day_left - passed)
-            jump = clocks.wall - self._last.wall - (clocks.elapsed - self._last.elapsed)
-        newest, at = database.latest()
-        ahead = newest != doubted and at > clocks.wall + JUMP_SECONDS
-        if self._last is None or abs(jump) > JUMP_SECONDS:
+        last = self._last or clocks
+        passed = clocks.running - last.running
+        put_off, doubted = max(0.0, former.put_off - passed), former.doubted
+        jump = abs(clocks.wall - last.wall - (clocks.elapsed - last.elapsed)) > JUMP_SECONDS
+        if jump or self._last is None:
             self._steady = clocks
-        if ahead or abs(jump) > JUMP_SECONDS:
+        newest, at = database.latest()
+        if jump or (newest != doubted and at > clocks.wall + JUMP_SECONDS):
             put_off, doubted = PUT_OFF_SECONDS, newest
             log.warning(
                 "the clock jumped, or was wrong before: nothing is deleted for its age for an hour "
                 "of running; it says %s",
                 iso(clocks.wall),
             )
-        return Ageing(put_off, doubted, day_left, spare)
+        return Ageing(put_off, doubted, max(0.0, former.day_left - passed), former.spare)
 
     def _evict(self, database: Database) -> bool:
         """Delete the oldest of whichever room holds most, if the store is too large."""
@@ -137,8 +128,16 @@ class Retention:
         if surplus is None:
             return False
         fullest, weight = surplus
-        gone = database.delete(fullest, Amount(EXPIRED_AT_ONCE, weight), None)
-        return bool(gone.rows or database.delete(fullest, Amount(1, inf), None).rows)
+        amounts = Amount(EXPIRED_AT_ONCE, weight), Amount(1, inf)
+        return _delete(database, [fullest], None, *amounts).rows > 0
+
+
+def _delete(
+    database: Database, held: Sequence[Holding], span: tuple[float, float] | None, *most: Amount
+) -> Amount:
+    """Delete from the first holding that has any of that, by the first amount that allows it."""
+    amounts = (database.delete(holding, amount, span) for holding in held for amount in most)
+    return next((gone for gone in amounts if gone.rows), Amount(0, 0.0))
 
 
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
@@ -147,13 +146,15 @@ def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holdi
     Each room is sure of an equal share of `most`, as in the journal. Of what is over its share the
     largest is returned. Connections and stanzas have no share.
     """
-    held = sum(one.bytes for one in holdings)
-    rooms = sum(bool(one.name) for one in holdings)
+    held = sum(holding.bytes for holding in holdings)
     kept = held * most / size  # indexes, and what pages have free, come on top of the rows
-    share = kept / max(1, rooms)
-    over = [(one, one.bytes - share * bool(one.name)) for one in holdings]
-    over = [(one, beyond) for one, beyond in over if beyond > 0]
+    share = kept / max(1, sum(1 for holding in holdings if holding.name))
+
+    def beyond(holding: Holding) -> float:
+        return holding.bytes - (share if holding.name else 0.0)
+
+    over = [holding for holding in holdings if beyond(holding) > 0]
     if size <= most or not over:
         return None
-    fullest, beyond = max(over, key=lambda found: found[0].bytes)
-    return fullest, min(beyond, held - kept)
+    fullest = max(over, key=lambda holding: holding.bytes)
+    return fullest, min(beyond(fullest), held - kept)

@@ -7,7 +7,7 @@ become `StoreError` here.
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -35,41 +35,32 @@ from bridge.store.errors import (
     NotOurStoreError,
     left_out,
 )
-from bridge.store.location import (
-    FILE_MODE,
-    Location,
-    exists,
-    identity,
-    lying_aside,
-    move_aside,
-    unusable,
-)
+from bridge.store.location import FILE_MODE, Location, exists, identity, move_aside, unusable
 from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
-from bridge.text import iso
 
 BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
 
 SPAN = 50_000
-"""Row ids that one statement reads at most, which takes some 30 ms."""
+"""Ids that one statement reads at most, which takes some 30 ms."""
 
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
-"""The highest row id that a table ever had."""
+"""The highest id that a table ever had."""
 
 MAX_ID = 10**17
-"""A row id that is never reached: a higher one is damage, and leaves none for the next row."""
+"""An id that is never reached: a higher one is damage, and leaves none for the next row."""
 
 DELETED_BYTES = 10 << 20
-"""Of rows that one deletion takes at most, in a tenth of a second, unless one row has more."""
+"""Bytes that one deletion takes at most, in a tenth of a second, unless a single row has more."""
 
 _TIMED = "at > -9e999"
 """A condition on rows whose time is not NULL; SQLite takes no column for that which must not be."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
-"""Of a store."""
+"""The name of a store."""
 
 
 class SqliteDatabase:
@@ -81,56 +72,45 @@ class SqliteDatabase:
         Raises `StoreError`: `NotOurStoreError` where there is none to read.
         """
         self._path = path
-        self._ids: dict[tuple[str, ...], int] = {}
         self.warnings: dict[str, str] = {}
-        """What was found wrong with it: a sentence for each kind of trouble."""
+        """What was wrong with the store: a sentence for each kind of trouble."""
         self.unreadable: set[int] = set()
-        """The row ids of what was left out so far, since it cannot be read."""
+        """The ids of what was left out so far, since it cannot be read."""
         if not writable or exists(path):
             _refuse_foreign(path)
-        self._location = Location(path) if writable else None
-        with ExitStack() as undo:
-            if self._location is not None:
-                undo.callback(self._location.close)
-                if not exists(path):
-                    self._location.lock(alone=True)
-                    if not exists(path):  # another bridge may have been faster
-                        move_aside(path)  # what is left of one that was deleted, or moved away
-                        _make(path)
-                self._location.lock(alone=False)
-                self._warn(self._location)
+        with ExitStack() as opened:
+            if writable:
+                self._make_ready(opened.enter_context(closing(Location(path))))
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
-                undo.callback(self._connection.close)
+                opened.callback(self._connection.close)
                 self._connection.text_factory = queries.decoded
                 self._connection.create_function(
                     "searchable", 1, queries.searchable_of, deterministic=True
                 )
                 self._connection.execute("PRAGMA synchronous = NORMAL")
-            undo.pop_all()
+            self._opened = opened.pop_all()
 
-    def _warn(self, location: Location) -> None:
-        if exposed := location.restrict():
-            self.warnings["exposed"] = f"Others could use the store by {exposed}"
-        if aside := lying_aside(self._path):
-            at, file = aside
-            self.warnings["aside"] = (
-                f"A store that broke was put aside as {str(file)!r}; what it has of the time "
-                f"before {iso(at)} is in no history"
-            )
+    def _make_ready(self, location: Location) -> None:
+        """Lock the location, make the store if there is none, and note what is wrong with it."""
+        if not exists(self._path):
+            location.lock(alone=True)
+            if not exists(self._path):  # another bridge may have been faster
+                move_aside(self._path)  # what is left of one that was deleted, or moved away
+                _make(self._path)
+        location.lock(alone=False)
+        self.warnings = location.made_safe()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Open a transaction: no other process writes until the block ends."""
-        known = dict(self._ids)
         try:
             with self._translated():
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
         except BaseException:
-            self._ids = known  # what was given an id in this block has none
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
@@ -141,48 +121,50 @@ class SqliteDatabase:
         try:
             yield
         except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
-            raise self._broken() from error
+            raise self._broken("has other tables") from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             text = f"{str(self._path)!r}: {error}"
             broken = code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
             if broken or (code == sqlite3.SQLITE_ERROR and not self._has_our_tables()):
                 raise BrokenStoreError(text, self._file) from error
-            if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-                raise BusyStoreError(text) from error
-            raise FullStoreError(text) from error
+            busy = code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+            raise (BusyStoreError if busy else FullStoreError)(text) from error
 
-    def _broken(self) -> BrokenStoreError:
-        return BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
+    def _broken(self, why: str) -> BrokenStoreError:
+        return BrokenStoreError(f"{str(self._path)!r} {why}", self._file)
 
     def _has_our_tables(self) -> bool:
         with closing(sqlite3.connect(":memory:")) as new:
             new.executescript(TABLES)
             ours, theirs = (
-                one.execute("SELECT name, sql FROM sqlite_schema").fetchall()
-                for one in (new, self._connection)
+                database.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+                for database in (new, self._connection)
             )
         return ours == theirs
 
-    def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
+    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order, without shared ones whose stanza id the room already has."""
-        rows = [
-            (
-                round(one.at * 1000),
-                self._id("rooms", jid=one.room, domain=observer.domain),
-                self._id("observers", **vars(observer)),
-                one.shared,
-                one.event["kind"],
-                queries.is_plain(exact := queries.storable(queries.encoded(one.event))),
-                exact,
-            )
-            for one in happened
-        ]
-        newest = self.newest()
+        by, newest = self._id("observers", **vars(observer)), self.newest()
+        rooms = {
+            jid: self._id("rooms", jid=jid, domain=observer.domain)
+            for jid in {event.room for event in happened}
+        }
         self._connection.executemany(
             "INSERT OR IGNORE INTO events (at, room, observer, shared, kind, plain, event) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            rows,
+            (
+                (
+                    round(at * 1000),
+                    rooms[room],
+                    by,
+                    shared,
+                    event["kind"],
+                    queries.is_plain(exact := queries.encoded(event)),
+                    exact,
+                )
+                for at, room, event, shared, *_ in happened
+            ),
         )
         # A trigger would take as long as the inserting.
         self._connection.execute(
@@ -192,7 +174,7 @@ class SqliteDatabase:
             (newest,),
         )
 
-    def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
+    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
         """Add stanzas, in this order."""
         by = self._id("observers", **vars(observer))
         rows = [
@@ -210,53 +192,48 @@ class SqliteDatabase:
 
     def lease(self, room: str, domain: str) -> Lease | None:
         """Return the lease of the room for accounts of this domain; None if none can be read."""
-        found = self._all(
+        leases = self._all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = ? AND domain = ?",
             (room, domain),
         )
-        match found:
+        match leases:
             case [(str(run), float(beat), int(seen_until))] if 0 <= seen_until <= queries.LATEST:
                 return Lease(run, beat, seen_until / 1000)
         return None
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
+        id_ = self._id("rooms", jid=room, domain=domain)
         self._all(
             "UPDATE rooms SET recorder = ?, beat = ?, seen_until = ? WHERE id = ?",
-            (
-                lease.run,
-                lease.beat,
-                round(lease.seen_until * 1000),
-                self._id("rooms", jid=room, domain=domain),
-            ),
+            (lease.run, lease.beat, round(lease.seen_until * 1000), id_),
         )
 
     def has(self, room: str, domain: str, stanza_id: str) -> bool:
         """Whether there is a shared event of the room with this stanza id."""
-        found = self._all(
+        events = self._all(
             f"SELECT 1 FROM events WHERE shared AND {member('stanzaId')} = ? "
             "AND room = (SELECT id FROM rooms WHERE jid = ? AND domain = ?)",
             (stanza_id, room, domain),
         )
-        return bool(found)
+        return bool(events)
 
     def newest(self) -> int:
-        """Return the row id of the newest event; 0 in an empty store."""
+        """Return the highest id that an event ever had; 0 if there was none."""
         ((newest, highest),) = self._all(
             f"SELECT {_NEWEST}, (SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence)",
             ("events",),
         )
         if (highest or 0) > MAX_ID:
-            text = f"{str(self._path)!r} counts more rows than there can be"
-            raise BrokenStoreError(text, self._file)
+            raise self._broken("counts more rows than there can be")
         return int(newest)
 
     def span(self, query: Query) -> Span:
-        """Return between which row ids the events of the query's rooms and time are."""
+        """Return between which ids the events of the query's rooms and time are."""
         within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
-        table = "stanzas" if query.stanzas else "events"
-        found = self._all(
+        table = _table(query)
+        rows = self._all(
             f"SELECT id, (SELECT at FROM {table} WHERE {queries.DATED} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
             f"WHERE {within} AND at >= ?), {_NEWEST})), "
@@ -264,9 +241,9 @@ class SqliteDatabase:
             f"WHERE {within} AND at <= ?), 0)) FROM store",
             (start, *values, start, table, end, table, *values, end),
         )
-        if len(found) != 1:
-            raise self._broken()
-        ((name, oldest, first, last),) = found
+        if len(rows) != 1:
+            raise self._broken("does not name itself")
+        ((name, oldest, first, last),) = rows
         store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
         whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last)
         if query.stanzas:
@@ -289,45 +266,44 @@ class SqliteDatabase:
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
     ) -> tuple[list[Recorded], int]:
-        """Return the first events that match, and the row id up to which all rows were read.
+        """Return the first events that match, and the id up to which all were read.
 
-        Only row ids above `after` and up to `until` are read, `SPAN` of them at most: there may be
-        more matches above the id that is returned. With `backward` it starts at `until` with the
-        last event, and there may be more up to the id that is returned.
+        No more than `SPAN` ids are read, unless no row has them.
         """
-        first = max(after, until - SPAN) if backward else after
-        last = until if backward else min(until, after + SPAN)
+        first, last, order = after, min(until, after + SPAN), "ASC"
+        if backward:
+            first, last, order = max(after, until - SPAN), until, "DESC"
         statement, values = queries.matching(query)
         rows = self._all(
-            f"{statement} AND events.id > ? AND events.id <= ? "
-            f"ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
+            f"{statement} AND events.id > ? AND events.id <= ? ORDER BY events.id {order} LIMIT ?",
             (*values, first, last, limit),
         )
-        far = first if backward else last
         if len(rows) == limit:
-            far = rows[-1][0] - backward
-        else:  # ids that no row has are passed at once: a damaged count makes up any number of them
-            table = "stanzas" if query.stanzas else "events"
-            edge, rest = ("max(id)", (after, far)) if backward else ("min(id) - 1", (far, until))
-            ((found,),) = self._all(f"SELECT {edge} FROM {table} WHERE id > ? AND id <= ?", rest)
-            far = rest[not backward] if found is None else found
-        events = [one for row in rows if (one := queries.recorded(row)) is not None]
+            read_to = rows[-1][0] - 1 if backward else rows[-1][0]
+        else:  # a damaged count makes up any number of ids that no row has
+            edge, rest = ("min(id) - 1", (until, last, until))
+            if backward:
+                edge, rest = "max(id)", (after, after, first)
+            ((read_to,),) = self._all(
+                f"SELECT coalesce({edge}, ?) FROM {_table(query)} WHERE id > ? AND id <= ?", rest
+            )
+        events = [event for row in rows if (event := queries.recorded(row)) is not None]
         if len(events) < len(rows):
-            self.unreadable |= {row[0] for row in rows} - {one.id for one in events}
+            self.unreadable |= {row[0] for row in rows} - {event.id for event in events}
             self.warnings["damaged"] = left_out(len(self.unreadable))
-        return events, far
+        return events, read_to
 
     def latest(self) -> tuple[int, float]:
-        """Return row id and time of the newest event; without one (0, minus infinity)."""
-        found = self._all(
+        """Return id and time of the newest event; without one (0, minus infinity)."""
+        rows = self._all(
             f"SELECT id, CAST(at AS INTEGER) FROM events WHERE {_TIMED} ORDER BY id DESC LIMIT 1",
             (),
         )
-        return (found[0][0], found[0][1] / 1000) if found else (0, -inf)
+        return (rows[0][0], rows[0][1] / 1000) if rows else (0, -inf)
 
     def holdings(self) -> Sequence[Holding]:
         """Return what there is to delete from."""
-        found = self._all(
+        rows = self._all(
             "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
             f"rooms.id AND {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms "
             "WHERE oldest NOT NULL UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), "
@@ -336,7 +312,7 @@ class SqliteDatabase:
             (),
         )
         # What is damaged may say that it holds nothing, or less.
-        return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in found]
+        return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in rows]
 
     def size(self) -> int:
         """Return how many bytes of the disk are in use, free pages not counted."""
@@ -354,22 +330,21 @@ class SqliteDatabase:
         exclusive, those from within it, the earliest time first.
         """
         table, text = ("events", "event") if holding.id else ("stanzas", "xml")
-        where, values = ("room = ?", [holding.id]) if holding.id else ("TRUE", list[float]())
+        where, order, values = "TRUE", "id", list[float]()
+        if holding.id:
+            where, values = "room = ?", [holding.id]
         if span is not None:
-            where, values = (
-                f"{where} AND at >= ? AND at < ?",
-                [*values, *(1000 * at for at in span)],
-            )
+            where, order = f"{where} AND at >= ? AND at < ?", "at"
+            values += [1000 * at for at in span]
         statement = (
-            f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} "
-            f"ORDER BY {'id' if span is None else 'at'} LIMIT ?"
+            f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} ORDER BY {order} LIMIT ?"
         )
         ids, gone = list[int](), 0
         with (
             self._translated(),
-            closing(self._connection.execute(statement, (*values, most.rows))) as found,
+            closing(self._connection.execute(statement, (*values, most.rows))) as rows,
         ):
-            for id_, weight in found:
+            for id_, weight in rows:
                 if gone + weight > (min(most.bytes, DELETED_BYTES) if ids else most.bytes):
                     break
                 ids.append(id_)
@@ -391,9 +366,9 @@ class SqliteDatabase:
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
         names = ", ".join(f"coalesce(CAST({name} AS REAL), 0)" for name in Ageing._fields)
-        for found in self._all(f"SELECT {names} FROM store", ()):
-            return Ageing(*found)
-        raise self._broken()
+        for row in self._all(f"SELECT {names} FROM store", ()):
+            return Ageing(*row)
+        raise self._broken("does not name itself")
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Keep it for this process and later ones."""
@@ -407,28 +382,25 @@ class SqliteDatabase:
     def close(self) -> None:
         """Close the store."""
         with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case
-            self._connection.close()
-        if self._location is not None:
-            self._location.close()
+            self._opened.close()
 
     def _id(self, table: str, **values: str) -> int:
         """Return the id of a row with these values, which is made if there is none."""
-        key = (table, *values.values())
-        if key not in self._ids:
-            names, places = ", ".join(values), ", ".join("?" * len(values))
-            insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"
-            self._all(insert, key[1:])
-            select = f"SELECT id FROM {table} WHERE ({names}) = ({places})"
-            match self._all(select, key[1:]):
-                case [(int(id_),)]:
-                    self._ids[key] = id_
-                case _:  # the index has it, and the table does not
-                    raise self._broken()
-        return self._ids[key]
+        names, places = ", ".join(values), ", ".join("?" * len(values))
+        key = (*values.values(),)
+        self._all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
+        match self._all(f"SELECT id FROM {table} WHERE ({names}) = ({places})", key):
+            case [(int(id_),)]:
+                return id_
+        raise self._broken(f"has lost a row of {table}")  # which the index has
 
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
+
+
+def _table(query: Query) -> str:
+    return "stanzas" if query.stanzas else "events"
 
 
 def _seconds(milliseconds: float | None, otherwise: float) -> float:

@@ -1,10 +1,10 @@
-"""Decides what one bridge writes into the store that all bridges of a user share.
+"""Prepares what one bridge writes into the store that all bridges of a user share.
 
 Shared events, which everybody in a room sees, are written only by the bridge that holds the room's
 lease. The others keep the shared events that they observe in memory (`pending`), read what the
 holder has written, and drop what they find there. When the holder is gone, one of them takes the
 lease and writes what it still has pending: nothing is lost, and nothing is there twice. Events that
-only one bridge sees, each bridge writes itself.
+only one bridge sees, each bridge writes itself. `bridge.store.decision` says who writes what.
 """
 
 from collections import deque
@@ -14,24 +14,11 @@ from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import Database, Happened, Lease, Observer, Query, Recorded, TracedXml
+from bridge.store.database import Database, Happened, Observer, Query, Recorded, TracedXml, weight
+from bridge.store.decision import PATIENCE_SECONDS, SKEW_SECONDS, Stay, decide
 from bridge.store.errors import BusyStoreError
-from bridge.store.pairing import SAME_SECONDS, Found, Observed, mark_of, unpaired
+from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
 from bridge.text import iso
-
-LEASE_SECONDS = 6.0
-"""For how long a lease holds that is not renewed: with the pause, another bridge takes over within
-10 s."""
-
-HANDOVER_SECONDS = 2.0
-"""How long a lease that was given up is left to a bridge that was in the room with its holder."""
-
-PATIENCE_SECONDS = 10.0
-"""How long after we observed an event the holder of the lease may take to write it."""
-
-SKEW_SECONDS = 1.0
-"""How much later than we the holder may observe an event. When we leave the room, this is used in
-place of `PATIENCE_SECONDS`."""
 
 NOBODY = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
@@ -43,17 +30,16 @@ MAX_COMPARED = 1_000
 """Recorded events that are compared with what the room sends us when we enter it."""
 
 COMPARED_IDS = 50_000
-"""Row ids among which these are looked for: other bridges wait meanwhile."""
+"""Ids among which these are looked for: other bridges wait meanwhile."""
 
 SLICE = 50
-"""Rows that are read at a time: whole events are in memory for no longer than that."""
+"""Events that are read at a time: whole events are in memory for no longer than that."""
 
 MAX_UNREAD = 10_000
-"""Rows that others have written and are read while the store is locked: a tenth of a second."""
+"""Events that others have written and are read while the store is locked: a tenth of a second."""
 
 MAX_FOUND = 20_000
 """Events of a room that others have written and we have not observed yet, at 250 bytes each."""
-
 
 MAX_WAITING = 20_000
 """The weight of what waits to be written: 40 MB. The writer keeps as much of what others are to
@@ -106,10 +92,10 @@ class _Room:
     """A number just below that of the first item of our stay: a gap before it is sorted by this."""
     pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
-    found: list[Found] = field(default_factory=list)
-    """Shared events that others have written, and we have not observed yet."""
+    foreign: list[Mark] = field(default_factory=list)
+    """Marks of shared events that others have written, and we have not observed yet."""
     read_up_to: int | None = None
-    """The id of the last row that was read for `found`; None: none yet."""
+    """The id of the last event that was read for `foreign`; None: none yet."""
     earlier: list[Observed] = field(default_factory=list)
     """What the room sent us about the time before we came: its history, and who is there."""
     writes_earlier: bool | None = None
@@ -122,23 +108,24 @@ class _Room:
 
     @property
     def weight(self) -> int:
-        """Of all that is kept until it is known whether to write it."""
-        return sum(one.weight for one in (*self.pending, *self.earlier))
+        """The weight of all that is kept until it is known whether to write it."""
+        return sum(event.weight for event in (*self.pending, *self.earlier))
 
     def lose(self, events: Iterable[Observed]) -> None:
         """Count events that are not kept."""
-        for one in events:
+        for event in events:
             self.missed += 1
-            self.missed_from = min(self.missed_from, one.happened.at)
-            self.missed_until = max(self.missed_until, one.happened.at)
+            self.missed_from = min(self.missed_from, event.happened.at)
+            self.missed_until = max(self.missed_until, event.happened.at)
 
     def copy(self) -> "_Room":
         """Return a copy that shares no list with this one."""
-        return replace(self, pending=[*self.pending], found=[*self.found], earlier=[*self.earlier])
+        lists = {name: [*getattr(self, name)] for name in ("pending", "foreign", "earlier")}
+        return replace(self, **lists)
 
 
 class Writer:
-    """Decides what one bridge writes into the store. It has no thread and no file."""
+    """Prepares and writes each transaction of one bridge. It has no thread and no file."""
 
     _database: Database
 
@@ -162,7 +149,7 @@ class Writer:
     def pending(self) -> list[int]:
         """The numbers of the events that it was given and has not written, nor found written."""
         rooms = self._rooms.values()
-        return [one.happened.number for room in rooms for one in (*room.pending, *room.earlier)]
+        return [event.happened.number for room in rooms for event in room.pending + room.earlier]
 
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
@@ -204,21 +191,22 @@ class Writer:
                 self._rows.append((self._count, item))
             case Left():
                 self._write_room(item.room, item)
-                left = self._rooms.pop(item.room, None)
-                if left is not None and left.since is None:
-                    left.lose(left.earlier)
-                    self._rooms[item.room] = replace(left, earlier=[], began=self._count)
+                room = self._rooms.pop(item.room, None)
+                if room is not None and room.since is None:
+                    room.lose(room.earlier)
+                    self._rooms[item.room] = replace(room, earlier=[], began=self._count)
             case Entered():
                 room = self._rooms.setdefault(item.room, _Room())
                 room.since = item
                 # A gap before our stay is written ahead of what the room sent us while we entered.
-                room.began = min([self._count, *(one.number for one in room.earlier)]) - 0.5
+                room.began = min([self._count, *(event.number for event in room.earlier)]) - 0.5
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
-                mark = mark_of(item.event, item.at)
-                seen = Observed(mark, self._moment.now, self._count, item)
+                mark = mark_of(item.event, item.at, self._moment.now)
                 known = room.since is not None and not item.earlier
-                (room.pending if known else room.earlier).append(seen)
+                (room.pending if known else room.earlier).append(
+                    Observed(mark, item, self._count, weight(item))
+                )
 
     def _leave_rooms(self) -> None:
         for name in [*self._rooms]:
@@ -240,44 +228,33 @@ class Writer:
             room.read_up_to = newest
 
     def _write_room(self, name: str, left: Left | None = None) -> bool:
-        """Collect the rows of one room for this transaction; return whether we hold its lease.
+        """Collect what is written of one room; return whether nobody else writes of it.
 
-        `left` is given if we have just left the room: then the lease is given up.
+        `left` is given if we have just left the room.
         """
-        me, room, now = self._observer, self._rooms.get(name), self._now
+        me, room = self._observer, self._rooms.get(name)
         if me is None or room is None:
             return False
-        since, lease = room.since, self._database.lease(name, me.domain)
-        held = lease is not None and lease.run == me.run
-        if since is not None:
+        held = False
+        if room.since is not None:
             self._write_missed(name, room)
-            if room.found or not held:
-                self._read_others(me, name, room, since)
-            holds = LEASE_SECONDS if lease is not None and lease.run else HANDOVER_SECONDS
-            recent = lease is not None and 0 <= now - lease.beat <= holds
-            covered = lease is not None and since.now <= lease.beat <= now
-            if lease is not None and lease.run and recent and not held:
-                if covered:
-                    room.writes_earlier = False
-                self._write_overdue(lease, name, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
-            # For 2 s after a lease was given up, only a bridge that was in the room with the former
-            # holder (`covered`) may take it: it has missed less than one that came later.
-            elif left or covered or not recent:
-                if room.writes_earlier is None:
-                    room.writes_earlier = not covered
-                    if lease is not None and not covered:
-                        until = max(lease.seen_until, since.at)
-                        event = gap(lease.seen_until, until, reason=NOBODY)
-                        missed = Happened(since.at, name, event, shared=True)
-                        self._rows.append((room.began, missed))
-                self._rows += [(one.number, one.happened) for one in room.pending]
-                room.pending = []
-                # A renewal says that all until now is written, so it waits for the last batch.
-                if left or not (held and self._moment.more):
-                    end = left or self._moment
-                    lease = Lease("" if left else me.run, end.now, end.at)
-                    self._database.take(name, me.domain, lease)
+            lease = self._database.lease(name, me.domain)
+            if room.foreign or lease is None or lease.run != me.run:
+                self._read_others(me, name, room, room.since)
+            end, more = left or self._moment, self._moment.more and left is None
+            stay = Stay(me.run, room.since.now, end.now, end.at, more, left is not None)
+            decision = decide(lease, stay, self._now, room.pending, room.writes_earlier)
+            if (since := decision.unseen_from) is not None:
+                event = gap(since, max(since, room.since.at), reason=NOBODY)
+                unseen = Happened(room.since.at, name, event, shared=True)
+                self._rows.append((room.began, unseen))
+            self._rows += [(event.number, event.happened) for event in decision.shared]
+            for own in decision.own:
+                self._write_own(name, own)
+            if decision.lease is not None:
+                self._database.take(name, me.domain, decision.lease)
                 held = left is None
+            room.pending, room.writes_earlier = [*decision.kept], decision.earlier
         self._write_earlier(name, me.domain, room)
         return held
 
@@ -291,67 +268,52 @@ class Writer:
                 return
 
     def _unread(self) -> int:
-        """Return how many row ids we are behind what others have written."""
-        read = [one.read_up_to for one in self._rooms.values() if one.read_up_to is not None]
-        return self._database.newest() - min(read) if read else 0
+        """Return how many ids we are behind what others have written."""
+        ids = [room.read_up_to for room in self._rooms.values() if room.read_up_to is not None]
+        return self._database.newest() - min(ids) if ids else 0
 
     def _read_others(self, me: Observer, name: str, room: _Room, since: Entered) -> None:
         """Read what others have written since the last time, and drop it from `pending`."""
         newest, now, recent = self._database.newest(), self._moment.now, self._recent
-        start = min([recent, *(one.happened.at - SAME_SECONDS for one in room.pending)])
+        start = min([recent, *(event.happened.at - SAME_SECONDS for event in room.pending)])
         if room.read_up_to is None or room.read_up_to > newest:
             # We have just joined, or the store is a new one.
             room.read_up_to = max(0, newest - MAX_COMPARED)
             start = recent = since.at - SKEW_SECONDS
-        ours = {one.mark.key for one in room.pending}
-        room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
-        elsewhere = sum(len(one.found) for one in self._rooms.values() if one is not room)
+        ours = {event.mark.key for event in room.pending}
+        foreign = [mark for mark in room.foreign if now - mark.noticed <= PATIENCE_SECONDS]
+        elsewhere = sum(len(other.foreign) for other in self._rooms.values() if other is not room)
         most = max(MAX_FOUND // len(self._rooms), MAX_FOUND - elsewhere)
         query = Query((name,), me.domain, start=start, shared=True)
         while room.read_up_to < newest:
-            rows, room.read_up_to = self._database.page(
+            events, room.read_up_to = self._database.page(
                 query, after=room.read_up_to, until=newest, limit=SLICE
             )
-            theirs = [
-                Found(mark, now)
-                for one in rows
-                if one.observer.run != me.run
-                and ((mark := mark_of(one.event, one.at)).key in ours or one.at >= recent)
-            ]
-            room.found += theirs
-            del room.found[:-most]
-        room.pending, room.found = unpaired(room.pending, room.found)
+            for event in events:
+                mark = mark_of(event.event, event.at, now)
+                if event.observer.run != me.run and (mark.key in ours or event.at >= recent):
+                    foreign.append(mark)
+            del foreign[:-most]
+        room.pending, room.foreign = unpaired(room.pending, foreign)
 
-    def _write_overdue(self, lease: Lease, name: str, room: _Room, patience: float) -> None:
-        """Write as our own what the lease holder should have written by now.
-
-        It does not see the event, or sees another one; with its observer the row is not lost.
-        """
-        due = lease.beat - patience
-        for one in room.pending:
-            if one.noticed < due:
-                self._write_own(name, one)
-        room.pending = [one for one in room.pending if one.noticed >= due]
-
-    def _write_own(self, name: str, one: Observed) -> None:
+    def _write_own(self, name: str, event: Observed) -> None:
         """Write a shared event as one that we saw, unless the room has it after all."""
         assert self._observer is not None  # its rooms are written
-        id_ = one.happened.event.get("stanzaId")
+        id_ = event.happened.event.get("stanzaId")
         if id_ is None or not self._database.has(name, self._observer.domain, id_):
-            self._rows.append((one.number, one.happened._replace(shared=False)))
+            self._rows.append((event.number, event.happened._replace(shared=False)))
 
     def _write_earlier(self, name: str, domain: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
         # The store keeps one event of each stanza id, whoever writes it.
-        known = [one for one in room.earlier if "stanzaId" in one.happened.event]
-        others = [one for one in room.earlier if "stanzaId" not in one.happened.event]
+        known = [event for event in room.earlier if "stanzaId" in event.happened.event]
+        others = [event for event in room.earlier if "stanzaId" not in event.happened.event]
         room.earlier = others if room.writes_earlier is None else []
         if room.writes_earlier and others:
             query = Query((name,), domain, kinds=frozenset({"message"}))
-            rows = newest(self._database, query, self._database.newest(), MAX_COMPARED)
-            found = [Found(mark_of(one.event, one.at), 0) for one in rows]
-            known += unpaired(others, found)[0]
-        self._rows += [(one.number, one.happened) for one in known]
+            messages = newest(self._database, query, self._database.newest(), MAX_COMPARED)
+            known += unpaired(others, [mark_of(event.event, event.at) for event in messages])[0]
+        self._rows += [(event.number, event.happened) for event in known]
 
     def _write_missed(self, name: str, room: _Room) -> None:
         """Write how many events of the room are lost, if any are."""
@@ -371,20 +333,18 @@ class Writer:
             while over > 0 and room.earlier:
                 over -= room.earlier[-1].weight
                 room.lose([room.earlier.pop()])
-            room.pending.reverse()
             while over > 0 and room.pending:
-                over -= room.pending[-1].weight
-                self._write_own(name, room.pending.pop())
-            room.pending.reverse()
+                over -= room.pending[0].weight
+                self._write_own(name, room.pending.pop(0))
 
 
 def newest(database: Database, query: Query, last: int, most: int) -> Iterator[Recorded]:
-    """Yield the events before a row id and at it, backward, a slice at a time."""
+    """Yield the events before an id and at it, backward, a slice at a time."""
     first = max(0, last - COMPARED_IDS)
     while first < last and most > 0:
-        rows, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)
-        yield from rows
-        most -= len(rows)
+        events, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)
+        yield from events
+        most -= len(events)
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:

@@ -45,7 +45,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with very many events."""
     path = tmp_path_factory.mktemp("large") / "rooms.db"
     with closing(SqliteDatabase(path)) as database, database.transaction():
-        database.append(NIGHTLY, (_happened(number) for number in range(MANY)))
+        database.append(NIGHTLY, [_happened(number) for number in range(MANY)])
     return path
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -234,10 +234,9 @@ async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(
     go, taken = threading.Event(), list[int]()
 
     class Weighing(SqliteDatabase):
-        def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
-            rows = [*happened]
-            taken.append(sum(map(weight, rows)))
-            super().append(observer, rows)
+        def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
+            taken.append(sum(map(weight, happened)))
+            super().append(observer, happened)
 
     def opened() -> SqliteDatabase:
         go.wait(SECONDS)

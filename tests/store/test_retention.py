@@ -61,7 +61,7 @@ def _say(
     """Record so many messages of the same size, one after the other from `at` on."""
     event = {"kind": "message", "body": body}
     with database.transaction():
-        told = (Happened(at + one * step, room, event, shared=True) for one in range(count))
+        told = [Happened(at + number * step, room, event, shared=True) for number in range(count)]
         database.append(ME, told)
 
 

@@ -342,7 +342,7 @@ def test_little_is_kept_of_what_others_wrote_and_we_have_not_heard(
     second.waiting.clear()
     hall.write(second)
     (room,) = second.writer._rooms.values()  # noqa: SLF001 - what it keeps
-    assert len(room.found) == 100
+    assert len(room.foreign) == 100
 
 
 # --- A room that has not let us in ----------------------------------------------------------------
