@@ -24,6 +24,7 @@ waits for nobody.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
@@ -85,11 +86,9 @@ def weight(item: object) -> int:
     if isinstance(item, TracedXml):
         size = ITEM_BYTES + getsizeof(item.xml)
     elif isinstance(item, Happened):
-        size = ITEM_BYTES + getsizeof(item.event)
-        for value in item.event.values():
-            size += getsizeof(value)
-            if type(value) is list:
-                size += sum(map(getsizeof, value))
+        values = item.event.values()
+        texts = chain(values, *(value for value in values if type(value) is list))
+        size = ITEM_BYTES + getsizeof(item.event) + sum(map(getsizeof, texts))
     return 1 + size // UNIT_BYTES
 
 

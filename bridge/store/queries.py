@@ -1,7 +1,8 @@
-"""The SQL that finds the events of a query, and what stands in a row of them. Pure."""
+"""The SQL that finds the events of a query, and what is in a row of them. Pure."""
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -49,7 +50,7 @@ DATED = f"at BETWEEN 0 AND {LATEST}"
 """A condition on rows whose time may be one that a bridge wrote."""
 
 _ROW = (int, int, str, str, str, str, str, int, int)
-"""Of what types the columns are of `_RECORDED` and `_STANZAS`."""
+"""The types of the columns of `_RECORDED` and `_STANZAS`."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -109,24 +110,21 @@ def among(name: str, wanted: Collection[str]) -> str:
 
 
 def recorded(row: tuple[Any, ...]) -> Recorded | None:
-    """Return what stands in a row; None where that is nothing that a bridge writes."""
+    """Return what is in a row; None where that is nothing that a bridge writes."""
     if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
         id_, at, room, exact, *by, shared, echoed = row
-        try:
-            event = json.loads(exact)
-        except (ValueError, RecursionError):
-            event = None
-        if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
-            observer = Observer(*by)
-            return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
+        with suppress(ValueError, RecursionError):
+            event, observer = json.loads(exact), Observer(*by)
+            if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
+                return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
     return None
 
 
 def _is_flat(event: dict[str, Any]) -> bool:
     """Whether it holds nothing but texts, numbers, truth values and lists of these."""
-    lists = [one for one in event.values() if type(one) is list]
-    nested = chain.from_iterable(lists)
-    return dict not in map(type, event.values()) and {dict, list}.isdisjoint(map(type, nested))
+    values = [*event.values()]
+    nested = chain.from_iterable(value for value in values if type(value) is list)
+    return dict not in map(type, values) and {dict, list}.isdisjoint(map(type, nested))
 
 
 def decoded(text: bytes) -> str | bytes:

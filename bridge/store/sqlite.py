@@ -56,7 +56,10 @@ MAX_ID = 10**17
 DELETED_BYTES = 10 << 20
 """Bytes that one deletion takes at most, in a tenth of a second, unless a single row has more."""
 
-_TIMED = "at > -9e999"
+_INFINITE = "9e999"
+"""Infinity in SQL."""
+
+_TIMED = f"at > -{_INFINITE}"
 """A condition on rows whose time is not NULL; SQLite takes no column for that which must not be."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
@@ -121,7 +124,8 @@ class SqliteDatabase:
         try:
             yield
         except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
-            raise self._broken("has other tables") from error
+            text = f"{str(self._path)!r} has other tables"
+            raise BrokenStoreError(text, self._file) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             text = f"{str(self._path)!r}: {error}"
@@ -130,9 +134,6 @@ class SqliteDatabase:
                 raise BrokenStoreError(text, self._file) from error
             busy = code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
             raise (BusyStoreError if busy else FullStoreError)(text) from error
-
-    def _broken(self, why: str) -> BrokenStoreError:
-        return BrokenStoreError(f"{str(self._path)!r} {why}", self._file)
 
     def _has_our_tables(self) -> bool:
         with closing(sqlite3.connect(":memory:")) as new:
@@ -145,26 +146,19 @@ class SqliteDatabase:
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order, without shared ones whose stanza id the room already has."""
-        by, newest = self._id("observers", **vars(observer)), self.newest()
+        by, newest, rows = self._id("observers", **vars(observer)), self.newest(), []
         rooms = {
             jid: self._id("rooms", jid=jid, domain=observer.domain)
             for jid in {event.room for event in happened}
         }
+        for at, room, event, shared, *_ in happened:
+            exact = queries.encoded(event)
+            values = round(at * 1000), rooms[room], by, shared, event["kind"]
+            rows.append((*values, queries.is_plain(exact), exact))
         self._connection.executemany(
             "INSERT OR IGNORE INTO events (at, room, observer, shared, kind, plain, event) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    round(at * 1000),
-                    rooms[room],
-                    by,
-                    shared,
-                    event["kind"],
-                    queries.is_plain(exact := queries.encoded(event)),
-                    exact,
-                )
-                for at, room, event, shared, *_ in happened
-            ),
+            rows,
         )
         # A trigger would take as long as the inserting.
         self._connection.execute(
@@ -211,21 +205,22 @@ class SqliteDatabase:
 
     def has(self, room: str, domain: str, stanza_id: str) -> bool:
         """Whether there is a shared event of the room with this stanza id."""
-        events = self._all(
-            f"SELECT 1 FROM events WHERE shared AND {member('stanzaId')} = ? "
-            "AND room = (SELECT id FROM rooms WHERE jid = ? AND domain = ?)",
+        (there,) = self._row(
+            f"SELECT EXISTS (SELECT 1 FROM events WHERE shared AND {member('stanzaId')} = ? "
+            "AND room = (SELECT id FROM rooms WHERE jid = ? AND domain = ?))",
             (stanza_id, room, domain),
         )
-        return bool(events)
+        return bool(there)
 
     def newest(self) -> int:
         """Return the highest id that an event ever had; 0 if there was none."""
-        ((newest, highest),) = self._all(
-            f"SELECT {_NEWEST}, (SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence)",
+        newest, highest = self._row(
+            f"SELECT {_NEWEST}, coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence",
             ("events",),
         )
-        if (highest or 0) > MAX_ID:
-            raise self._broken("counts more rows than there can be")
+        if highest > MAX_ID:
+            text = f"{str(self._path)!r} counts more rows than there can be"
+            raise BrokenStoreError(text, self._file)
         return int(newest)
 
     def span(self, query: Query) -> Span:
@@ -233,35 +228,28 @@ class SqliteDatabase:
         within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = _table(query)
-        rows = self._all(
-            f"SELECT id, (SELECT at FROM {table} WHERE {queries.DATED} ORDER BY id), "
-            f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
-            f"WHERE {within} AND at >= ?), {_NEWEST})), "
+        name, oldest, first, last = self._row(
+            f"SELECT coalesce(id, ''), coalesce((SELECT at / 1e3 FROM {table} "
+            f"WHERE {queries.DATED} ORDER BY id), {_INFINITE}), iif(? IS NULL, 0, "
+            f"coalesce((SELECT min(id) - 1 FROM {table} WHERE {within} AND at >= ?), {_NEWEST})), "
             f"iif(? IS NULL, {_NEWEST}, coalesce((SELECT max(id) FROM {table} "
             f"WHERE {within} AND at <= ?), 0)) FROM store",
             (start, *values, start, table, end, table, *values, end),
         )
-        if len(rows) != 1:
-            raise self._broken("does not name itself")
-        ((name, oldest, first, last),) = rows
         store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
-        whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last)
-        if query.stanzas:
-            return whole
-        rooms = ("", *query.rooms) if query.connection_of else query.rooms
-        ((evicted, whole_from, begin),) = self._all(
-            "SELECT coalesce(max(gone), 0), max(iif(gone, coalesce((SELECT at FROM events "
-            f"WHERE room = one.id AND {queries.DATED} ORDER BY at LIMIT 1), 9e999), NULL)), "
-            "min((SELECT id FROM events WHERE room = one.id ORDER BY id LIMIT 1)) - 1 "
+        rooms = () if query.stanzas else query.rooms
+        if query.connection_of and not query.stanzas:
+            rooms = ("", *rooms)
+        evicted, whole_from, begin = self._row(
+            "SELECT coalesce(max(gone), 0), coalesce(max(iif(gone, coalesce((SELECT at / 1e3 "
+            f"FROM events WHERE room = known.id AND {queries.DATED} ORDER BY at LIMIT 1), "
+            f"{_INFINITE}), NULL)), -{_INFINITE}), coalesce(min((SELECT id FROM events "
+            "WHERE room = known.id ORDER BY id LIMIT 1)) - 1, max(gone), 0) "
             "FROM (SELECT id, CAST(evicted AS INTEGER) AS gone FROM rooms "
-            f"WHERE domain = ? AND {queries.among('jid', rooms)}) AS one",
+            f"WHERE domain = ? AND {queries.among('jid', rooms)}) AS known",
             (query.domain, *rooms),
         )
-        return whole._replace(
-            evicted=evicted,
-            whole_from=_seconds(whole_from, -inf),
-            begin=evicted if begin is None else begin,
-        )
+        return Span(store, oldest, evicted, whole_from, begin, first, last)
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
@@ -284,7 +272,7 @@ class SqliteDatabase:
             edge, rest = ("min(id) - 1", (until, last, until))
             if backward:
                 edge, rest = "max(id)", (after, after, first)
-            ((read_to,),) = self._all(
+            (read_to,) = self._row(
                 f"SELECT coalesce({edge}, ?) FROM {_table(query)} WHERE id > ? AND id <= ?", rest
             )
         events = [event for row in rows if (event := queries.recorded(row)) is not None]
@@ -316,7 +304,7 @@ class SqliteDatabase:
 
     def size(self) -> int:
         """Return how many bytes of the disk are in use, free pages not counted."""
-        ((size,),) = self._all(
+        (size,) = self._row(
             "SELECT (page_count - freelist_count) * page_size "
             "FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
             (),
@@ -359,16 +347,14 @@ class SqliteDatabase:
 
     def shrink(self) -> None:
         """Give back to the disk some of what is free."""
-        ((free,),) = self._all("PRAGMA freelist_count", ())
+        (free,) = self._row("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
             self._all("PRAGMA incremental_vacuum(1)", ())  # of more, `sqlite3` does but the first
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
         names = ", ".join(f"coalesce(CAST({name} AS REAL), 0)" for name in Ageing._fields)
-        for row in self._all(f"SELECT {names} FROM store", ()):
-            return Ageing(*row)
-        raise self._broken("does not name itself")
+        return Ageing(*self._row(f"SELECT {names} FROM store", ()))
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Keep it for this process and later ones."""
@@ -389,10 +375,15 @@ class SqliteDatabase:
         names, places = ", ".join(values), ", ".join("?" * len(values))
         key = (*values.values(),)
         self._all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
-        match self._all(f"SELECT id FROM {table} WHERE ({names}) = ({places})", key):
-            case [(int(id_),)]:
-                return id_
-        raise self._broken(f"has lost a row of {table}")  # which the index has
+        (id_,) = self._row(f"SELECT id FROM {table} WHERE ({names}) = ({places})", key)
+        return int(id_)
+
+    def _row(self, statement: str, values: Sequence[object]) -> tuple[Any, ...]:
+        """Return a row that is there, without a NULL in it, in every store that is whole."""
+        match self._all(statement, values):
+            case [row] if None not in row:
+                return row
+        raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
 
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._translated():
@@ -401,10 +392,6 @@ class SqliteDatabase:
 
 def _table(query: Query) -> str:
     return "stanzas" if query.stanzas else "events"
-
-
-def _seconds(milliseconds: float | None, otherwise: float) -> float:
-    return otherwise if milliseconds is None else milliseconds / 1000
 
 
 def _make(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a store in SQLite; docs/store.md tells what is in each. Pure."""
+"""The tables of a store in SQLite; docs/store.md says what is in each. Pure."""
 
 from bridge.store.database import Ageing
 
@@ -6,11 +6,11 @@ APPLICATION_ID = 0x584D5042
 """`XMPB`, in the header of the file: says that it is such a store."""
 
 VERSION = 2
-"""Of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of another
-version is refused; there is no migration."""
+"""The version of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of
+another version is refused; there is no migration."""
 
 ROW_BYTES = 100
-"""Of each event and stanza beside its text, with what the indexes have of it."""
+"""Bytes that each event and stanza takes in addition to its text, in its row and the indexes."""
 
 
 def weight_of(text: str) -> str:

@@ -39,7 +39,8 @@ MAX_UNREAD = 10_000
 """Events that others have written and are read while the store is locked: a tenth of a second."""
 
 MAX_FOUND = 20_000
-"""Events of a room that others have written and we have not observed yet, at 250 bytes each."""
+"""Events that others have written and we have not observed yet, at 250 bytes each: each room has
+an equal share of it."""
 
 MAX_WAITING = 20_000
 """The weight of what waits to be written: 40 MB. The writer keeps as much of what others are to
@@ -100,11 +101,9 @@ class _Room:
     """What the room sent us about the time before we came: its history, and who is there."""
     writes_earlier: bool | None = None
     """Whether to write that: nobody recorded the room when we joined; None: not known yet."""
-    missed: int = 0
-    """How many events of that were lost, and are in no gap yet."""
-    missed_from: float = inf
-    missed_until: float = 0.0
-    """When the first and the last of them happened, in seconds since the epoch."""
+    missed: tuple[int, float, float] = (0, inf, 0.0)
+    """How many events of that were lost and are in no gap yet, and when the first and the last of
+    them happened, in seconds since the epoch."""
 
     @property
     def weight(self) -> int:
@@ -114,14 +113,13 @@ class _Room:
     def lose(self, events: Iterable[Observed]) -> None:
         """Count events that are not kept."""
         for event in events:
-            self.missed += 1
-            self.missed_from = min(self.missed_from, event.happened.at)
-            self.missed_until = max(self.missed_until, event.happened.at)
+            (count, first, last), at = self.missed, event.happened.at
+            self.missed = count + 1, min(first, at), max(last, at)
 
     def copy(self) -> "_Room":
         """Return a copy that shares no list with this one."""
-        lists = {name: [*getattr(self, name)] for name in ("pending", "foreign", "earlier")}
-        return replace(self, **lists)
+        pending, foreign, earlier = [*self.pending], [*self.foreign], [*self.earlier]
+        return replace(self, pending=pending, foreign=foreign, earlier=earlier)
 
 
 class Writer:
@@ -282,8 +280,6 @@ class Writer:
             start = recent = since.at - SKEW_SECONDS
         ours = {event.mark.key for event in room.pending}
         foreign = [mark for mark in room.foreign if now - mark.noticed <= PATIENCE_SECONDS]
-        elsewhere = sum(len(other.foreign) for other in self._rooms.values() if other is not room)
-        most = max(MAX_FOUND // len(self._rooms), MAX_FOUND - elsewhere)
         query = Query((name,), me.domain, start=start, shared=True)
         while room.read_up_to < newest:
             events, room.read_up_to = self._database.page(
@@ -293,7 +289,7 @@ class Writer:
                 mark = mark_of(event.event, event.at, now)
                 if event.observer.run != me.run and (mark.key in ours or event.at >= recent):
                     foreign.append(mark)
-            del foreign[:-most]
+            del foreign[: -MAX_FOUND // len(self._rooms)]
         room.pending, room.foreign = unpaired(room.pending, foreign)
 
     def _write_own(self, name: str, event: Observed) -> None:
@@ -317,11 +313,11 @@ class Writer:
 
     def _write_missed(self, name: str, room: _Room) -> None:
         """Write how many events of the room are lost, if any are."""
-        if room.missed:
-            until = room.missed_until
-            event = gap(room.missed_from, until, events=room.missed, reason=OUTSIDE)
-            self._rows.append((room.began, Happened(until, name, event)))
-            room.missed, room.missed_from, room.missed_until = 0, inf, 0.0
+        count, first, last = room.missed
+        if count:
+            event = gap(first, last, events=count, reason=OUTSIDE)
+            self._rows.append((room.began, Happened(last, name, event)))
+            room.missed = 0, inf, 0.0
 
     def _trim(self) -> None:
         """Keep no more than `MAX_WAITING`, at the cost of rooms that have more than their share."""

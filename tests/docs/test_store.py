@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.store import database, recorder, writer
+from bridge.store import database, decision, recorder, writer
 from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
@@ -69,4 +69,4 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     ):
         assert sentence in said
     assert recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 2
-    assert writer.LEASE_SECONDS + 2 <= 10
+    assert decision.LEASE_SECONDS + 2 <= 10
