@@ -83,12 +83,12 @@ class TracedXml(NamedTuple):
 def weight(item: object) -> int:
     """Return how much memory an item takes, in `UNIT_BYTES`; 1 for what is no event or stanza."""
     size = 0
-    if isinstance(item, TracedXml):
-        size = ITEM_BYTES + getsizeof(item.xml)
-    elif isinstance(item, Happened):
+    if isinstance(item, Happened):
         values = item.event.values()
-        texts = chain(values, *(value for value in values if type(value) is list))
-        size = ITEM_BYTES + getsizeof(item.event) + sum(map(getsizeof, texts))
+        lists = chain.from_iterable(value for value in values if type(value) is list)
+        size = ITEM_BYTES + sum(map(getsizeof, (item.event, *values, *lists)))
+    elif isinstance(item, TracedXml):
+        size = ITEM_BYTES + getsizeof(item.xml)
     return 1 + size // UNIT_BYTES
 
 
@@ -206,6 +206,8 @@ class Database(Protocol):
 
     warnings: dict[str, str]
     """What was found wrong with it: a sentence for each kind of trouble."""
+    unreadable: set[int]
+    """The ids of what `page` has left out so far, since it is damaged."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction, which is kept when the block ends, and not if that raises.
@@ -269,7 +271,7 @@ class Database(Protocol):
     def set_ageing(self, ageing: Ageing) -> None:
         """Keep it for this process and later ones."""
 
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether what is at the store's place is still what was opened."""
 
     def close(self) -> None:

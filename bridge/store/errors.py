@@ -1,7 +1,7 @@
 """The exceptions of the store."""
 
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
-"""What a user can do about something that is no store, and stands where one is to be."""
+"""What a user can do about something that is no store, and is where one is to be."""
 
 LEFT_OUT = "of the store cannot be read, being damaged, and what stood there is left out"
 """How a warning of rows that cannot be read ends."""

@@ -143,8 +143,9 @@ def lying_aside(path: Path) -> tuple[float, Path] | None:
     """
     name = re.compile(re.escape(path.name) + r"\.broken-([0-9a-f]{1,16})")
     with suppress(OSError):
-        names = [(name.fullmatch(file.name), file) for file in path.parent.iterdir()]
-        return max(((int(at[1], 16) / 1e9, file) for at, file in names if at), default=None)
+        files = [(name.fullmatch(file.name), file) for file in path.parent.iterdir()]
+        aside = [(int(match[1], 16) / 1e9, file) for match, file in files if match]
+        return max(aside, default=None)
     return None
 
 
@@ -163,7 +164,7 @@ def exists(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells the file at the path from every other; None if there is none."""
+    """Return what no other file has in common with the one at the path; None if there is none."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino

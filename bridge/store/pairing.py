@@ -22,7 +22,7 @@ to a moderator."""
 
 
 class Mark(NamedTuple):
-    """What tells an event from every other one, whoever observed it."""
+    """What an event has in common with no other one, whoever observed it."""
 
     key: int
     """Equal for all bridges that observed the event: a hash of its stanza id or SAME fields."""
@@ -39,7 +39,6 @@ class Observed(NamedTuple):
     happened: Happened
     number: float = 0
     """The number of the event among all items that the writer was given."""
-    weight: int = 0
 
 
 def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:

@@ -102,7 +102,8 @@ class Recorder:
         self._waiting.append(item)
         if len(self._waiting) >= BATCH:
             self._hurry.set()
-        self._news.set()
+        if not self._news.is_set():
+            self._news.set()
 
     async def flush(self) -> int | None:
         """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
@@ -151,7 +152,7 @@ class Recorder:
 
     def _try(self, *, closing: bool) -> None:
         try:
-            if self._database is not None and not self._database.stands():
+            if self._database is not None and not self._database.is_current():
                 log.warning("the file of the store was deleted or replaced; it is opened anew")
                 self._let_go()
             if self._database is None:

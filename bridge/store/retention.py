@@ -2,7 +2,7 @@
 
 Clocks come in as values. What has to outlive the process is in the store (`Ageing`).
 
-What is deleted cannot be restored, and nothing tells whether the clock is right. After the clock
+What is deleted cannot be restored, and nobody can know whether the clock is right. After the clock
 jumped, nothing is deleted for its age for a while. Within a day of running, at most a tenth of the
 store is deleted for its age. Not counted is what became too old while we ran and no clock jumped.
 """

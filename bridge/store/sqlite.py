@@ -1,6 +1,6 @@
 """The store as one SQLite file, in WAL mode: many read while one writes.
 
-docs/store.md tells what is in each table, so that plain `sqlite3` can read it. Errors of SQLite
+docs/store.md says what is in each table, so that plain `sqlite3` can read it. Errors of SQLite
 become `StoreError` here.
 """
 
@@ -361,7 +361,7 @@ class SqliteDatabase:
         places = ", ".join("?" * len(ageing))
         self._all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
 
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the file at the path is still the one that was opened."""
         return identity(self._path) == self._file
 

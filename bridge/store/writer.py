@@ -108,7 +108,7 @@ class _Room:
     @property
     def weight(self) -> int:
         """The weight of all that is kept until it is known whether to write it."""
-        return sum(event.weight for event in (*self.pending, *self.earlier))
+        return sum(weight(event.happened) for event in self.pending + self.earlier)
 
     def lose(self, events: Iterable[Observed]) -> None:
         """Count events that are not kept."""
@@ -201,10 +201,9 @@ class Writer:
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
                 mark = mark_of(item.event, item.at, self._moment.now)
+                event = Observed(mark, item, self._count)
                 known = room.since is not None and not item.earlier
-                (room.pending if known else room.earlier).append(
-                    Observed(mark, item, self._count, weight(item))
-                )
+                (room.pending if known else room.earlier).append(event)
 
     def _leave_rooms(self) -> None:
         for name in [*self._rooms]:
@@ -266,7 +265,7 @@ class Writer:
                 return
 
     def _unread(self) -> int:
-        """Return how many ids we are behind what others have written."""
+        """Return how many ids we have not read yet."""
         ids = [room.read_up_to for room in self._rooms.values() if room.read_up_to is not None]
         return self._database.newest() - min(ids) if ids else 0
 
@@ -327,10 +326,10 @@ class Writer:
             over = min(excess, weights[name] - MAX_WAITING // len(self._rooms))
             excess -= max(0, over)
             while over > 0 and room.earlier:
-                over -= room.earlier[-1].weight
+                over -= weight(room.earlier[-1].happened)
                 room.lose([room.earlier.pop()])
             while over > 0 and room.pending:
-                over -= room.pending[0].weight
+                over -= weight(room.pending[0].happened)
                 self._write_own(name, room.pending.pop(0))
 
 
