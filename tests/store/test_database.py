@@ -1,0 +1,92 @@
+"""What every database promises about order and transactions (`bridge.store.database`)."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from bridge.store import database as interface
+from bridge.store.database import Amount, Database, Happened, Observer, Query
+from bridge.store.errors import BusyStoreError
+from bridge.store.sqlite import SqliteDatabase
+
+ROOM = "room@conference.localhost"
+ME = Observer("bot@localhost", "McpDebug", "run")
+QUERY = Query((ROOM,), "localhost")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Database, Database]]:
+    """The same store, opened twice."""
+    with ExitStack() as stack:
+        path = tmp_path / "rooms.db"
+        first, second = (stack.enter_context(closing(SqliteDatabase(path))) for _ in range(2))
+        yield first, second
+
+
+def _said(*bodies: str, at: float = 1.0, stanza_id: str | None = None) -> list[Happened]:
+    more = {} if stanza_id is None else {"stanzaId": stanza_id}
+    return [
+        Happened(at, ROOM, {"kind": "message", "body": body} | more, shared=True) for body in bodies
+    ]
+
+
+def _ids(database: Database, after: int = 0) -> dict[int, str]:
+    events, _ = database.page(QUERY, after=after, until=database.newest(), limit=100)
+    return {event.id: event.event["body"] for event in events}
+
+
+def test_who_has_read_up_to_an_id_misses_nothing_by_going_on_from_there(
+    two: tuple[Database, Database],
+) -> None:
+    read, told = 0, list[str]()
+    for number, database in enumerate((*two, *two)):
+        with database.transaction():  # a later time, or an earlier one, is no order
+            database.append(ME, _said(f"{number}a", f"{number}b", at=100.0 - number))
+        new = _ids(two[number % 2], read)
+        assert min(new) > read
+        read = max(new)
+        told += new.values()
+    assert told == [f"{number}{letter}" for number in range(4) for letter in "ab"]
+
+
+def test_an_id_is_not_given_again_though_its_event_was_deleted(
+    two: tuple[Database, Database],
+) -> None:
+    database, _ = two
+    with database.transaction():
+        database.append(ME, _said("deleted"))
+    (former,) = _ids(database)
+    with database.transaction():
+        (holding,) = database.holdings()
+        database.delete(holding, Amount(9, inf), None)
+    assert database.newest() == former
+    with database.transaction():
+        database.append(ME, _said("later"))
+    assert min(_ids(database)) > former
+
+
+def test_nobody_else_writes_during_a_transaction_and_none_of_it_is_kept_if_it_raises(
+    two: tuple[Database, Database],
+) -> None:
+    first, second = two
+    with suppress(KeyError), first.transaction():
+        first.append(ME, _said("never"))
+        with pytest.raises(BusyStoreError), second.transaction():
+            pass
+        assert _ids(second) == {}  # who only reads waits for nobody
+        raise KeyError
+    assert _ids(first) == {}
+    with second.transaction():
+        second.append(ME, _said("once", stanza_id="1"))
+        second.append(ME, _said("twice", stanza_id="1"))
+    assert [*_ids(first).values()] == ["once"]
+
+
+def test_the_interface_has_no_word_that_is_of_one_database_alone() -> None:
+    words = r"\b(sqlite|rowids?|row ids?|wal|immediate|pragma|vacuum|freelist)\b"
+    assert re.findall(words, inspect.getsource(interface).lower()) == []
