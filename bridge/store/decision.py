@@ -1,7 +1,7 @@
 """Decides what a bridge writes of a room that several bridges may record in one store. Pure.
 
-All times called `now`, `noticed` and `beat` are seconds of one clock, which only goes forward and
-which all these bridges share. All times called `at` are seconds since the epoch.
+All times called `now`, `noticed`, `beat`, `since` and `until` are seconds of one clock, which only
+goes forward. All times called `at` are seconds since the epoch.
 """
 
 from collections.abc import Sequence
