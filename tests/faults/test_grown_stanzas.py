@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bridge.xmpp.link import stanzas
 from tests.faults.scene import Scene, scene
 from tests.faults.test_odd_stanzas import Writer, connections, damaged, message
 from tests.servers.certificates import Authority
@@ -53,3 +54,35 @@ async def test_a_stanza_that_the_server_makes_longer_does_not_cut_the_stream(
         finally:
             eve.leave()
             eve.close()
+
+
+async def test_nobody_hides_by_presence_that_the_server_makes_longer(stage: Scene) -> None:
+    def here() -> bool:
+        return "Eve" in {one.nickname for one in eyes.status().occupants}
+
+    async def looked() -> None:
+        plain = f"plain {len(eyes.messages())}"
+        betty.write(message(stage.room, "").replace(">odd<", f">{plain}<"))
+        await eyes.hears(plain, SECONDS)
+
+    grown, *_ = GROWN["20 MB of elements"]
+    muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        betty = await Writer(stage, "Betty").enter()
+        eve = Writer(stage, "Eve")
+        await eve.open()
+        eve.start_dispatch()
+        try:
+            eve.write(f"<presence to='{stage.room}/Eve'>{muc}{grown}</presence>")
+            await eve.request("get", f"{stage.room}/Eve", stanzas.ping())
+            await looked()
+            assert here()
+            eve.write(f"<presence to='{stage.room}/Eve' type='unavailable'>{grown}</presence>")
+            await eve.request("get", stage.server.domain, stanzas.ping())
+            await looked()
+            assert not here()
+        finally:
+            for writer in (betty, eve):
+                writer.leave()
+                writer.close()

@@ -14,6 +14,7 @@ from bridge.xmpp.model.events import (
     RoomConfigured,
     RoomDestroyed,
     Source,
+    SubjectChanged,
 )
 from bridge.xmpp.muc.archive import RoomArchive
 from tests.faults.scene import NICKNAME, Eyes, Scene, scene
@@ -144,3 +145,68 @@ async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None
         assert not [one for one in told if isinstance(one, RoomConfigured) and 104 in one.codes]
         assert not [one for one in told if isinstance(one, OccupantLeft) and one.self_]
         await eyes.membership.say("still there", 5)
+
+
+BLANKS = "<o/>" * 40
+NO_SUBJECTS = {
+    "with a thread": "<subject>forged</subject><thread>t</thread>",
+    "with a body that cannot be read": "<subject>forged</subject><body><x xmlns='}'/></body>",
+    "with a body among very much": (
+        f"<subject>forged</subject>{BLANKS}<body>x</body>{BLANKS}<x xmlns='}}'/>"
+    ),
+}
+"""Messages that change no subject, which servers let anybody say (XEP-0045, section 8.1)."""
+
+
+@pytest.mark.parametrize("words", NO_SUBJECTS.values(), ids=NO_SUBJECTS)
+async def test_nobody_changes_the_subject_by_what_changes_none(words: str, stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        await said_by_betty(stage, eyes, words)
+        assert [one.event for one in eyes.records if isinstance(one.event, SubjectChanged)] == [
+            SubjectChanged("", None)
+        ]
+        assert eyes.status().subject is None
+
+
+GROWN = f"<y xmlns:p='{'u' * 1_000}'>{'<p:a/>' * 5_000}</y>"
+"""What a server which writes the namespace out each time makes 5 MB of."""
+
+IN_HISTORY = NO_SUBJECTS | {
+    "with a stamp of no time": "<body>x</body><delay xmlns='urn:xmpp:delay' from='{room}'/>",
+    "with what makes it grow": f"<body>x</body>{GROWN}",
+    "with the stamp among very much": (
+        f"<x xmlns='}}'/>{BLANKS}" + "".join(f"<body xml:lang='a{n}'>x</body>" for n in range(40))
+    ),
+}
+
+
+@pytest.mark.parametrize("words", IN_HISTORY.values(), ids=IN_HISTORY)
+async def test_nothing_in_the_history_makes_what_follows_it_new(words: str, stage: Scene) -> None:
+    eve = await Writer(stage, "Eve").enter()
+    try:
+        async with stage.participant() as eyes:
+            await eyes.joined()
+            await said_by_betty(stage, eyes, words.replace("{room}", stage.room))
+        async with stage.participant() as later:
+            await later.joined()
+            await later.hears("the end")
+            assert {one.source for one in later.messages()} == {Source.HISTORY}
+            incoming = later.status().last_incoming
+            assert incoming is not None
+            assert incoming.message.body == "the end"
+    finally:
+        eve.leave()
+        eve.close()
+
+
+async def said_by_betty(stage: Scene, eyes: Eyes, words: str) -> None:
+    """Have this said in the room, and a plain message after it."""
+    betty = await Writer(stage, "Betty").enter()
+    try:
+        for said in (words, "<body>the end</body>"):
+            betty.write(f"<message to='{stage.room}' type='groupchat' id='1'>{said}</message>")
+        await eyes.hears("the end")
+    finally:
+        betty.leave()
+        betty.close()

@@ -526,3 +526,49 @@ async def test_answers_to_a_flood_of_questions_are_bounded_and_those_to_our_serv
             await participant.default.say("in between", SECONDS)
     assert [answered.count(one) for one in servers] == [500, 500]
     assert 0 < size <= connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)
+
+
+async def test_a_flood_of_questions_costs_no_room_its_answers() -> None:
+    service = ROOM.partition("@")[2]
+    answered: list[str | None] = []
+
+    async def stand(wire: Wire) -> None:
+        for number in range(500):
+            wire.send(f"<iq type='get' id='{number}' from='{EVE}'>{DISCO}</iq>")
+        for sender in (ROOM, service):  # some put out who does not answer
+            wire.send(f"<iq type='get' id='p' from='{sender}'>{PING}</iq>")
+        wire.send(said("Wilma", "the end"))
+        while True:
+            element = await wire.element()
+            if element.get("id") == "p":
+                answered.append(element.get("to"))
+
+    async with in_the_room(stand) as participant:
+        await heard(participant, "the end")
+        async with asyncio.timeout(SECONDS):
+            while len(answered) < 2:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+    assert answered == [ROOM, service]
+
+
+async def test_whoever_is_asked_something_may_not_ask_without_end() -> None:
+    size = 0
+
+    async def stand(wire: Wire) -> None:
+        nonlocal size
+        while True:
+            element = await wire.element()
+            if element.get("to") == EVE and element.get("type") == "get":
+                for number in range(500):
+                    wire.send(f"<iq type='get' id='{number}' from='{EVE}'>{DISCO}</iq>")
+                wire.send(f"<iq type='result' id='{element.get('id')}' from='{EVE}'/>")
+            elif element.get("to") == EVE:
+                size += len(stanzas.xml_of(element))
+            elif local(element) == "message":
+                wire.send(said(NICKNAME, "in between", element.get("id", "")))
+
+    async with in_the_room(stand) as participant:
+        async with asyncio.timeout(SECONDS):
+            await participant.connection.request("get", EVE, stanzas.ping())
+            await participant.default.say("in between", SECONDS)
+    assert 0 < size <= connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)

@@ -110,8 +110,12 @@ class Connection:
         """Our full JID, once the stream is bound to one."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
         """The requests that wait for an answer, by their ids: to whom they went."""
-        self._answering_until = 0.0
-        """Until when the answers that were given take, by `ANSWER_BYTES`; on the loop's clock."""
+        rooms = {prepared(room) or room for room in settings.rooms}
+        self._rooms = rooms | {room.partition("@")[2] for room in rooms}
+        """Our rooms and their services: some put out an occupant who does not answer them."""
+        self._answering_until: dict[str, float] = {}
+        """Until when the answers that were given take, by `ANSWER_BYTES`, on the loop's clock: to
+        each of our rooms, to each whom we are asking, and to all others, who have no name here."""
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
@@ -425,17 +429,19 @@ class Connection:
     def _reply_to(self, iq: Element) -> None:
         """Answer a question, unless too much was answered of late.
 
-        Our server is always answered, and whom we are asking: that may be ourselves, by way of a
-        room.
+        Our server is always answered. Others cost neither a room its answers nor whom we are
+        asking: that may be ourselves, by way of a room.
         """
         reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
-        asked = {to for to, _ in self._requests.values()}
-        free = sender in asked or self._may_answer(sender, None)
-        seconds = len(stanzas.xml_of(reply)) / ANSWER_BYTES
-        until = (now if free else max(now, self._answering_until)) + seconds
+        known = sender in self._rooms or any(sender == to for to, _ in self._requests.values())
+        asker = sender if sender and known else ""
+        under_way = {name: end for name, end in self._answering_until.items() if end > now}
+        begin = now if self._may_answer(sender, None) else under_way.get(asker, now)
+        until = begin + len(stanzas.xml_of(reply)) / ANSWER_BYTES
         if until - now <= ANSWER_SECONDS:
             self._stream.write(reply)
-            self._answering_until = max(until, self._answering_until)
+            under_way[asker] = max(until, under_way.get(asker, now))
+        self._answering_until = under_way
 
     def _handle_response(self, iq: Element) -> None:
         """Complete the request that a response belongs to; ignore one that belongs to none."""

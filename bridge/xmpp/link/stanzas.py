@@ -35,7 +35,7 @@ DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
 """The tags of stanzas."""
 
-BODY, SUBJECT = (f"{{{CLIENT}}}{name}" for name in ("body", "subject"))
+BODY, SUBJECT, THREAD = (f"{{{CLIENT}}}{name}" for name in ("body", "subject", "thread"))
 """The tags of what a message says."""
 
 STANZAS = frozenset((MESSAGE, PRESENCE, IQ))

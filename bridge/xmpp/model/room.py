@@ -313,7 +313,8 @@ class Room:
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
         ours = message.own or message.as_ours
-        if message.body and not ours and message.source is not Source.ARCHIVE:
+        undated = message.source is not Source.LIVE and message.delayed_from is None
+        if message.body and not (ours or undated) and message.source is not Source.ARCHIVE:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             if self._last_incoming is None or said >= self._last_incoming.at:

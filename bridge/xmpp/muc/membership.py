@@ -34,6 +34,7 @@ from bridge.xmpp.model.events import (
     RoomConfigured,
     RoomDestroyed,
     SendFailed,
+    StanzaDamaged,
 )
 from bridge.xmpp.model.faults import (
     BouncedError,
@@ -59,7 +60,7 @@ from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.keepalive import TIMING, Timing
-from bridge.xmpp.queries.ping import Verdict, ping
+from bridge.xmpp.queries.ping import Verdict, ping_patiently
 
 NICKNAME_TRIES = 5
 """Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
@@ -380,7 +381,7 @@ class Membership:
                 return fault
             self._in_doubt = False
             ourselves = Target(TargetKind.SELF, self.occupant)
-            pong = await ping(self._attached, ourselves, timing.ping_deadline)
+            pong = await ping_patiently(self._attached, ourselves, timing.ping_deadline)
             if (fault := self._why_out()) is not None:
                 return fault
             asked = loop.time()
@@ -459,7 +460,9 @@ class Membership:
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
         for event in self._intake.read(stanza, own=own):
-            self._last_heard = asyncio.get_running_loop().time()
+            # What cannot be read may be an invitation, which comes to those outside, too.
+            if not isinstance(event, StanzaDamaged):
+                self._last_heard = asyncio.get_running_loop().time()
             if self._join is not None and (me := self._join.decide(event)) is not None:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.

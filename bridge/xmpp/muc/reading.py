@@ -22,6 +22,7 @@ from bridge.xmpp.link.stanzas import (
     PRESENCE,
     STANZA_ID,
     SUBJECT,
+    THREAD,
     error_of,
     occupant_jid,
     sender_of,
@@ -137,18 +138,19 @@ def _read_message(
 ) -> Iterator[Event]:
     type_ = stanza.get("type", "normal")
     body = stanza.findtext(BODY)
-    subject = stanza.find(SUBJECT)
+    subject = _new_subject(stanza) if type_ == "groupchat" else None
     if not nickname:
         yield from _read_notice(stanza)
-    if type_ == "groupchat" and body is None and subject is not None:
+    if subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
     room = sender.partition("/")[0]
     stamp = given = None
-    for child in reversed(stanza):  # the first of several counts
+    for child in stanza:
+        # ejabberd leaves stamps of others in the room's name where they are, before its own.
         if child.tag == STAMP and child.get("from") == room:
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
-            given = child.get("id")
+            given = given or child.get("id")
     message = MessageReceived(
         from_=sender,
         sender=nickname,
@@ -164,13 +166,25 @@ def _read_message(
     )
     referring = _with_references(message, stanza)
     if body is None and referring is message:
-        if not nickname or (type_ == "groupchat" and subject is not None):
+        if not nickname or subject is not None:
             return
         payload = () if message.encrypted else _payload(stanza)
         if not (message.encrypted or payload):
             return
         referring = replace(message, payload=payload)
     yield referring
+
+
+def _new_subject(stanza: Element) -> Element | None:
+    """Return the subject that a message in the room sets; None where it sets none.
+
+    A message with a body or a thread sets none (XEP-0045, section 8.1), and anybody may say it:
+    where something could not be read, that may be what is missing.
+    """
+    subject = stanza.find(SUBJECT)
+    if subject is None or isinstance(stanza, DamagedElement):
+        return None
+    return subject if stanza.find(BODY) is None and stanza.find(THREAD) is None else None
 
 
 def occupant_id(stanza: Element) -> str | None:
@@ -280,8 +294,11 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         yield RoomError(error.condition, error.text, error.venue)
         return
     extension = stanza.find(f"{{{MUC_USER}}}x")
-    if extension is None or not nickname:
+    damaged = isinstance(stanza, DamagedElement)
+    if not nickname or (extension is None and not damaged):
         return
+    if extension is None:  # who comes or goes hid that in what could not be read
+        extension = Element(f"{{{MUC_USER}}}x")
     item = extension.find(f"{{{MUC_USER}}}item")
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
@@ -290,8 +307,8 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         yield OccupantJoined(
             from_=sender,
             sender=nickname,
-            role=_attribute(item, "role", "none"),
-            affiliation=_attribute(item, "affiliation", "none"),
+            role=_attribute(item, "role", "unknown" if damaged else "none"),
+            affiliation=_attribute(item, "affiliation", "unknown" if damaged else "none"),
             show=_short(stanza.findtext(f"{{{CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),

@@ -1,6 +1,7 @@
 """Pings an address (XEP-0199), and finds out whose silence it is where no answer comes."""
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 from enum import Enum
@@ -131,6 +132,28 @@ async def answers(connection: Connection, seconds: float) -> bool:
         if (await ping(connection, server, seconds)).seconds is not None:
             return True
     return False
+
+
+async def ping_patiently(connection: Connection, target: Target, seconds: float) -> Pong:
+    """Ping `target`, and wait for what our server sends meanwhile: the answer may be behind that.
+
+    Raises `ConnectionFailedError`.
+    """
+    received = connection.received
+    asked = asyncio.create_task(ping(connection, target, math.inf))
+    waiting: set[asyncio.Task[Pong] | asyncio.Task[bool]] = {asked}
+    try:
+        await asyncio.wait(waiting, timeout=seconds)
+        if not asked.done() and connection.received - received >= MUCH_BYTES:
+            waiting.add(asyncio.create_task(answers(connection, seconds)))
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if asked.done():
+            return await asked
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    return Pong(target, None, of_silence(target.kind, target.address, seconds))
 
 
 async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
+from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError, ping, xml_of
 from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
@@ -47,6 +48,7 @@ class Standing:
 
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
         self.place = PLACE
+        self.received = 0
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.under_way = 0
@@ -226,6 +228,43 @@ async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: st
         # No sooner than another look and its pings would end too late.
         least = SHORT.max_unconfirmed - SHORT.check_interval - 2 * SHORT.ping_deadline
         assert loop.time() - started >= least
+
+
+class Busy(Standing):
+    """A connection on which all answers come behind what the server sends of another room."""
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        if payload.tag != ping().tag:
+            return await super().request(type_, to, payload)
+        self.pinged.append(to)
+        for _ in range(30):
+            self.received += 100_000
+            await asyncio.sleep(SHORT.check_interval)
+        return Element("iq")
+
+
+async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> None:
+    standing = Busy(lambda _: None)
+    async with inside(standing, SHORT) as staying:
+        async with asyncio.timeout(SECONDS):
+            while staying.membership.status().self_ping_ms is None:  # noqa: ASYNC110
+                await asyncio.sleep(SHORT.check_interval)
+        assert staying.membership.inside
+        faults = [one for one in staying.events if isinstance(one, ConnectionChanged) and one.fault]
+        assert not faults
+
+
+async def test_an_invitation_that_cannot_be_read_is_no_word_of_being_in_the_room() -> None:
+    async def invite() -> None:
+        while True:
+            element = parsed(f"<message from='{PLACE.room}'/>")
+            staying.membership.receive(DamagedElement(element, "odd", "not-well-formed"))
+            await asyncio.sleep(SHORT.idle_before_ping / 4)
+
+    async with inside(Standing(lambda _: "not-acceptable"), SHORT) as staying:
+        inviting = asyncio.create_task(invite())
+        assert (await staying.fault()).condition == "not-acceptable"
+        inviting.cancel()
 
 
 async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:

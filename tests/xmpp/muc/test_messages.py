@@ -26,7 +26,7 @@ def test_all_that_one_occupant_says_shares_their_address_in_memory() -> None:
     assert one.sender is other.sender
 
 
-def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
+def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
     (message,) = message_events(
         "<body>x</body>"
         + "".join(
@@ -36,7 +36,7 @@ def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
         )
     )
     assert isinstance(message, MessageReceived)
-    assert (message.delayed_from, message.stanza_id) == ("2026-01-02T00:00:00.000Z", "2")
+    assert (message.delayed_from, message.stanza_id) == ("2026-01-03T00:00:00.000Z", "2")
 
 
 def test_our_own_reflection_is_told_by_our_occupant_jid() -> None:

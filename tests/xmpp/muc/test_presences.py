@@ -1,14 +1,17 @@
 import pytest
 
+from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS
 from bridge.xmpp.model.events import (
+    Event,
     NicknameChanged,
     OccupantJoined,
     OccupantLeft,
     RoomDestroyed,
     RoomError,
 )
-from bridge.xmpp.muc.reading import MAX_PRESENCE_CHARACTERS
+from bridge.xmpp.muc.reading import MAX_PRESENCE_CHARACTERS, read
+from tests.xmpp.elements import parsed
 from tests.xmpp.reading import OWN, ROOM, USER, events, presence_events
 
 
@@ -154,3 +157,18 @@ def test_a_real_jid_that_is_too_long_for_one_is_none(length: int, kept: bool) ->
         f"<message from='{ROOM}'><x {USER}><item jid='{jid}' affiliation='member'/></x></message>"
     )
     assert bool(told) is kept
+
+
+def test_who_comes_or_goes_by_presence_that_cannot_be_read_is_seen_all_the_same() -> None:
+    def told(type_: str) -> list[Event]:
+        element = parsed(f"<presence from='{ROOM}/Eve'{type_}><status>s</status></presence>")
+        damaged = DamagedElement(element, "odd", "not-well-formed")
+        damaged.extend(element)
+        return list(read(damaged, room=ROOM, own=OWN))[1:]
+
+    (came,), (went,) = told(""), told(" type='unavailable'")
+    assert isinstance(came, OccupantJoined)
+    assert (came.role, came.affiliation) == ("unknown", "unknown")
+    assert isinstance(went, OccupantLeft)
+    assert not came.self_
+    assert not went.self_
