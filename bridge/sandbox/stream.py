@@ -8,8 +8,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
-from bridge.sandbox.stanza import CLIENT, DOMAIN, escape, tag
+from bridge.sandbox.stanza import CLIENT, DOMAIN, tag
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
+from bridge.wire.xmlwriter import escaped
 
 STANZA_LIMIT = 262_144
 """Bytes of one stanza; Prosody's and ejabberd's limit too."""
@@ -70,7 +71,7 @@ class Stream:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
         self.jid = f"{username}@{DOMAIN}/{resource}"
-        bound = tag("bind", tag("jid", escape(self.jid)), xmlns=BIND)
+        bound = tag("bind", tag("jid", escaped(self.jid)), xmlns=BIND)
         self.send(tag("iq", bound, type="result", id=iq.get("id")))
 
     async def next(self) -> Element:

@@ -123,7 +123,7 @@ class Evidence(NamedTuple):
     past: Past
     now: float
     answers: Sequence[Mapping[str, object]] = ()
-    """Their answers to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
+    """The answers to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
     ping: Ping | None = None
     """What came of a ping; None where they are not in the room."""
     rooms: Sequence[str] = ()
