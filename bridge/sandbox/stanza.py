@@ -34,7 +34,7 @@ def refuse(**reasons: object) -> None:
 
 
 def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
-    """Return the XML of an element, but for empty attributes; `from_` stands for `from`."""
+    """Return the XML of an element, but for empty attributes; `from_` means `from`."""
     given = [(key.rstrip("_"), escaped(value)) for key, value in attributes.items() if value]
     opening = "".join(f" {key}='{value}'" for key, value in given)
     return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")

@@ -113,7 +113,7 @@ class Stream:
         self._elements = iter(())
         try:
             header = await self.next()
-        finally:  # a stream error, too, stands inside a stream
+        finally:  # a stream error, too, is inside a stream
             head = f"from='{DOMAIN}' id='{secrets.token_hex(8)}' version='1.0'"
             head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")

@@ -212,9 +212,8 @@ class Actor:
         what = f"configure {quoted(', '.join(options))}"
         form = await self._request(Element(f"{{{stanzas.MUC_OWNER}}}query"), what, "get")
         fields = form.iterfind(f".//{{{stanzas.DATA_FORMS}}}field[@var]")
-        known = [
-            field.get("var", "") for field in fields if field.get("type") not in ("hidden", "fixed")
-        ]
+        changeable = (field for field in fields if field.get("type") not in ("hidden", "fixed"))
+        known = [field.get("var", "") for field in changeable]
         named = {}
         for name, value in options.items():
             full = name if name in known else f"{OPTION}{name}"

@@ -34,7 +34,7 @@ class Engine:
         try:
             return running.result()
         except PLAIN as error:
-            raise error.with_traceback(None) from None  # so that the test's own line stands first
+            raise error.with_traceback(None) from None  # so that the test's own line comes first
         finally:
             running.cancel()  # where Ctrl-C or a time limit has ended the wait
 

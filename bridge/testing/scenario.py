@@ -47,7 +47,7 @@ class Bot:
     account: str = ""
     """The bot's account in the sandbox."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Further variables; `${XMPP_USERNAME}` and the like stand for what the bot is given."""
+    """Further variables; `${XMPP_USERNAME}` and the like become what the bot is given."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def line_of(text: str, path: Path) -> int:
 
 
 def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
-    """Return the keys of a table that stands for a call of `function`, with its parameters."""
+    """Return the keys of a table that is a call of `function`, each with its parameter."""
     known = [*signature(function, eval_str=True).parameters.values()]
     if not isclass(function):
         del known[0]
@@ -128,7 +128,7 @@ class _Reader:
     verbs: Verbs
 
     def read(self, hint: Any, value: Any, path: Path) -> Any:
-        """Return `value`, which stands at `path`, as the type that `hint` names."""
+        """Return `value`, which is at `path`, as the type that `hint` names."""
         kind, arguments = get_origin(hint) or hint, get_args(hint)
         if kind in (Union, UnionType):  # with None, which TOML does not have
             return self.read(arguments[0], value, path)

@@ -47,7 +47,7 @@ COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
 """What says whose a stanza is, and what about (RFC 6120, section 8.1)."""
 
 _BLANKS = b" \t\r\n"
-"""What may stand between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
+"""What may be between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What may precede everything else (RFC 3629, section 6)."""
@@ -249,7 +249,7 @@ class XmlStream:
         self._at, self._depth, self.ended = at, depth, not depth
 
     def _check_between(self, kind: int | None, start: int, at: int) -> None:
-        """Refuse what may not stand between stanzas, and another end than that of the root."""
+        """Refuse what may not be between stanzas, and another end than that of the root."""
         text, end = self._data[start : self._begin], self._data[self._begin + 2 : at - 1]
         refused = end.rstrip(_BLANKS) != self._name if kind == _END else kind == _CDATA
         if refused or text.strip(_BLANKS):
@@ -405,8 +405,8 @@ def _is_common(attribute: tuple[bytes, bytes]) -> bool:
 def _check_prolog(data: bytes) -> int:
     """Return where the root's tag begins.
 
-    Refuse a DTD, and what makes the parser read something else than UTF-8. Only there can a DTD
-    stand, and with it entities. `<` and NUL begin UTF-16 for expat.
+    Refuse a DTD, which may only be here, and with it entities. Refuse what makes the parser read
+    something else than UTF-8: for expat, `<` and NUL begin UTF-16.
     """
     prolog = _PROLOG.match(data)
     end = prolog.end() if prolog else 0

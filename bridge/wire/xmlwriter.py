@@ -17,7 +17,7 @@ _VALUE = _TEXT | str.maketrans({'"': "&quot;", "'": "&apos;", "\t": "&#9;", "\n"
 
 
 def escaped(value: str) -> str:
-    """Return a text as it may stand in content and in quotes."""
+    """Return a text escaped for content and for quotes."""
     return value.translate(_VALUE)
 
 

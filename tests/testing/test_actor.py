@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, Actor, ActorProxy
+from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, ActorProxy
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
@@ -167,7 +167,7 @@ async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None
         await waiting
 
 
-async def _pong(actor: Actor) -> None:
+async def _pong(actor: ActorProxy) -> None:
     await actor.expect("!ping")
     await actor.say("pong")
 

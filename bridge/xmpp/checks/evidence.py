@@ -16,6 +16,9 @@ from bridge.xmpp.queries.iq_errors import DecodedError
 DEPARTURES = 2
 """How many departures are kept: somebody else may have had the nickname after the occupant."""
 
+DEEDS = events.OccupantPresence, events.OccupantLeft, events.NicknameChanged, events.SubjectChanged
+"""The events, other than messages, in which an occupant does something that all can see."""
+
 NAME_CHARACTERS = 60
 """Characters of a name in a sentence."""
 
@@ -99,13 +102,8 @@ class Past:
                 self._telling = True
             case events.ConnectionChanged(phase=events.Phase.JOINING):
                 self._telling = False
-            case (
-                events.OccupantPresence()
-                | events.OccupantLeft()
-                | events.NicknameChanged()
-                | events.SubjectChanged()
-            ):
-                self.others += [] if self._telling else [record]
+            case event if isinstance(event, DEEDS) and not self._telling:
+                self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:
         if self.sent is None:

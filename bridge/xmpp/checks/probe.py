@@ -89,16 +89,14 @@ class Probe:
             if sender is not None and visits and sender.bare == visits[-1].membership.jid:
                 visits[-1].membership.receive(stanza)
 
-        unchecked = "" if self._settings.tls_verify else _UNCHECKED
+        advice = {} if self._settings.tls_verify else {Stage.TLS: _UNCHECKED}
         mark = secrets.token_hex(4)
         publisher = Publisher(Journal(mark))
         nickname = suffixed(self._settings.nickname, f"-check-{mark}")
         connection = Connection(
             self._settings,
             resource=f"xmpp-debug-bridge.check.{mark}",
-            on_stage=lambda stage: recorder.begin(
-                stage.value, unchecked if stage is Stage.TLS else ""
-            ),
+            on_stage=lambda stage: recorder.begin(stage.value, advice.get(stage, "")),
             on_stanza=route,
             on_finding=recorder.add_finding,
             trace=self._trace,
@@ -133,8 +131,9 @@ class Probe:
         self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
         outcomes = [visit.outcome for visit in visits]
         report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
-        certificate = connection.certificate
-        return replace(report, certificate_expires=certificate and certificate.not_after)
+        if connection.certificate is None:
+            return report
+        return replace(report, certificate_expires=connection.certificate.not_after)
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
         """Go through the stages of the connection; return the fault that ended it, if one did."""

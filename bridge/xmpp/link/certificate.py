@@ -212,12 +212,11 @@ def _read(data: bytes, at: int) -> tuple[DerElement, int]:
     length = head[1]
     if length & 0x80:
         size = length & 0x7F
-        if not 1 <= size <= MAX_LENGTH_BYTES or len(data) < start + size:
+        written, start = data[start : start + size], start + size
+        length = int.from_bytes(written, "big")
+        # Section 10.1: as short as can be.
+        if size > MAX_LENGTH_BYTES or len(written) < size or length < 0x80 or not written[0]:
             raise DerError("an element has no proper length")
-        length = int.from_bytes(data[start : start + size], "big")
-        if length < 0x80 or not data[start]:  # section 10.1: as short as can be
-            raise DerError("an element has no proper length")
-        start += size
     if len(data) < start + length:
         raise DerError("an element is longer than the data")
     return DerElement(head[0], data[start : start + length]), start + length

@@ -18,18 +18,13 @@ from xml.etree.ElementTree import Element, SubElement
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.wire.scram import ScramError
-from bridge.wire.xmlstream import DamagedElement, NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import DamagedElement, StanzaTooLongError, XmlStreamError
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.link import certificate, sasl, stanzas, tls
+from bridge.xmpp.link import certificate, sasl, session, stanzas, tls
 from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.session import (
-    RESUMABLE,
-    Negotiation,
-    StreamManagement,
-    UnexpectedElementError,
-)
+from bridge.xmpp.link.session import Negotiation, StreamManagement
 from bridge.xmpp.link.stanzas import BIND, SM, IqError, StanzaError
 from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.link.trace import Tracer, untraced
@@ -204,7 +199,7 @@ class Connection:
         self.end(faults.of_lost_connection(self._stage, self.place))
 
     def end(self, fault: Fault) -> None:
-        """Declare the stream over because of `fault`; the first reason stands."""
+        """Declare the stream over because of `fault`; the first reason counts."""
         if not self.ended.done():
             self.ended.set_result(fault)
             if self.management is not None:
@@ -217,7 +212,7 @@ class Connection:
         the server replaces it by the next session, and then put that one out.
         """
         self.end(faults.of_lost_connection(self._stage, self.place))
-        if self.ended.result().condition not in RESUMABLE:
+        if self.ended.result().condition not in session.RESUMABLE:
             self._hang_up()
         self._stream.abort()
 
@@ -230,7 +225,7 @@ class Connection:
             async with asyncio.timeout(limit) as deadline:
                 return await work
         # The resolver, sockets and OpenSSL raise `OSError`; `TimeoutError` is one, too.
-        except (OSError, ScramError, IqError, UnexpectedElementError) as error:
+        except (OSError, ScramError, IqError, session.UnexpectedElementError) as error:
             silent = isinstance(error, TimeoutError) and deadline.expired()
             fault = faults.of_silence(stage, limit, self.place) if silent else self._fault_of(error)
             raise ConnectionFailedError(fault) from error
@@ -239,11 +234,11 @@ class Connection:
         match error:
             case OSError() if self.ended.done():  # it follows from that
                 return self.ended.result()
-            case StanzaTooLongError():
-                return faults.protocol_error(self._stage, "it goes on without end", self.place)
-            case NotWellFormedError():
-                return faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
-            case UnexpectedElementError():
+            case XmlStreamError():
+                is_long = isinstance(error, StanzaTooLongError)
+                how = "it goes on without end" if is_long else "its XML is not well-formed"
+                return faults.protocol_error(self._stage, how, self.place)
+            case session.UnexpectedElementError():
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return faults.of("unproven-server", self.place, reason=str(error))

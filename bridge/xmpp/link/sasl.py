@@ -9,13 +9,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import quoted
-from bridge.wire.scram import (
-    HASHES,
-    LEAST_UNTRUSTED_ITERATIONS,
-    ChannelBinding,
-    ScramClient,
-    ScramError,
-)
+from bridge.wire import scram
+from bridge.wire.scram import HASHES, ChannelBinding, ScramClient, ScramError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import ForbiddenCharacterError, sasl_prepared
 from bridge.xmpp.link.stanzas import SASL, SASL_CB
@@ -86,7 +81,7 @@ async def log_in(
             secrets.token_urlsafe(24),
             bound,
             could_bind=not offers_binding and (bool(bindings) or not genuine),
-            least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
+            least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, ask)
         return mechanism, None if bound is None else bound.type

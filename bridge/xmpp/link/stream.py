@@ -187,7 +187,7 @@ class Stream(asyncio.Protocol):
             self._give_up(error)
 
     def _give_up(self, reason: BaseException | None) -> None:
-        """End at once and drop what came behind this."""
+        """End at once and drop what came after this."""
         self._over = True
         self._unparsed.clear()
         self._lost(reason)
