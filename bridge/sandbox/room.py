@@ -306,7 +306,7 @@ class Room:
             return reply(stanza, "result", tag("query", empty, xmlns=f"{MUC}#owner"))
         destroy, form = query.find(f"{OWNER}destroy"), query.find(f"{configuration.DATA}x")
         if destroy is not None:
-            gone = [replace(o, role="none", presence="") for o in self.everybody]
+            gone = [replace(who, role="none", presence="") for who in self.everybody]
             self.occupants, self.options = {}, configuration.NEW
             end = tag("destroy", _reason(destroy, OWNER), jid=destroy.get("jid"))
             sent = [delivery for former in gone for delivery in self._show(former, [former], end)]

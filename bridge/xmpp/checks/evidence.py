@@ -136,7 +136,9 @@ class Evidence(NamedTuple):
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     """Return who has this nickname, as it is or as it is shown."""
     occupants = status.occupants
-    return next((o for o in occupants if nickname in {o.nickname, visible(o.nickname)}), None)
+    return next(
+        (who for who in occupants if nickname in {who.nickname, visible(who.nickname)}), None
+    )
 
 
 def is_public(record: Record) -> bool:
