@@ -135,10 +135,10 @@ class Evidence(NamedTuple):
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     """Return who has this nickname, as it is or as it is shown."""
-    occupants = status.occupants
-    return next(
-        (who for who in occupants if nickname in {who.nickname, visible(who.nickname)}), None
-    )
+    for occupant in status.occupants:
+        if nickname in {occupant.nickname, visible(occupant.nickname)}:
+            return occupant
+    return None
 
 
 def is_public(record: Record) -> bool:
