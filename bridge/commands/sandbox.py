@@ -33,11 +33,11 @@ async def _serve(accounts: list[str], faults: list[str]) -> int:
     except ValueError as error:  # never with a password in it
         complain(f"xmpp-bridge: {error}")
         return USAGE
-    async with sandbox as address:
-        sys.stdout.write("".join(f"{k}={v}\n" for k, v in address.environment().items()))
+    async with sandbox:
+        sys.stdout.write("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))
         sys.stdout.flush()
         complain(
-            f"[Server] A server for trying out listens at {HOST}:{address.port}; the lines "
+            f"[Server] A server for trying out listens at {HOST}:{sandbox.port}; the lines "
             "above are the .env that reaches it. Ctrl-C ends it. For anything else use Prosody or "
             "ejabberd."
         )

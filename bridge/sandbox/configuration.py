@@ -2,7 +2,8 @@
 
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.stanza import MUC, escape, refuse, tag
+from bridge.sandbox.stanza import MUC, refuse, tag
+from bridge.wire.xmlwriter import escaped
 
 DATA = "{jabber:x:data}"
 PREFIX = "muc#roomconfig_"
@@ -17,7 +18,7 @@ FIELDS = {
     "membersonly": ("boolean", "muc_open", "muc_membersonly"),
     "changesubject": ("boolean", "", ""),
 }
-"""The type of each field, and the features of rooms where it is off or empty, and where not."""
+"""The type of each field, and two features of rooms: where it is off or empty, and where not."""
 
 NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}
 """The configuration of a new room; a field that is off is empty."""
@@ -28,21 +29,21 @@ def configured(values: dict[str, str], form: Element) -> dict[str, str]:
 
     Raises `RefusedError` for a form of another kind.
     """
-    given = {one.get("var", ""): one.findtext(f"{DATA}value", "") for one in form}
+    given = {field.get("var", ""): field.findtext(f"{DATA}value", "") for field in form}
     kind, is_ours = form.get("type"), given.get("FORM_TYPE") == f"{MUC}#roomconfig"
     refuse(bad_request=kind not in ("submit", "cancel") or (given and not is_ours))
-    here = [name for name in FIELDS if PREFIX + name in given and kind == "submit"]
-    changed = {name: given[PREFIX + name] for name in here}
-    for name in changed:
-        if FIELDS[name][0] == "boolean":
-            changed[name] = "1" if changed[name] in ("1", "true") else ""
-    return values | changed
+    changed = dict(values)
+    for name, (type_, _, _) in FIELDS.items() if kind == "submit" else ():
+        value = given.get(PREFIX + name, changed[name])
+        is_off = type_ == "boolean" and value not in ("1", "true")
+        changed[name] = "" if is_off else value
+    return changed
 
 
 def features(values: dict[str, str]) -> tuple[str, ...]:
-    """Return the features by which service discovery tells the configuration."""
-    pairs = ((off, on)[bool(values[name])] for name, (_, off, on) in FIELDS.items())
-    return tuple(feature for feature in pairs if feature)
+    """Return the features in which service discovery shows the configuration."""
+    features = (on if values[name] else off for name, (_, off, on) in FIELDS.items())
+    return tuple(filter(None, features))
 
 
 def configuration_form(values: dict[str, str]) -> str:
@@ -63,6 +64,6 @@ def _form(kind: str, name: str, *fields: tuple[str, str, str]) -> str:
     """Return a form of XEP-0004 whose fields have a type, a name and a value."""
     content = ""
     for type_, var, value in (("hidden", "FORM_TYPE", f"{MUC}#{name}"), *fields):
-        shown = value or ("0" if type_ == "boolean" else "")
-        content += tag("field", tag("value", escape(shown)), var=var, type=type_)
+        text = value or ("0" if type_ == "boolean" else "")
+        content += tag("field", tag("value", escaped(text)), var=var, type=type_)
     return tag("x", content, xmlns="jabber:x:data", type=kind)

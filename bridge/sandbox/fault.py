@@ -18,16 +18,15 @@ FaultName: TypeAlias = Literal[
     "refused-login",
 ]
 FAULTS: tuple[str, ...] = get_args(FaultName)
-"""All faults; the strikes happen at once, the others last."""
+"""The names of all faults."""
 
 STRIKES = ("drop", "kick")
-LATE, LOST = "late-reflection", "lost-reflection"
-SILENCE, DUPLICATE, REFUSED = "silence", "duplicate-nickname", "refused-login"
+"""The faults that happen at once; the others last."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A fault that hits the occupant `nickname` of `room`; what is empty stands for any."""
+    """A fault that hits the occupant `nickname` of `room`; where a name is empty, it hits any."""
 
     name: str
     room: str = ""

@@ -20,23 +20,22 @@ from bridge.sandbox.stanza import (
     RefusedError,
     disco,
     error,
-    escape,
     refuse,
     reply,
     tag,
 )
-from bridge.wire.xmlwriter import written
+from bridge.wire.xmlwriter import escaped, written
 
 HISTORY_LIMIT = 100
 """Messages that a room remembers for those who come later."""
 
 HISTORY_CHARACTERS = 500_000
-"""Of XML in these. Whoever enters is sent them at once, and cut off where `UNREAD_LIMIT` of
-`stream.py` is passed."""
+"""Characters of XML in these messages. Whoever enters is sent them at once, and is cut off where
+`UNREAD_LIMIT` of `stream.py` is passed."""
 
 CONTENT_LIMIT = 262_144
-"""Characters of XML that are passed on of one stanza. Written anew, a namespace stands in each name
-in it, which makes 11 MB of 250 kB: more than anybody can be sent at once."""
+"""Characters of XML in a stanza that is passed on. Writing it anew puts its namespace into each
+name in it, which makes 11 MB of 250 kB: more than anybody can be sent at once."""
 
 AFFILIATION_LIMIT = 1000
 """Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
@@ -46,9 +45,8 @@ PART_LIMIT = 1023
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
-RANKS = {one: rank for rank, one in enumerate(AFFILIATIONS, -1)}
-RANKS |= {one: rank for rank, one in enumerate(ROLES)}
-"""Each from the least to the most (section 5)."""
+RANKS = {name: rank for rank, name in [*enumerate(AFFILIATIONS, -1), *enumerate(ROLES)]}
+"""The rank of each affiliation among affiliations, and of each role among roles (section 5)."""
 
 ADMINS = ("admin", "owner")
 """Affiliations by which somebody moderates a room and says who else does."""
@@ -65,16 +63,17 @@ Message = tuple[dict[str, str], str]
 
 @dataclass(frozen=True)
 class Occupant:
-    """Somebody in the room; `shown` is the content of their presence, as XML."""
+    """Somebody in the room."""
 
     nick: str
     jid: str
     role: str
-    shown: str = ""
+    presence: str = ""
+    """The content of their presence, as XML."""
 
     @property
     def account(self) -> str:
-        """Their bare JID."""
+        """The bare JID of the occupant."""
         return self.jid.partition("/")[0]
 
 
@@ -82,14 +81,20 @@ class Room:
     """The room `jid`; its owner is `owner`, or else whoever enters first."""
 
     def __init__(self, jid: str, owner: str = "", resident: str = "", subject: str = "") -> None:
-        self._jid = jid
+        self.jid = jid
         self._affiliations = {owner: "owner"} if owner else {}
         self._resident = resident
-        self._subject: Message = (self._head("", "groupchat"), tag("subject", escape(subject)))
+        self._subject: Message = (self._head("", "groupchat"), tag("subject", escaped(subject)))
         self._history: deque[tuple[datetime, Message]] = deque(maxlen=HISTORY_LIMIT)
-        there = [Occupant(resident, f"{owner}/{resident}", "moderator")] if resident else []
-        self.occupants = {one.nick: one for one in there}
+        self.occupants: dict[str, Occupant] = {}
+        if resident:
+            self.occupants[resident] = Occupant(resident, f"{owner}/{resident}", "moderator")
         self.options = configuration.NEW
+
+    @property
+    def everybody(self) -> list[Occupant]:
+        """Who is in the room."""
+        return list(self.occupants.values())
 
     @property
     def is_over(self) -> bool:
@@ -98,11 +103,11 @@ class Room:
 
     def find(self, jid: str) -> Occupant | None:
         """Return who is here with the full JID."""
-        return next((one for one in self.occupants.values() if one.jid == jid), None)
+        return next((who for who in self.everybody if who.jid == jid), None)
 
-    def put_out(self, one: Occupant, *codes: str) -> Deliveries:
+    def put_out(self, occupant: Occupant, *codes: str) -> Deliveries:
         """Remove an occupant, for what the codes of section 15.6.2 say."""
-        return self._set_role(one, "none", _status(*codes))
+        return self._set_role(occupant, "none", _status(*codes))
 
     def receive(
         self, stanza: Element, nick: str, now: datetime, *, is_taken: bool = False
@@ -124,28 +129,30 @@ class Room:
 
         Sections 7.2, 7.6, 7.7 and 7.14.
         """
-        jid, shown, request = stanza.get("from", ""), _content(stanza), stanza.find(f"{{{MUC}}}x")
+        jid, content, request = stanza.get("from", ""), _content(stanza), stanza.find(f"{{{MUC}}}x")
         present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
-            return self._remove(replace(present, role="none", shown=shown)) if present else []
+            return self._remove(replace(present, role="none", presence=content)) if present else []
         refuse(jid_malformed=not nick.strip() or len(nick) > PART_LIMIT)
         role = present.role if present else self._admit(jid, request)
         keeps = present is not None and present.nick == nick
         refuse(conflict=not keeps and (is_taken or nick in self.occupants))
         sent = []
         if present and not keeps:
-            sent = self._remove(replace(present, shown=""), _status("303"), nick=nick)
-        others = [one for one in self.occupants.values() if one != present]
-        newcomer = self.occupants[nick] = Occupant(nick, jid, role, shown)
+            sent = self._remove(replace(present, presence=""), _status("303"), nick=nick)
+        others = [other for other in self.everybody if other != present]
+        newcomer = self.occupants[nick] = Occupant(nick, jid, role, content)
         if created:
             self._affiliations[newcomer.account] = "owner"
         if request is None:
             return sent + self._show(newcomer, [*others, newcomer])
         codes = ([] if present else ["100"]) + (["201"] if created else [])
-        sent += [seen for other in others for seen in self._show(other, [newcomer])]
+        for other in others:
+            sent += self._show(other, [newcomer])
         sent += self._show(newcomer, others) + self._show(newcomer, [newcomer], _status(*codes))
-        earlier = [*self._history_for(request), self._subject]
-        return sent + [one for message in earlier for one in _addressed(message, [newcomer])]
+        for message in (*self._history_for(request), self._subject):
+            sent += _addressed(message, [newcomer])
+        return sent
 
     def _admit(self, jid: str, request: Element | None) -> str:
         """Return the role of somebody who may enter (sections 7.2.5 to 7.2.8)."""
@@ -174,20 +181,20 @@ class Room:
             forbidden=silent and not nick,
         )
         said = self._head(speaker.nick, kind, stanza.get("id")), _content(stanza)
-        answer = self._head(self._resident, kind), tag("body", f"You said: {escape(body)}")
+        answer = self._head(self._resident, kind), tag("body", f"You said: {escaped(body or '')}")
         if listener is not None and nick == self._resident:
             return [] if kind == "error" else _addressed(answer, [speaker])
         if listener is not None:
             return _addressed((said[0], said[1] + tag("x", xmlns=USER)), [listener])
         stamp, sent = now.isoformat(timespec="milliseconds").replace("+00:00", "Z"), []
         for head, content in [said, answer] if body and self._resident else [said]:
-            id_ = tag("stanza-id", xmlns="urn:xmpp:sid:0", id=secrets.token_hex(8), by=self._jid)
-            delay = tag("delay", xmlns="urn:xmpp:delay", from_=self._jid, stamp=stamp)
+            id_ = tag("stanza-id", xmlns="urn:xmpp:sid:0", id=secrets.token_hex(8), by=self.jid)
+            delay = tag("delay", xmlns="urn:xmpp:delay", from_=self.jid, stamp=stamp)
             if body:
                 self._remember(now, (head, content + id_ + delay))
             elif sets_subject:
                 self._subject = head, content + id_ + delay
-            sent += _addressed((head, content + id_), self.occupants.values())
+            sent += _addressed((head, content + id_), self.everybody)
         return sent
 
     def _iq(self, stanza: Element, nick: str) -> Deliveries:
@@ -221,19 +228,18 @@ class Room:
             bad_request=affiliation not in AFFILIATIONS and role not in ROLES,
             forbidden=not (decides if affiliation else moderates),
         )
-        jids = [jid for jid, one in self._affiliations.items() if one == affiliation]
-        found = [tag("item", affiliation=affiliation, jid=jid) for jid in jids]
-        present = [one for one in self.occupants.values() if one.role == role]
-        found += [self._item(one, nick=one.nick) for one in present]
-        return reply(stanza, "result", tag("query", "".join(found), xmlns=f"{MUC}#admin"))
+        jids = [jid for jid, held in self._affiliations.items() if held == affiliation]
+        items = [tag("item", affiliation=affiliation, jid=jid) for jid in jids]
+        items += [self._item(who, nick=who.nick) for who in self.everybody if who.role == role]
+        return reply(stanza, "result", tag("query", "".join(items), xmlns=f"{MUC}#admin"))
 
     def _moderate(self, stanza: Element, item: Element) -> Deliveries:
         """Change an affiliation or a role (sections 8, 9 and 10)."""
         affiliation, role, nick = (item.get(key, "") for key in ("affiliation", "role", "nick"))
         actor, target = stanza.get("from", ""), self.occupants.get(nick)
         jid = item.get("jid", "").lower() or (target.account if target else "")
-        why = "".join(tag("actor", nick=one.nick) for one in [self.find(actor)] if one)
-        why += _reason(item, ADMIN)
+        acting = self.find(actor)
+        why = (tag("actor", nick=acting.nick) if acting else "") + _reason(item, ADMIN)
         if affiliation and jid and not role:
             sent = self._change_affiliation(actor, jid, affiliation, why)
         elif role and nick and not affiliation:
@@ -242,19 +248,19 @@ class Room:
             raise RefusedError("bad-request")
         return sent + reply(stanza, "result")
 
-    def _change_role(self, actor: str, one: Occupant | None, role: str, why: str) -> Deliveries:
+    def _change_role(self, actor: str, target: Occupant | None, role: str, why: str) -> Deliveries:
         """Change a role if the actor may (sections 8.2 to 8.4, 9.6 and 9.7)."""
-        if one is None:
+        if target is None:
             raise RefusedError("item-not-found")
         acting, mine = self.find(actor), self._affiliation(actor)
         moderates = acting is not None and acting.role == "moderator"
-        outranked = RANKS[mine] < RANKS[self._affiliation(one.jid)]
-        needs_admin = "moderator" in (one.role, role)
+        outranked = RANKS[mine] < RANKS[self._affiliation(target.jid)]
+        needs_admin = "moderator" in (target.role, role)
         refuse(
             not_acceptable=role not in ROLES,
             not_allowed=not moderates or outranked or (needs_admin and mine not in ADMINS),
         )
-        return self._set_role(one, role, _status("307"), why)
+        return self._set_role(target, role, _status("307"), why)
 
     def _change_affiliation(self, actor: str, jid: str, new: str, why: str) -> Deliveries:
         """Change an affiliation if the actor may, and the roles that go with it.
@@ -262,7 +268,7 @@ class Room:
         Sections 9.1 to 9.4, 10.3 to 10.8.
         """
         mine, old = self._affiliation(actor), self._affiliation(jid)
-        owners = [one for one, held in self._affiliations.items() if held == "owner"]
+        owners = [account for account, held in self._affiliations.items() if held == "owner"]
         among_admins = mine == "owner" or (mine == "admin" and not {new, old} & set(ADMINS))
         is_full = len(self._affiliations) >= AFFILIATION_LIMIT
         refuse(
@@ -277,20 +283,20 @@ class Room:
             del self._affiliations[jid]
         role, code = self._default_role(jid), "301" if new == "outcast" else "321"
         sent = []
-        for one in [one for one in self.occupants.values() if one.account == jid]:
-            keeps = RANKS[new] >= RANKS[old] and RANKS[one.role] >= RANKS[role]
-            sent += self._set_role(one, one.role if keeps else role, _status(code), why)
+        for who in [who for who in self.everybody if who.account == jid]:
+            keeps = RANKS[new] >= RANKS[old] and RANKS[who.role] >= RANKS[role]
+            sent += self._set_role(who, who.role if keeps else role, _status(code), why)
         item = tag("item", affiliation=new, jid=jid) + (_status(code) if role == "none" else "")
         absent = tag("x", item, xmlns=USER)
-        return sent or _addressed(({"from_": self._jid}, absent), self.occupants.values())
+        return sent or _addressed(({"from_": self.jid}, absent), self.everybody)
 
-    def _set_role(self, one: Occupant, role: str, code: str, why: str = "") -> Deliveries:
-        """Change the role of an occupant, who without one is out, which the code explains."""
-        changed = replace(one, role=role)
+    def _set_role(self, occupant: Occupant, role: str, code: str, why: str = "") -> Deliveries:
+        """Change an occupant's role; who has none is put out, for what `code` says."""
+        changed = replace(occupant, role=role)
         if role == "none":
-            return self._remove(replace(changed, shown=""), code, why)
-        self.occupants[one.nick] = changed
-        return self._show(changed, self.occupants.values(), why=why)
+            return self._remove(replace(changed, presence=""), code, why)
+        self.occupants[occupant.nick] = changed
+        return self._show(changed, self.everybody, why=why)
 
     def _configure(self, stanza: Element, query: Element) -> Deliveries:
         """Give out the configuration, change it, or destroy the room (sections 10.2 and 10.9)."""
@@ -300,22 +306,22 @@ class Room:
             return reply(stanza, "result", tag("query", empty, xmlns=f"{MUC}#owner"))
         destroy, form = query.find(f"{OWNER}destroy"), query.find(f"{configuration.DATA}x")
         if destroy is not None:
-            gone = [replace(one, role="none", shown="") for one in self.occupants.values()]
+            gone = [replace(who, role="none", presence="") for who in self.everybody]
             self.occupants, self.options = {}, configuration.NEW
             end = tag("destroy", _reason(destroy, OWNER), jid=destroy.get("jid"))
-            sent = [seen for one in gone for seen in self._show(one, [one], end)]
+            sent = [delivery for former in gone for delivery in self._show(former, [former], end)]
             return sent + reply(stanza, "result")
         if form is None:
             raise RefusedError("bad-request")
         before, self.options = self.options, configuration.configured(self.options, form)
         sent = []
-        for one in list(self.occupants.values()):
-            if self._default_role(one.jid) == "none":
-                sent += self._set_role(one, "none", _status("322"))
+        for occupant in self.everybody:
+            if self._default_role(occupant.jid) == "none":
+                sent += self.put_out(occupant, "322")
         sent += reply(stanza, "result")
         if self.options != before:
-            told = self._head("", "groupchat"), tag("x", _status("104"), xmlns=USER)
-            sent += _addressed(told, self.occupants.values())
+            notice = self._head("", "groupchat"), tag("x", _status("104"), xmlns=USER)
+            sent += _addressed(notice, self.everybody)
         return sent
 
     def _affiliation(self, jid: str) -> str:
@@ -329,30 +335,31 @@ class Room:
         return roles.get(self._affiliation(jid), "moderator") if self._affiliations else "moderator"
 
     def _remove(self, gone: Occupant, end: str = "", why: str = "", nick: str = "") -> Deliveries:
-        everybody = list(self.occupants.values())
+        everybody = self.everybody
         del self.occupants[gone.nick]
         return self._show(gone, everybody, end, why, nick)
 
     def _show(
-        self, one: Occupant, to: Iterable[Occupant], end: str = "", why: str = "", nick: str = ""
+        self, who: Occupant, to: Iterable[Occupant], end: str = "", why: str = "", nick: str = ""
     ) -> Deliveries:
         """Send an occupant's presence, or absence, to others (section 7.2.2).
 
-        To themselves it has the code 110. `why` is the content of the item, which names a new
-        nickname, and `end` comes behind it.
+        Their own copy has the code 110. `why` is the content of the item, which names a new
+        nickname, and `end` comes after the item.
         """
-        kind = "" if one.nick in self.occupants else "unavailable"
+        head = {"from_": f"{self.jid}/{who.nick}"}
+        if who.nick not in self.occupants:
+            head["type"] = "unavailable"
         sent = []
         for other in to:
-            own = _status("110") if other.jid == one.jid else ""
-            shown = one.shown + tag("x", self._item(one, why, nick) + end + own, xmlns=USER)
-            head = {"to": other.jid, "from_": f"{self._jid}/{one.nick}", "type": kind}
-            sent.append((other.jid, tag("presence", shown, **head)))
+            own = _status("110") if other.jid == who.jid else ""
+            content = who.presence + tag("x", self._item(who, why, nick) + end + own, xmlns=USER)
+            sent.append((other.jid, tag("presence", content, to=other.jid, **head)))
         return sent
 
-    def _item(self, one: Occupant, why: str = "", nick: str = "") -> str:
-        affiliation = self._affiliation(one.jid)
-        return tag("item", why, affiliation=affiliation, role=one.role, jid=one.jid, nick=nick)
+    def _item(self, who: Occupant, why: str = "", nick: str = "") -> str:
+        affiliation = self._affiliation(who.jid)
+        return tag("item", why, affiliation=affiliation, role=who.role, jid=who.jid, nick=nick)
 
     def _remember(self, now: datetime, message: Message) -> None:
         self._history.append((now, message))
@@ -372,13 +379,13 @@ class Room:
         return [message for _, message in recalled]
 
     def _head(self, nick: str, kind: str, id_: str | None = None) -> dict[str, str]:
-        from_ = f"{self._jid}/{nick}" if nick else self._jid
+        from_ = f"{self.jid}/{nick}" if nick else self.jid
         return {"from_": from_, "type": kind, "id": id_ or secrets.token_hex(8)}
 
 
 def _reason(element: Element, namespace: str) -> str:
     given = element.findtext(f"{namespace}reason")
-    return tag("reason", escape(given)) if given else ""
+    return tag("reason", escaped(given)) if given else ""
 
 
 def _status(*codes: str) -> str:
@@ -387,7 +394,7 @@ def _status(*codes: str) -> str:
 
 def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
     head, content = message
-    return [(one.jid, tag("message", content, to=one.jid, **head)) for one in audience]
+    return [(to.jid, tag("message", content, to=to.jid, **head)) for to in audience]
 
 
 def _content(stanza: Element) -> str:

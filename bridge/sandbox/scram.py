@@ -8,9 +8,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
 from bridge.sandbox.errors import SandboxError
+from bridge.wire.scram import proofs
 
 ITERATIONS = 4096
-"""Rounds of PBKDF2, the least that RFC 7677 section 4 allows: the password is random."""
+"""Rounds of PBKDF2: the least that RFC 7677 section 4 allows, as the password is random."""
 
 CLIENT_FIRST = re.compile(rb"([ny],(?:a=[^,]+)?,)(n=([^,]+),r=([^,]+).*)")
 CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
@@ -45,14 +46,11 @@ class Exchange:
             raise AuthenticationError("malformed-request")
         unproven, header, nonce, proof = match.groups()
         signed = b",".join((self._first_bare, self.challenge, unproven))
-        key = hmac.digest(self._salted, b"Client Key", "sha256")
-        signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
-        expected = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+        expected, server_signature = proofs("sha256", self._salted, signed)
         proven = hmac.compare_digest(decode(proof), expected)
         if not proven or (header, nonce) != (b64encode(self._header), self._nonce):
             raise AuthenticationError("not-authorized")
-        server_key = hmac.digest(self._salted, b"Server Key", "sha256")
-        return b"v=" + b64encode(hmac.digest(server_key, signed, "sha256"))
+        return b"v=" + b64encode(server_signature)
 
 
 def decode(text: bytes | str) -> bytes:

@@ -9,15 +9,16 @@ import math
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import Self
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.fault import DUPLICATE, FAULTS, LATE, LOST, REFUSED, SILENCE, STRIKES, Fault
+from bridge.sandbox.fault import FAULTS, STRIKES, Fault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error, escape
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error
 from bridge.sandbox.stream import Stream, StreamEndedError
+from bridge.wire.xmlwriter import escaped
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
 """The only address listened on, as there is no TLS; the room service and its room."""
@@ -35,13 +36,28 @@ NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejab
 """What the sandbox says of itself, in disco and as the subject of its room."""
 
 
-@dataclass(frozen=True)
-class SandboxAddress:
-    """What differs from one running sandbox to the next."""
+class Sandbox:
+    """The server, which runs as long as the block `async with Sandbox() as sandbox:`."""
 
-    port: int
-    password: str = field(repr=False)
-    """Of the account that always exists."""
+    def __init__(self, accounts: Mapping[str, str] | None = None) -> None:
+        self._accounts: dict[str, str] = {}
+        for name, password in {ACCOUNT: "", **(accounts or {})}.items():
+            self.add_account(name, password)
+        self.port = 0
+        """The port that is listened on."""
+        self.password = self._accounts[ACCOUNT]
+        """The password of the account that always exists."""
+        self._faults: set[Fault] = set()
+        self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
+        self._closed = False
+        self._sessions: dict[str, Stream] = {}
+        self._connections: dict[Stream, asyncio.Future[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        """Listen on a port that is free."""
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
 
     def environment(self) -> dict[str, str]:
         """Return the settings with which the bridge joins the room."""
@@ -53,26 +69,6 @@ class SandboxAddress:
             "MUC_ROOM": LOBBY,
             "XMPP_ALLOW_PLAINTEXT": "1",
         }
-
-
-class Sandbox:
-    """The server, which runs as long as the block `async with Sandbox() as address:`."""
-
-    def __init__(self, accounts: Mapping[str, str] | None = None) -> None:
-        self._accounts: dict[str, str] = {}
-        for name, password in {ACCOUNT: "", **(accounts or {})}.items():
-            self.add_account(name, password)
-        self._faults: set[Fault] = set()
-        self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
-        self._closed = False
-        self._sessions: dict[str, Stream] = {}
-        self._connections: dict[Stream, asyncio.Future[None]] = {}
-
-    async def __aenter__(self) -> SandboxAddress:
-        """Listen on a port that is free."""
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return SandboxAddress(port, self._accounts[ACCOUNT])
 
     def add_account(self, name: str, password: str = "") -> str:
         """Add an account unless it is there, with a random password if none is given.
@@ -88,8 +84,8 @@ class Sandbox:
     ) -> Callable[[], None]:
         """Begin a fault, and return what ends it; both are to be called in the server's loop.
 
-        It hits the occupant `nickname` of `room`, a bare JID or its local part; what is empty
-        stands for any.
+        It hits the occupant `nickname` of `room`, a bare JID or its local part; where one is empty,
+        it hits any.
         `drop` cuts their connection and `kick` puts them out of the room, at once, and with
         `seconds` again and again, so far apart. The others last until they are ended, or for
         `seconds`: `silence` (nothing they send is taken in, and they are sent nothing; with
@@ -106,22 +102,23 @@ class Sandbox:
         local, _, host = room.lower().partition("@")
         if host not in ("", SERVICE):
             raise ValueError(f"the sandbox has rooms at {SERVICE} only")
-        if name == REFUSED and room:
-            raise ValueError(f"{REFUSED} is of an account, in whichever room: it takes no room")
-        if name == REFUSED and nickname.lower() not in ("", *self._accounts):
+        if name == "refused-login" and room:
+            raise ValueError(f"{name} is of an account, in whichever room: it takes no room")
+        if name == "refused-login" and nickname.lower() not in ("", *self._accounts):
             raise ValueError(
-                f"there is no account {nickname!r}: {REFUSED} takes the name of an account"
-                f" as nickname; there are {', '.join(self._accounts) or 'none yet'}"
+                f"there is no account {nickname!r}: {name} takes the name of an account"
+                f" as nickname; there are {', '.join(self._accounts)}"
             )
-        if seconds is None and name == LATE:
-            raise ValueError(f"{LATE} needs seconds")
+        is_late = name == "late-reflection"
+        if seconds is None and is_late:
+            raise ValueError(f"{name} needs seconds")
         if seconds is not None and not 0 < seconds < math.inf:
             raise ValueError("seconds must be a number above 0")
         fault = Fault(name, local and f"{local}@{SERVICE}", nickname, seconds or 0)
         self._faults.add(fault)
         if name in STRIKES:
             self._strike(fault)
-        elif seconds and name != LATE:
+        elif seconds and not is_late:
             asyncio.get_running_loop().call_later(seconds, self._faults.discard, fault)
         return partial(self._faults.discard, fault)
 
@@ -198,55 +195,58 @@ class Sandbox:
         if room is None or room.is_over:
             if stanza.tag != f"{CLIENT}presence" or stanza.get("type") is not None:
                 return error(stanza, "item-not-found")
-            self._rooms = {name: one for name, one in self._rooms.items() if not one.is_over}
+            self._rooms = {name: room for name, room in self._rooms.items() if not room.is_over}
             if len(self._rooms) >= ROOM_LIMIT:
                 return error(stanza, "resource-constraint")
             room = self._rooms[jid] = Room(jid)
-        sender, taken = room.find(stanza.get("from", "")), self._fault(DUPLICATE, jid, nick)
+        sender = room.find(stanza.get("from", ""))
+        taken = self._fault("duplicate-nickname", jid, nick)
         sent = room.receive(stanza, nick, datetime.now(UTC), is_taken=taken is not None)
         return self._disturbed(sent, jid, sender) if sender else sent
 
     def _leave_all(self, jid: str) -> Deliveries:
-        seats = [(room, one) for room in self._rooms.values() if (one := room.find(jid))]
-        return [sent for room, one in seats for sent in room.put_out(one)]
+        seats = [(room, there) for room in self._rooms.values() if (there := room.find(jid))]
+        return [sent for room, occupant in seats for sent in room.put_out(occupant)]
 
     def _fault(self, name: str, room: str = "", nickname: str = "") -> Fault | None:
-        found = (one for one in self._faults if one.name == name and one.hits(room, nickname))
-        return next(found, None)
+        hits = (fault for fault in self._faults if fault.hits(room, nickname))
+        return next((fault for fault in hits if fault.name == name), None)
 
     def _hit(self, fault: Fault) -> list[tuple[Room, Occupant]]:
         """Return who is in a room, has a session, and is meant by the fault."""
-        seats = ((jid, one) for jid, room in self._rooms.items() for one in room.occupants.values())
-        hit = ((self._rooms[jid], one) for jid, one in seats if fault.hits(jid, one.nick))
-        return [(room, one) for room, one in hit if one.jid in self._sessions]
+        seats = ((room, who) for room in self._rooms.values() for who in room.everybody)
+        meant = ((room, who) for room, who in seats if fault.hits(room.jid, who.nick))
+        return [(room, who) for room, who in meant if who.jid in self._sessions]
 
     def _strike(self, fault: Fault) -> None:
         if fault not in self._faults:
             return
-        for room, one in self._hit(fault):
+        for room, occupant in self._hit(fault):
             if fault.name == "drop":
-                self._sessions[one.jid].cut()
+                self._sessions[occupant.jid].cut()
             else:
-                self._deliver(room.put_out(one, "307"))
+                self._deliver(room.put_out(occupant, "307"))
         if fault.seconds:
             asyncio.get_running_loop().call_later(fault.seconds, self._strike, fault)
 
     def _admitted(self) -> dict[str, str]:
         """Return the accounts that can log in now, with their passwords."""
-        refused = partial(self._fault, REFUSED, "")
+        refused = partial(self._fault, "refused-login", "")
         return {name: word for name, word in self._accounts.items() if not refused(name)}
 
     def _is_silenced(self, jid: str) -> bool:
-        silences = [fault for fault in self._faults if fault.name == SILENCE]
-        hit = (one.jid for fault in silences for _, one in self._hit(fault))
+        silences = [fault for fault in self._faults if fault.name == "silence"]
+        hit = (occupant.jid for fault in silences for _, occupant in self._hit(fault))
         return any(fault.hits("", "") for fault in silences) or jid in hit
 
     def _disturbed(self, sent: Deliveries, room: str, speaker: Occupant) -> Deliveries:
         """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
-        late = self._fault(LATE, room, speaker.nick)
-        lost = self._fault(LOST, room, speaker.nick)
-        own = f"from='{escape(room)}/{escape(speaker.nick)}' type='groupchat'"
-        mine = [one for one in sent if one[0] == speaker.jid and own in one[1]]
+        late = self._fault("late-reflection", room, speaker.nick)
+        lost = self._fault("lost-reflection", room, speaker.nick)
+        own = f"from='{escaped(room)}/{escaped(speaker.nick)}' type='groupchat'"
+        reflections = [(jid, xml) for jid, xml in sent if jid == speaker.jid and own in xml]
         if late and not lost:
-            asyncio.get_running_loop().call_later(late.seconds, self._deliver, mine)
-        return [one for one in sent if one not in mine] if late or lost else sent
+            asyncio.get_running_loop().call_later(late.seconds, self._deliver, reflections)
+        if not (late or lost):
+            return sent
+        return [delivery for delivery in sent if delivery not in reflections]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
+from bridge.wire.xmlwriter import escaped
 
 DOMAIN = "localhost"
 """The only domain of the server."""
@@ -14,14 +15,11 @@ DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 PING = "{urn:xmpp:ping}ping"
 
-ESCAPES = str.maketrans({mark: f"&#{ord(mark)};" for mark in "&<>\"'\t\n\r"})
-"""For text and attributes; an attribute would lose a bare line break (XML 1.0 section 3.3.3)."""
-
 AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
 """Conditions of errors of the type `auth`; all others are of the type `cancel` (section 8.3.3)."""
 
 Deliveries = list[tuple[str, str]]
-"""What is sent, in this order: the full JID of a recipient, and the XML for it."""
+"""Stanzas to send, in this order: the full JID of each recipient, and the XML for it."""
 
 
 class RefusedError(SandboxError):
@@ -35,15 +33,10 @@ def refuse(**reasons: object) -> None:
             raise RefusedError(condition.replace("_", "-"))
 
 
-def escape(text: str | None) -> str:
-    """Return `text` escaped for content and for attributes."""
-    return (text or "").translate(ESCAPES)
-
-
 def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
-    """Return the XML of an element, but for empty attributes; `from_` stands for `from`."""
-    given = {key.rstrip("_"): escape(value) for key, value in attributes.items() if value}
-    opening = "".join(f" {key}='{value}'" for key, value in given.items())
+    """Return the XML of an element, but for empty attributes; `from_` means `from`."""
+    given = [(key.rstrip("_"), escaped(value)) for key, value in attributes.items() if value]
+    opening = "".join(f" {key}='{value}'" for key, value in given)
     return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")
 
 
@@ -77,10 +70,10 @@ def disco(
         return reply(iq, "result")
     if asked == f"{{{DISCO_INFO}}}query":
         category, type_ = identity.split()
-        found = tag("identity", category=category, type=type_, name=name)
-        found += "".join(tag("feature", var=feature) for feature in features) + form
-        return reply(iq, "result", tag("query", found, xmlns=DISCO_INFO))
+        info = tag("identity", category=category, type=type_, name=name)
+        info += "".join(tag("feature", var=feature) for feature in features) + form
+        return reply(iq, "result", tag("query", info, xmlns=DISCO_INFO))
     if asked == f"{{{DISCO_ITEMS}}}query":
-        found = "".join(tag("item", jid=jid) for jid in items)
-        return reply(iq, "result", tag("query", found, xmlns=DISCO_ITEMS))
+        content = "".join(tag("item", jid=jid) for jid in items)
+        return reply(iq, "result", tag("query", content, xmlns=DISCO_ITEMS))
     return error(iq, "service-unavailable")

@@ -8,8 +8,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
-from bridge.sandbox.stanza import CLIENT, DOMAIN, escape, tag
+from bridge.sandbox.stanza import CLIENT, DOMAIN, tag
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
+from bridge.wire.xmlwriter import escaped
 
 STANZA_LIMIT = 262_144
 """Bytes of one stanza; Prosody's and ejabberd's limit too."""
@@ -70,7 +71,7 @@ class Stream:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
         self.jid = f"{username}@{DOMAIN}/{resource}"
-        bound = tag("bind", tag("jid", escape(self.jid)), xmlns=BIND)
+        bound = tag("bind", tag("jid", escaped(self.jid)), xmlns=BIND)
         self.send(tag("iq", bound, type="result", id=iq.get("id")))
 
     async def next(self) -> Element:
@@ -112,7 +113,7 @@ class Stream:
         self._elements = iter(())
         try:
             header = await self.next()
-        finally:  # a stream error, too, stands inside a stream
+        finally:  # a stream error, too, is inside a stream
             head = f"from='{DOMAIN}' id='{secrets.token_hex(8)}' version='1.0'"
             head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")

@@ -1,7 +1,7 @@
 """An actor: an occupant of one room, on a connection of its own, that does what a test says.
 
 Every public coroutine of `Actor`, but for `bridge.testing.collector.NO_VERBS`, is a verb of
-scenario files: with a new one, run `python -m tests.testing.documents`, which writes
+scenario files. After adding one, run `python -m tests.testing.documents`, which writes
 docs/scenario.schema.json.
 """
 
@@ -18,13 +18,11 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.testing import expectation
-from bridge.testing.engine import Engine
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.expectation import Conditions, Expectation, Expected
 from bridge.text import iso, one_line, quoted
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import Joined, MessageReceived, OccupantJoined, OccupantLeft
 from bridge.xmpp.model.faults import FaultError, quoted_text
 from bridge.xmpp.model.formatting import format_event
@@ -36,14 +34,14 @@ from bridge.xmpp.muc.participant import Participant
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 
 ENTER_SECONDS = 30.0
-"""For connecting, logging in and joining together."""
+"""The time for connecting, logging in and joining together."""
 
 ANSWER_SECONDS = 10.0
-"""For the room to send back what an actor said, or to answer a request."""
+"""The time for the room to send back what an actor said, or to answer a request."""
 
 SEEN_SECONDS = 5.0
-"""For another in the room to see who entered; a room may keep presence to itself (XEP-0045,
-section 15.5.3, `presencebroadcast`)."""
+"""The time for another actor in the room to see who entered. A room may keep presence to itself
+(XEP-0045, section 15.5.3, `presencebroadcast`)."""
 
 MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
@@ -60,55 +58,34 @@ MAX_EVENTS, MAX_STANZAS = 60, 40
 """The newest events and stanzas in the report of a failed test."""
 
 MAX_STANZA_CHARACTERS = 1_000
-"""Of one stanza in it."""
+"""Characters of one stanza in that report."""
 
 MAX_MISSES, MAX_NAMED = 10, 20
 """Events and occupants that a failed expectation names: as many as a reader takes in."""
 
 MAX_LINE_CHARACTERS = 400
-"""Of one event there; the timeline has more."""
-
+"""Characters of one event in a failed expectation; the timeline has more."""
 
 MAX_OPTIONS = 2_000
 """Characters of the options that a room has; ejabberd names 40."""
 
 
-def _hopping(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    @wraps(method)
-    async def call(actor: "Actor", /, *given: object, **named: object) -> object:
-        return await actor.engine.wait(method(actor, *given, **named))
-
-    return call
-
-
-def _in_engine(actor: "type[Actor]") -> "type[Actor]":
-    """Have public coroutines run in the loop of the engine, whichever they are awaited in."""
-    for name, method in [*vars(actor).items()]:
-        if iscoroutinefunction(method) and not name.startswith("_"):
-            setattr(actor, name, _hopping(method))
-    return actor
-
-
-@_in_engine
 class Actor:
-    """One occupant, from `enter` to `leave`, for tests that are coroutines.
+    """One occupant, from `enter` to `leave`. It lives in one loop; tests reach it by `ActorProxy`.
 
-    An expectation looks at everything that came after the event that met the one before it, so
-    that an answer which is faster than the test is not missed; what the actor says changes nothing
-    about that. Expectations of messages follow one another, those of coming and going for each
-    nickname apart: it is no matter which the room tells first. All methods raise `ActorError`
+    An expectation looks at everything that came after the event that met the expectation before it,
+    so that an answer which is faster than the test is not missed. What the actor says changes
+    nothing about that. Expectations of messages follow one another. Those of coming and going are
+    counted apart, for each nickname: their order does not matter. All methods raise `ActorError`
     where the room or the server refuses what they do.
     """
 
-    def __init__(
-        self, engine: Engine, settings: Settings, *, mask: Callable[[str], str] = str
-    ) -> None:
-        """`mask` removes what is secret from what others said."""
-        self.engine = engine
+    def __init__(self, settings: Settings, mask: Callable[[str], str]) -> None:
+        """Be ready to enter; `mask` removes secrets from what others said."""
         self._mask = mask
         self.nickname = settings.nickname
         self.room = settings.room
-        """The bare JID of its room."""
+        """The bare JID of the actor's room."""
         self._name = one_line(settings.nickname)
         self._participant = Participant(settings)
         self._news = asyncio.Event()
@@ -146,9 +123,8 @@ class Actor:
     ) -> MessageReceived:
         """Wait for a message that is `text` and meets all conditions, and return it.
 
-        A public one, unless `private` is set.
-
-        Raises `ExpectationError` if none comes `within` so many seconds.
+        The message is a public one, unless `private` is set. Raises `ExpectationError` if none
+        comes `within` so many seconds.
         """
         conditions.setdefault("private", False)
         return await self._expect(expectation.message(text, **conditions), "", within)
@@ -236,12 +212,13 @@ class Actor:
         what = f"configure {quoted(', '.join(options))}"
         form = await self._request(Element(f"{{{stanzas.MUC_OWNER}}}query"), what, "get")
         fields = form.iterfind(f".//{{{stanzas.DATA_FORMS}}}field[@var]")
-        known = [one.get("var", "") for one in fields if one.get("type") not in ("hidden", "fixed")]
+        changeable = (field for field in fields if field.get("type") not in ("hidden", "fixed"))
+        known = [field.get("var", "") for field in changeable]
         named = {}
         for name, value in options.items():
             full = name if name in known else f"{OPTION}{name}"
             if full not in known:
-                has = ", ".join(one.removeprefix(OPTION) for one in known)
+                has = ", ".join(option.removeprefix(OPTION) for option in known)
                 why = f"the room has no option {quoted(name)}"
                 raise self._error(f"could not {what}: {why}; it has {quoted(has, MAX_OPTIONS)}.")
             named[full] = value
@@ -253,13 +230,13 @@ class Actor:
         await self._request(query, what)
 
     async def sees(self, nickname: str) -> bool:
-        """Wait until somebody of this nickname is in the room, and return whether it is so.
+        """Wait until somebody of this nickname is in the room, and return whether that came true.
 
-        For `SEEN_SECONDS` at most, and not while we are out of the room.
+        Gives up after `SEEN_SECONDS`, and when we are out of the room.
         """
         until = asyncio.get_running_loop().time() + SEEN_SECONDS
         while (status := self._participant.status()).connected:
-            if any(one.nickname == nickname for one in status.occupants):
+            if any(occupant.nickname == nickname for occupant in status.occupants):
                 return True
             if not await self._hear(until):
                 break
@@ -267,17 +244,21 @@ class Actor:
 
     async def occupants(self) -> dict[str, Occupant]:
         """Return who is in the room, by nickname."""
-        return {one.nickname: one for one in self._participant.status().occupants}
+        return {occupant.nickname: occupant for occupant in self._participant.status().occupants}
+
+    async def wait(self, seconds: float) -> None:
+        """Do nothing for so many seconds."""
+        await asyncio.sleep(seconds)
 
     async def report(self) -> list[tuple[str, str]]:
         """Return titles and texts for the report of a failed test: escaped, without secrets."""
-        events = [self._line(one) for one in [*self._participant.journal][-MAX_EVENTS:]]
+        events = [self._line(record) for record in [*self._participant.journal][-MAX_EVENTS:]]
         traced = [
-            f"{iso(one.at)} {one.direction}: "
-            + one_line(self._mask(stanzas.xml_of(one.xml)), MAX_STANZA_CHARACTERS)
-            for one in self._participant.trace
+            f"{iso(piece.at)} {piece.direction}: "
+            + one_line(self._mask(stanzas.xml_of(piece.xml)), MAX_STANZA_CHARACTERS)
+            for piece in self._participant.trace
             # Without pings and service discovery, and what frames the stream.
-            if not isinstance(one.xml, str) and one.xml.get("type") not in {"get", "result"}
+            if not isinstance(piece.xml, str) and piece.xml.get("type") not in {"get", "result"}
         ]
         return [
             (f"XMPP: {one_line(self.room)} as {self._name} saw it", "\n".join(events)),
@@ -328,7 +309,7 @@ class Actor:
         if len(misses) > MAX_MISSES:
             lines.append(f"  ... and {len(misses) - MAX_MISSES} more")
         status = self._participant.status()
-        named = ", ".join(quoted(one.nickname) for one in status.occupants[:MAX_NAMED])
+        named = ", ".join(quoted(other.nickname) for other in status.occupants[:MAX_NAMED])
         lines.append(f"In the room: {named}." if status.connected else str(self._not_in_room()))
         return "\n".join(lines)
 
@@ -352,12 +333,12 @@ class Actor:
 
     @contextmanager
     def _doing(self, what: str) -> Iterator[None]:
-        """Translate what goes wrong meanwhile."""
+        """Translate the exceptions of what is done meanwhile into `ActorError`."""
         try:
             yield
         except NotInRoomError:
             raise self._not_in_room() from None
-        except IqError as refused:
+        except stanzas.IqError as refused:
             why = refused.error.condition + quoted_text(refused.error.text)
         except TimeoutError:
             why = f"no answer came within {ANSWER_SECONDS:g} s."
@@ -378,19 +359,23 @@ class Actor:
         return self._error(f"is not in {self.room}. {why}")
 
 
-class BlockingActor:
-    """An actor for plain tests: has the methods of `Actor`, which return when they are done."""
+class ActorProxy:
+    """An actor as a test has it: the coroutines of `Actor` run in the actor's own loop.
 
-    def __init__(self, actor: Actor) -> None:
+    `run` brings them there. It returns their result, or what is awaited for it in another loop.
+    """
+
+    def __init__(self, actor: Actor, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._actor = actor
+        self._run = run
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._actor, name)
-        if not iscoroutinefunction(found):
-            return found
+        attribute = getattr(self._actor, name)
+        if not iscoroutinefunction(attribute):
+            return attribute
 
-        @wraps(found)
+        @wraps(attribute)
         def call(*given: object, **named: object) -> object:
-            return self._actor.engine.run(found(*given, **named))
+            return self._run(attribute(*given, **named))
 
         return call

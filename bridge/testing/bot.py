@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from string import Template
@@ -19,7 +19,7 @@ from bridge.testing.scenario import Bot
 from bridge.text import one_line, visible
 
 MAX_OUTPUT_BYTES = 1 << 16
-"""Of what the bot writes: the newest 64 kB are kept for the report."""
+"""Bytes of the bot's output that are kept for the report, the newest 64 kB."""
 
 END_SECONDS = 2.0
 """How long the bot has to end after SIGTERM, before it and all that it started are killed."""
@@ -28,10 +28,10 @@ GUARD = 'read _; kill -s KILL -- "-$0"'
 """A shell that kills a process group when its stdin ends, which a killed test run brings about."""
 
 ENCODED_OF = 3
-"""Bytes of a secret from which on its base64 and hex are looked for: fewer are found by chance."""
+"""The least bytes of a secret whose base64 and hex are masked: fewer are found by chance."""
 
 CUT_OF, MAX_CUT = 6, 100
-"""Characters of a secret, at least and at most, that are looked for beside the mark of a cut."""
+"""The least and the most characters of a secret that are masked next to the mark of a cut."""
 
 ESCAPE = r"\\{1,8}"
 """Matches the backslashes of a character that was escaped once, twice or three times."""
@@ -40,7 +40,7 @@ LINE_END = (
     r"(?:\\?(?:[\r\n]|\\{1,8}[rn]|\\u\{[AD]\}|&(?:amp;)*#(?:1[03]|x[AaDd]);)"
     r"[ \t]*(?:E +)?(?:[+-] +)?){0,2}"
 )
-"""Matches nothing, or an end of a line and what stands before the next, as pytest reports it."""
+"""Matches nothing, or an end of a line and what precedes the next one in a report of pytest."""
 
 BLANKS = (
     r"(?:[\s+]|%(?:25)*20|\\{1,8}(?:[rn]|(?i:u0020|u\{0*(?:20|[AD])\}|x20))"
@@ -59,44 +59,48 @@ class Mask:
 
         They may go on in the next line, or be cut where a mark (`...`) says so.
         """
-        longest_first = sorted({one for one in secrets if one}, key=len, reverse=True)
-        ways = (_spellings, _base64, _hex, _cut)
-        forms = [form for one in longest_first for way in ways for form in way(one)]
-        self._secrets = re.compile("|".join(forms)) if forms else None
+        longest_first = sorted({*secrets} - {""}, key=len, reverse=True)
+        forms = "|".join(form for secret in longest_first for form in _forms(secret))
+        self._secrets = re.compile(forms) if forms else None
 
     def __call__(self, text: str) -> str:
         """Return `text` with `***` in place of secrets."""
         return text if self._secrets is None else self._secrets.sub("***", text)
 
 
-def _spellings(text: str) -> list[str]:
-    """Return a pattern of `text` in which each character is as it is, or escaped in any way."""
-    pattern = ""
-    for part in re.findall(r"\\+| +|[^\\ ]+", text):
-        # These one by one, or with line ends beside them, would match in too many ways.
-        if "\\" in part:
-            pattern += _backslashes(len(part))
-        else:
-            pattern += BLANKS if " " in part else LINE_END.join(map(_spelling, part))
-    return [pattern]
+def _forms(secret: str) -> Iterator[str]:
+    """Yield patterns of a secret: itself, its bytes in base64 and hex, its cut ends."""
+    yield "".join(map(_part, re.findall(r"\\+| +|[^\\ ]+", secret)))
+    data = secret.encode(errors="surrogatepass")
+    if len(data) >= ENCODED_OF:
+        yield _base64(data)
+        yield f"(?i:{'[ :-]?'.join(f'{byte:02x}' for byte in data)})"
+    lengths = range(min(len(secret) - 1, MAX_CUT), CUT_OF - 1, -1)
+    if lengths:
+        yield rf"(?:{'|'.join(re.escape(secret[:n]) for n in lengths)})(?=\.\.\.|…)"
+        yield rf"(?<=\.\.\.)(?:{'|'.join(re.escape(secret[-n:]) for n in lengths)})"
 
 
-def _backslashes(count: int) -> str:
-    """Return a pattern of so many in a row, or more."""
-    forms = r"\\(?i:u005c|x5c)?|%(?:25)*5[Cc]|&(?:amp;)*#(?:0*92|[Xx]0*5[Cc]);"
-    return f"(?:{forms}){{1,{8 * count}}}"
+def _part(text: str) -> str:
+    """Return a pattern of backslashes, of blanks or of anything else, each escaped in any way."""
+    # Blanks and backslashes one by one, or with line ends between them, match in too many ways.
+    if " " in text:
+        return BLANKS
+    if "\\" in text:
+        forms = r"\\(?i:u005c|x5c)?|%(?:25)*5[Cc]|&(?:amp;)*#(?:0*92|[Xx]0*5[Cc]);"
+        return f"(?:{forms}){{1,{8 * len(text)}}}"
+    return LINE_END.join(map(_character, text))
 
 
-def _spelling(character: str) -> str:
+def _character(character: str) -> str:
     code, utf_8 = ord(character), character.encode(errors="surrogatepass")
-    wide = character.encode("utf-16-be", "surrogatepass")
-    units = (int.from_bytes(wide[at : at + 2]) for at in range(0, len(wide), 2))
+    units = re.findall("....", character.encode("utf-16-be", "surrogatepass").hex())
     # What is escaped twice has several backslashes, `&amp;` and `%25`.
     forms = [
-        "".join(rf"{ESCAPE}(?i:u{one:04x})" for one in units),
+        "".join(rf"{ESCAPE}(?i:u{unit})" for unit in units),
         rf"{ESCAPE}(?i:u\{{0*{code:x}\}}|u{code:08x})",
-        "".join(rf"{ESCAPE}(?i:x{one:02x})" for one in utf_8),
-        "".join(rf"%(?:25)*(?i:{one:02x})" for one in utf_8),
+        "".join(rf"{ESCAPE}(?i:x{byte:02x})" for byte in utf_8),
+        "".join(rf"%(?:25)*(?i:{byte:02x})" for byte in utf_8),
         rf"&(?:amp;)*#(?:0*{code}|(?i:x0*{code:x}));",
     ]
     if code < 0x100:
@@ -107,47 +111,30 @@ def _spelling(character: str) -> str:
         forms.append(rf"{ESCAPE}{character}")
     if character in XML_NAMES:
         forms.append(rf"&(?:amp;)*{XML_NAMES[character]};")
-    # Of most text, neither of these is the next character: no other form has to be tried.
+    # In most text the next character is none of these: no other form has to be tried.
     forms = [re.escape(character), rf"(?=[\\%&])(?:{'|'.join(forms)})"]
     if character in "'\"":  # as CSV, SQL and YAML have it
         forms.append(character * 2)
     return f"(?:{'|'.join(forms)})"
 
 
-def _base64(secret: str) -> list[str]:
-    """Return patterns of a secret's base64, wherever it stands in the text that was encoded."""
-    data = secret.encode(errors="surrogatepass")
-    if len(data) < ENCODED_OF:
-        return []
+def _base64(data: bytes) -> str:
+    """Return a pattern of the base64 of any text that has `data` in it."""
     patterns = []
     for before in range(3):
         whole = base64.b64encode(bytes(before) + data + bytes(2)).decode()
-        # Characters that have bits of the secret alone; those beside them have some, too.
+        # These characters have bits of the secret alone; their neighbours have some, too.
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
-        spelt = (f"(?:{_spelling(one)}|{'-' if one == '+' else '_'})" if one in "+/" else one
-                 for one in own)  # fmt: skip
-        patterns.append(r"(?:\s|\\+[rn])*".join(spelt))
+        patterns.append(r"(?:\s|\\+[rn])*".join(BASE64_SIGNS.get(sign, sign) for sign in own))
     any_ = r"(?:[\w/+-]|%2[BbFf])?"
-    return [f"{any_}(?:{'|'.join(patterns)}){any_}"]
+    return f"{any_}(?:{'|'.join(patterns)}){any_}"
 
 
-def _hex(secret: str) -> list[str]:
-    """Return a pattern of the bytes of a secret in hexadecimal."""
-    data = secret.encode(errors="surrogatepass")
-    return (
-        [f"(?i:{'[ :-]?'.join(f'{one:02x}' for one in data)})"] if len(data) >= ENCODED_OF else []
-    )
-
-
-def _cut(secret: str) -> list[str]:
-    """Return patterns of the beginning and of the end of a secret beside the mark of a cut."""
-    lengths = range(min(len(secret) - 1, MAX_CUT), CUT_OF - 1, -1)
-    if not lengths:
-        return []
-    heads, tails = zip(
-        *((re.escape(secret[:n]), re.escape(secret[-n:])) for n in lengths), strict=True
-    )
-    return [rf"(?:{'|'.join(heads)})(?=\.\.\.|…)", rf"(?<=\.\.\.)(?:{'|'.join(tails)})"]
+BASE64_SIGNS = {
+    "+": f"(?:{_character('+')}|-)",
+    "/": f"(?:{_character('/')}|_)",
+}
+"""Patterns of the characters of base64 that URLs have others for, or escape."""
 
 
 class BotProcess:
@@ -161,8 +148,8 @@ class BotProcess:
         """
         environ = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         added = {k: Template(v).safe_substitute(settings) for k, v in bot.environment.items()}
-        secret = [one.name for one in TABLE if one.secret]
-        self.mask = Mask(given.get(one, "") for given in (settings, added) for one in secret)
+        names = [variable.name for variable in TABLE if variable.secret]
+        self.mask = Mask(given.get(name, "") for given in (settings, added) for name in names)
         self._written = b""
         program = sys.executable if bot.command[0] == "python" else bot.command[0]
         try:
@@ -201,7 +188,7 @@ class BotProcess:
         self._listening.join(END_SECONDS)  # what it started elsewhere may go on writing
 
     def output(self) -> str:
-        """Return what it wrote at last, without secrets and hidden characters."""
+        """Return the newest of the bot's output, without secrets and hidden characters."""
         written = self._written
         if len(written) == MAX_OUTPUT_BYTES:  # the first line is cut, and so may be a secret in it
             written = written.partition(b"\n")[2]

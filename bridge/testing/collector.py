@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.actor import Actor
+from bridge.testing.actor import Actor, ActorProxy
 from bridge.testing.bot import BotProcess
 from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import ScenarioError, Verbs, line_of, parse
@@ -17,12 +17,7 @@ OBSERVER = "Observer"
 """The actor of the first steps, where these name none."""
 
 LAST_LINES = 50
-"""Of what the bot wrote, beside the reason of a failure: enough for a traceback and before it."""
-
-
-async def _wait(_: Actor, seconds: float) -> None:
-    """Do nothing for so many seconds."""
-    await asyncio.sleep(seconds)
+"""Lines of the bot's output that a failure has: enough for a traceback and what led to it."""
 
 
 NO_VERBS = {"enter", "occupants", "report", "sees"}
@@ -30,8 +25,8 @@ VERBS: Verbs = {
     name.removeprefix("set_"): method
     for name, method in vars(Actor).items()
     if not name.startswith("_") and name not in NO_VERBS
-} | {"fault": Server.fault, "wait": _wait}
-"""What a step can be: all that an actor does, and what is beside the room."""
+} | {"fault": Server.fault}
+"""The verbs of a step, with the methods that do them."""
 
 
 class ScenarioTest(pytest.Function):
@@ -68,10 +63,10 @@ class ScenarioFile(pytest.File):
             if self.taken:
                 verb = self.scenario.step[self.taken - 1].verb
                 where = f"line {line_of(self.text, ('step', self.taken - 1, verb))}, {verb}"
-            last = [f"  {one}" for one in self.output.splitlines()[-LAST_LINES:]]
-            told = ["What the bot wrote at last:", *last] if last else []
-            message = "\n".join([f"{self.path.name}, {where}: {error}", *told])
-            raise pytest.fail.Exception(message, pytrace=False) from None
+            message = [f"{self.path.name}, {where}: {error}"]
+            if last := self.output.splitlines()[-LAST_LINES:]:
+                message += ["What the bot wrote at last:", *(f"  {line}" for line in last)]
+            raise pytest.fail.Exception("\n".join(message), pytrace=False) from None
 
     async def _play(self, server: Server) -> None:
         bot, first = self.scenario.bot, self.scenario.step[0].actor or OBSERVER
@@ -84,7 +79,7 @@ class ScenarioFile(pytest.File):
         playing = asyncio.create_task(self._take_steps(server, owner))
         try:
             await asyncio.wait((playing, ended), return_when=asyncio.FIRST_COMPLETED)
-            # One that was told to go may end well.
+            # A bot that was told to go may end well.
             if ended.done() and (ended.result() or not self.taken):
                 raise XmppTestError(f"the bot ended with exit code {ended.result()}.")
             await playing
@@ -93,7 +88,7 @@ class ScenarioFile(pytest.File):
             process.end()
             self.output = process.output()
 
-    async def _take_steps(self, server: Server, actor: Actor) -> None:
+    async def _take_steps(self, server: Server, actor: ActorProxy) -> None:
         if (bot := self.scenario.bot) is not None:
             await actor.expect_join(bot.joins_as, within=bot.within)
         actors = {actor.nickname: actor}
@@ -103,7 +98,8 @@ class ScenarioFile(pytest.File):
             if name not in actors:
                 actors[name] = await server.actor(name)
             actor = actors[name]
-            doing = VERBS[step.verb](server if step.verb == "fault" else actor, **step.arguments)
+            whose = server if step.verb == "fault" else actor
+            doing = getattr(whose, VERBS[step.verb].__name__)(**step.arguments)
             if isawaitable(doing):
                 await doing
             if step.verb == "leave":

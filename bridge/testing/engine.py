@@ -1,7 +1,7 @@
 """A thread with an event loop of its own, in which actors and the sandbox live.
 
-So a test may have a loop or none, of whichever plugin, and its bot may live in that loop: neither
-waits for the other.
+So a test may have a loop of any plugin or none, and its bot may live in that loop. Neither waits
+for the other.
 """
 
 import asyncio
@@ -13,10 +13,11 @@ from bridge.testing.errors import XmppTestError
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 PLAIN = (XmppTestError, TypeError, ValueError)
-"""What is told without a traceback of ours: the test gave a wrong value, or expects another."""
+"""Exceptions that come without a traceback of ours: the test gave a wrong value, or expects
+another."""
 
 
 class Engine:
@@ -27,25 +28,25 @@ class Engine:
         self._thread = Thread(target=self._loop.run_forever, name="xmpp-testing", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, Found]) -> Found:
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run `work` in the loop, and wait for it in another thread."""
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result()
         except PLAIN as error:
-            raise error.with_traceback(None) from None  # so that the test's own line stands first
+            raise error.with_traceback(None) from None  # so that the test's own line comes first
         finally:
             running.cancel()  # where Ctrl-C or a time limit has ended the wait
 
-    def call(self, function: Callable[[], Found]) -> Found:
+    def call(self, function: Callable[[], Result]) -> Result:
         """Call `function` in the loop, and return what it returns."""
 
-        async def work() -> Found:
+        async def work() -> Result:
             return function()
 
         return self.run(work())
 
-    async def wait(self, work: Coroutine[Any, Any, Found]) -> Found:
+    async def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run `work` in the loop, and await it in any loop."""
         try:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))

@@ -10,7 +10,7 @@ class ActorError(XmppTestError):
 
     def __init__(self, nickname: str, message: str) -> None:
         self.nickname = nickname
-        """Of the actor."""
+        """The nickname of the actor."""
         super().__init__(message)
 
 

@@ -11,27 +11,27 @@ from bridge.xmpp.model.journal import Record
 
 OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
-"""What puts an event behind one that is late, or private, and right otherwise."""
+"""Shortcomings of events that are named after those that are only late or private."""
 
 OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
 BEFORE_LOOKING = "before the actor's last expectation"
 ONLY_ALONE = frozenset({OWN, BEFORE_COMING, BEFORE_LOOKING})
-"""What is named only of an event that is right otherwise."""
+"""Shortcomings of which an event may have one alone to be named."""
 
 Expected = TypeVar("Expected", MessageReceived, OccupantJoined, OccupantLeft)
 
 
 class Conditions(TypedDict, total=False):
-    """Conditions on a message, beside its whole text."""
+    """Conditions on a message, in addition to its whole text."""
 
     contains: str
-    """In the text, as `xmppHistory` looks for it: without case and hidden characters."""
+    """A part of the text, compared as in `xmppHistory`: without case and hidden characters."""
     pattern: Annotated[str, Pattern, "no regular expression of RE2"]
     """A regular expression (RE2) that is found in the text."""
     from_: str
-    """A nickname, an occupant JID or a real JID. Without it: anybody but the actor itself."""
+    """A nickname, an occupant JID or a real JID; anybody but the actor itself without it."""
     private: bool
-    """Whether it is for the actor alone (XEP-0045, section 7.5)."""
+    """Whether the message is for the actor alone (XEP-0045, section 7.5)."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Expectation(Generic[Expected]):
 
     kind: type[Expected]
     wanted: str
-    """In words; the test's own texts stand in it `quoted`."""
+    """The event in words, with the test's own texts `quoted`."""
     from_: str | None
     text: str | None = None
     """The whole body."""
@@ -51,20 +51,20 @@ class Expectation(Generic[Expected]):
 
     def shortcomings(self, event: Expected) -> list[str]:
         """Return in what `event` differs from what is expected; nothing if it meets that."""
-        found = []
+        differs = []
         if isinstance(event, MessageReceived):
             if self.private not in {None, event.type == "chat"}:
-                found.append("not in private" if self.private else "in private")
+                differs.append("not in private" if self.private else "in private")
             if event.payload:
-                found.append("without a text")
+                differs.append("without a text")
             elif self.text not in {None, event.body} or not self.words.matches(event):
-                found.append(OTHER_TEXT)
+                differs.append(OTHER_TEXT)
             if event.source is not Source.LIVE:
-                found.append(BEFORE_COMING)
+                differs.append(BEFORE_COMING)
         own = isinstance(event, MessageReceived) and event.own
         if not EventFilter(sender=self.from_).matches(event) or (own and self.from_ is None):
-            found.append(OWN if own else OTHER_SENDER)
-        return found
+            differs.append(OWN if own else OTHER_SENDER)
+        return differs
 
     def is_met_by(self, event: Event) -> bool:
         """Whether `event` is what is expected."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 SERVER = pytest.StashKey[Any]()
-"""The `Server` of this session, once it is needed."""
+"""The key of the session's `Server`, which is made when it is needed."""
 
 
 OPTIONS = {
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
     if (server := item.config.stash.get(SERVER, None)) is None:
         return report
     if call.excinfo is not None and report.failed:
-        error = call.excinfo.value.__context__ or call.excinfo.value  # a scenario's is told anew
+        error = call.excinfo.value.__context__ or call.excinfo.value  # a scenario's is raised anew
         report.sections += server.report(getattr(error, "nickname", None))
     for name in ("sections", "longrepr", "user_properties", "wasxfail"):
         if hasattr(report, name):
@@ -98,16 +98,16 @@ def masked(part: Any, mask: Callable[[str], str]) -> Any:
     """Return a part of a report without secrets; an object of pytest's is changed in its place."""
     if isinstance(part, str):
         return mask(part)
-    if type(part) is list and part and all(isinstance(one, str) for one in part):
+    if type(part) is list and part and all(isinstance(line, str) for line in part):
         between = "" if part[0].endswith("\n") else "\n"  # native tracebacks have their line ends
         whole = between.join(part)  # a secret may go on in the next line
         clean = mask(whole)
         return part if clean == whole else clean.split("\n") if between else [clean]
     if type(part) in {list, tuple}:
-        return type(part)(masked(one, mask) for one in part)
+        return type(part)(masked(item, mask) for item in part)
     if hasattr(part, "toterminal") and type(part).__module__.startswith("_pytest."):
-        for name, one in vars(part).items():
-            setattr(part, name, masked(one, mask))
+        for name, value in vars(part).items():
+            setattr(part, name, masked(value, mask))
     return part
 
 

@@ -1,10 +1,10 @@
 """What a scenario file says: a bot under test, and the steps that are taken in a room. Pure.
 
-The file is TOML. What its tables may hold is read off Python's own types: a table has the fields of
-`Scenario`, `Bot` or `Step`, and what follows the verb of a step are the arguments of the function
-that does it. A trailing underscore is dropped: `from_` is `from`. An `Annotated` type has a
-function that raises `ValueError` for a wrong value, and what that is called.
-docs/scenario.schema.json is made from the same types.
+The file is TOML. Python's own types say what its tables may hold: a table has the fields of
+`Scenario`, `Bot` or `ScenarioStep`, and the verb of a step has the arguments of the function that
+does it. A trailing underscore is dropped: `from_` is `from`. An `Annotated` type has a function
+that raises `ValueError` for a wrong value, and words for such a value. docs/scenario.schema.json is
+made from the same types.
 """
 
 import tomllib
@@ -24,7 +24,7 @@ MAX_SECONDS = 3600.0
 """The most that a scenario may ask to wait, at once."""
 
 Verbs: TypeAlias = Mapping[str, Callable[..., object]]
-"""What a step can be, and the function that does it; its first parameter is who does it."""
+"""The verbs of steps, each with the function that does it; its first parameter is who does it."""
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -41,30 +41,30 @@ class Bot:
     command: tuple[str, ...]
     """The program and its arguments; `python` is the one that runs the tests."""
     joins_as: str
-    """Its nickname: the steps begin when it is in the room."""
+    """The nickname of the bot: the steps begin when it is in the room."""
     within: float = 20.0
     """How many seconds it may take to be in the room."""
     account: str = ""
-    """Its account in the sandbox."""
+    """The bot's account in the sandbox."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Further variables; `${XMPP_USERNAME}` and the like stand for what the bot is given."""
+    """Further variables; `${XMPP_USERNAME}` and the like become what the bot is given."""
 
 
 @dataclass(frozen=True)
-class Step:
+class ScenarioStep:
     """One thing that an actor does or expects."""
 
     verb: str
     arguments: Mapping[str, Any]
     actor: str
-    """A nickname: who it is enters with the first step. Empty: whoever did the step before."""
+    """The nickname of who does it, and enters with the first step; empty for who did the last."""
 
 
 @dataclass(frozen=True)
 class Scenario:
     """A whole file."""
 
-    step: tuple[Step, ...]
+    step: tuple[ScenarioStep, ...]
     bot: Bot | None = None
 
 
@@ -99,16 +99,15 @@ def line_of(text: str, path: Path) -> int:
 
 
 def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
-    """Return what a table may hold that stands for a call of `function`, by the keys."""
-    found = [*signature(function, eval_str=True).parameters.values()]
+    """Return the keys of a table that is a call of `function`, each with its parameter."""
+    known = [*signature(function, eval_str=True).parameters.values()]
     if not isclass(function):
-        found = found[1:]
-    if found and found[-1].kind is Parameter.VAR_KEYWORD:  # `Unpack` of a `TypedDict`
-        hints = get_type_hints(get_args(found.pop().annotation)[0], include_extras=True)
-        found += (
-            Parameter(k, Parameter.KEYWORD_ONLY, default=None, annotation=hints[k]) for k in hints
-        )
-    return {one.name.rstrip("_"): one for one in found}
+        del known[0]
+    if known and known[-1].kind is Parameter.VAR_KEYWORD:  # `Unpack` of a `TypedDict`
+        hints = get_type_hints(get_args(known.pop().annotation)[0], include_extras=True)
+        for key, hint in hints.items():
+            known.append(Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=hint))
+    return {parameter.name.rstrip("_"): parameter for parameter in known}
 
 
 _FORMS: dict[Any, tuple[Any, str]] = {
@@ -117,7 +116,7 @@ _FORMS: dict[Any, tuple[Any, str]] = {
     float: ((int, float), "a number"),
     tuple: (list, "a list"),
 }
-"""What TOML has for each type that is asked for, and its name; for the others it has a table."""
+"""The type that TOML has for each type that is asked for, and its name; all others are tables."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class _Reader:
     verbs: Verbs
 
     def read(self, hint: Any, value: Any, path: Path) -> Any:
-        """Return `value`, which stands at `path`, as the type that `hint` names."""
+        """Return `value`, which is at `path`, as the type that `hint` names."""
         kind, arguments = get_origin(hint) or hint, get_args(hint)
         if kind in (Union, UnionType):  # with None, which TOML does not have
             return self.read(arguments[0], value, path)
@@ -151,10 +150,10 @@ class _Reader:
         if kind is tuple and not value:
             raise self._wrong(path, "it is empty")
         if kind is tuple:
-            return tuple(self.read(arguments[0], one, (*path, i)) for i, one in enumerate(value))
+            return tuple(self.read(arguments[0], item, (*path, i)) for i, item in enumerate(value))
         if kind is Mapping:
-            return {key: self.read(arguments[1], one, (*path, key)) for key, one in value.items()}
-        if kind is Step:
+            return {key: self.read(arguments[1], item, (*path, key)) for key, item in value.items()}
+        if kind is ScenarioStep:
             return self._step(value, path)
         return value if kind in _FORMS else kind(**self._call(kind, value, path))
 
@@ -162,40 +161,39 @@ class _Reader:
         """Return the arguments for `function` that `table` holds."""
         known = parameters(function)
         self._refuse_unknown(table, known, path)
-        for name, one in known.items():
-            if one.default is Parameter.empty and name not in table:
-                told = f"{name} is missing" if path else f"there is no [[{name}]]"
-                raise self._wrong(path, told)
+        for name, parameter in known.items():
+            if parameter.default is Parameter.empty and name not in table:
+                problem = f"{name} is missing" if path else f"there is no [[{name}]]"
+                raise self._wrong(path, problem)
         return {
             known[key].name: self.read(known[key].annotation, value, (*path, key))
             for key, value in table.items()
         }
 
-    def _step(self, table: Mapping[str, Any], path: Path) -> Step:
+    def _step(self, table: Mapping[str, Any], path: Path) -> ScenarioStep:
         self._refuse_unknown(table, ("actor", *self.verbs), path)
         actor = self.read(str, table.get("actor", ""), (*path, "actor"))
-        verb = next((one for one in table if one != "actor"), "")
-        if len(table) - ("actor" in table) != 1:
+        verbs = [key for key in table if key != "actor"]
+        if len(verbs) != 1:
             raise self._wrong(path, f"exactly one of {', '.join(self.verbs)} is wanted")
-        value, path = table[verb], (*path, verb)
-        known = [*parameters(self.verbs[verb]).values()]
-        takes_table = not known or get_origin(known[0].annotation) is not Mapping
-        if known and not (takes_table and isinstance(value, dict)):
-            arguments = {known[0].name: self.read(known[0].annotation, value, path)}
-        else:
-            given = {} if value is True else self.read(Mapping[str, Any], value, path)
-            arguments = self._call(self.verbs[verb], given, path)
-        return Step(verb, arguments, actor)
+        verb, value, path = verbs[0], table[verbs[0]], (*path, verbs[0])
+        first = next(iter(parameters(self.verbs[verb]).values()), None)
+        takes_mapping = first is not None and get_origin(first.annotation) is Mapping
+        if first is not None and (takes_mapping or not isinstance(value, dict)):
+            return ScenarioStep(verb, {first.name: self.read(first.annotation, value, path)}, actor)
+        given = {} if value is True else self.read(Mapping[str, Any], value, path)
+        return ScenarioStep(verb, self._call(self.verbs[verb], given, path), actor)
 
     def _refuse_unknown(self, table: Iterable[str], known: Iterable[str], path: Path) -> None:
         for key in table:
             if key not in known:
-                told = f"there is no such key; known are {', '.join(known)}"
-                raise self._wrong((*path, key), told)
+                problem = f"there is no such key; known are {', '.join(known)}"
+                raise self._wrong((*path, key), problem)
 
     def _wrong(self, path: Path, problem: str) -> ScenarioError:
         """Return the error that the value at `path` does not fit."""
-        steps = (f" {one + 1}" if isinstance(one, int) else f".{one_line(one, 99)}" for one in path)
-        where = "".join(steps).removeprefix(".")
-        told = f"{where}: {problem}" if where else problem
-        return ScenarioError(f"line {line_of(self.text, path)}: {told}")
+        where = "".join(
+            f" {key + 1}" if isinstance(key, int) else f".{one_line(key, 99)}" for key in path
+        ).removeprefix(".")
+        place = f"{where}: " if where else ""
+        return ScenarioError(f"line {line_of(self.text, path)}: {place}{problem}")

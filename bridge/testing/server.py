@@ -17,7 +17,7 @@ from bridge.sandbox.stanza import DOMAIN
 from bridge.settings.load import MIN_MASKED, load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.testing.actor import Actor, BlockingActor
+from bridge.testing.actor import Actor, ActorProxy
 from bridge.testing.bot import Mask
 from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
@@ -30,7 +30,7 @@ BOT = "bot"
 
 
 class Environment(dict[str, str]):
-    """Variables whose values are not shown: a report may have the locals of a failed test."""
+    """Variables whose values `repr` leaves out: a report may have the locals of a failed test."""
 
     def __repr__(self) -> str:
         return f"<{', '.join(self)}>"
@@ -52,7 +52,7 @@ class Server:
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
         self._mask = self.report_mask = Mask(())
-        """Takes them out of a text; in a whole report a short one would be found by chance."""
+        """What takes them out of a text. In a whole report a short one would be found by chance."""
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -86,7 +86,7 @@ class Server:
         settings = self._bot
         if self._sandbox is not None or account not in {None, settings.username, settings.jid}:
             settings = self._with_account(settings, account or BOT, "")
-        found = {
+        variables = {
             "XMPP_SERVICE": str(settings.service or ""),
             "XMPP_DOMAIN": settings.domain,
             "XMPP_USERNAME": settings.username,
@@ -96,28 +96,30 @@ class Server:
             "NODE_TLS_REJECT_UNAUTHORIZED": "" if settings.tls_verify else "0",
             "XMPP_ALLOW_PLAINTEXT": "1" if settings.allow_plaintext else "",
         }
-        if (password := found["XMPP_PASSWORD"]) not in self._secrets:
+        if (password := variables["XMPP_PASSWORD"]) not in self._secrets:
             self._secrets.add(password)
             self._mask = Mask(self._secrets)
-            self.report_mask = Mask(one for one in self._secrets if len(one) >= MIN_MASKED)
-        return Environment({name: value for name, value in found.items() if value})
+            self.report_mask = Mask(secret for secret in self._secrets if len(secret) >= MIN_MASKED)
+        return Environment({name: value for name, value in variables.items() if value})
 
-    async def actor(self, nickname: str, **options: str) -> Actor:
-        """Return an actor who is in the room; raises `XmppTestError`, or `ValueError`.
+    async def actor(self, nickname: str, **options: str) -> ActorProxy:
+        """Return an actor who is in the room, and whose methods are awaited.
+
+        Raises `XmppTestError`, or `ValueError`.
 
         `account` is the name of its account, or a full JID; else it is the file's, or one of its
         own in the sandbox. `password` is that account's, not needed in the sandbox. `room` is a
         bare JID, else the room of the test, and `room_password` what it asks for.
         """
         actor = self._new(nickname, **options)
-        await self._enter(actor)
-        return actor
+        await self._engine.wait(self._enter(actor))
+        return ActorProxy(actor, self._engine.wait)
 
-    def actor_sync(self, nickname: str, **options: str) -> BlockingActor:
-        """Do the same for a plain test."""
+    def actor_sync(self, nickname: str, **options: str) -> ActorProxy:
+        """Return an actor for a plain test, whose methods return when they are done."""
         actor = self._new(nickname, **options)
         self._engine.run(self._enter(actor))
-        return BlockingActor(actor)
+        return ActorProxy(actor, self._engine.run)
 
     def fault(
         self, name: FaultName, *, room: str = "", nickname: str = "", seconds: float | None = None
@@ -135,10 +137,9 @@ class Server:
 
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
         """Return what the last actor of this name saw, else the first, as titles and texts."""
-        named = [one for one in self._actors if one.nickname == nickname]
-        for one in named[-1:] or self._actors[:1]:
-            return self._engine.run(one.report())
-        return []
+        named = [actor for actor in self._actors if actor.nickname == nickname]
+        actors = named[-1:] or self._actors[:1]
+        return self._engine.run(actors[0].report()) if actors else []
 
     def end_test(self) -> None:
         """End what the test began: its actors leave, its faults end, its room is no more."""
@@ -155,8 +156,9 @@ class Server:
         """
         await actor.enter()
         if self._sandbox is None:
-            others = [one for one in self._actors if one.room == actor.room and one is not actor]
-            await asyncio.gather(*(one.sees(actor.nickname) for one in others))
+            others = [other for other in self._actors if other is not actor]
+            here = [other for other in others if other.room == actor.room]
+            await asyncio.gather(*(other.sees(actor.nickname) for other in here))
 
     def _new(
         self,
@@ -175,7 +177,7 @@ class Server:
         secret = Secret(room_password) if room_password else None
         rooms = (room or self.room,)
         settings = settings._replace(nickname=nickname, rooms=rooms, room_password=secret)
-        actor = Actor(self._engine, settings, mask=lambda text: self._mask(text))
+        actor = Actor(settings, mask=lambda text: self._mask(text))
         self._actors.append(actor)
         return actor
 
@@ -197,12 +199,12 @@ def _read(option: str, path: Path | None) -> Settings:
     if path is None:
         raise pytest.UsageError(f"{option} is missing: the actors need an account, too")
     here = Path.cwd()
-    found = load(os.environ, cwd=here, package_root=here, env_file=path)
-    if found.settings is None:
-        ours = {"--env-file": option}
-        named = (
-            one._replace(variable=ours.get(one.variable, one.variable)) for one in found.problems
-        )
-        problems = "".join(f"\n  {one_line(str(one))}" for one in named)
-        raise pytest.UsageError(f"{option} {path} has no settings for a room:{problems}")
-    return found.settings
+    configuration = load(os.environ, cwd=here, package_root=here, env_file=path)
+    if configuration.settings is not None:
+        return configuration.settings
+    complaint = f"{option} {path} has no settings for a room:"
+    for problem in configuration.problems:
+        if problem.variable == "--env-file":
+            problem = problem._replace(variable=option)
+        complaint += f"\n  {one_line(str(problem))}"
+    raise pytest.UsageError(complaint)

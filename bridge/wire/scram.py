@@ -1,4 +1,4 @@
-"""The client's side of SCRAM (RFC 5802, RFC 7677), without I/O. Pure.
+"""The client's side of SCRAM (RFC 5802, RFC 7677), and what both sides compute. Pure.
 
 slixmpp's implementation derives the key on the event loop, with no limit on the iterations and
 a nonce from `random`; here the caller calls `final` in a thread, and gives the nonce.
@@ -65,7 +65,7 @@ class ScramClient:
         self.salt = b""
         """What the server wants the password hashed with, after `challenge`."""
         self.iterations = 0
-        """How often it wants it hashed, after `challenge`."""
+        """How often the server wants it hashed, after `challenge`."""
         self._signature = b""
 
     def first(self) -> str:
@@ -103,14 +103,9 @@ class ScramClient:
         salted_password = hashlib.pbkdf2_hmac(
             self._hash, password.encode(), self.salt, self.iterations
         )
-        client_key = self._hmac(salted_password, b"Client Key")
-        stored_key = hashlib.new(self._hash, client_key).digest()
         without_proof = f"c={b64encode(self._bound).decode()},r={self._server_nonce}"
         auth_message = f"{self._first_bare},{self._server_first},{without_proof}".encode()
-        signature = self._hmac(stored_key, auth_message)
-        proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))
-        server_key = self._hmac(salted_password, b"Server Key")
-        self._signature = self._hmac(server_key, auth_message)
+        proof, self._signature = proofs(self._hash, salted_password, auth_message)
         return f"{without_proof},p={b64encode(proof).decode()}"
 
     def verify(self, message: str) -> None:
@@ -121,8 +116,15 @@ class ScramClient:
         if not hmac.compare_digest(_decode(verifier), self._signature):
             raise ScramError("its signature is wrong")
 
-    def _hmac(self, key: bytes, message: bytes) -> bytes:
-        return hmac.digest(key, message, self._hash)
+
+def proofs(digest: str, salted_password: bytes, auth_message: bytes) -> tuple[bytes, bytes]:
+    """Return the client's proof and the server's signature (RFC 5802, section 3)."""
+    client_key = hmac.digest(salted_password, b"Client Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    signature = hmac.digest(stored_key, auth_message, digest)
+    proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))
+    server_key = hmac.digest(salted_password, b"Server Key", digest)
+    return proof, hmac.digest(server_key, auth_message, digest)
 
 
 def _fields(message: str) -> dict[str, str]:
@@ -131,7 +133,7 @@ def _fields(message: str) -> dict[str, str]:
         name, separator, value = part.partition("=")
         if not separator or len(name) != 1:
             raise ScramError("its message is not made of fields")
-        if name in fields:  # two readers might each take another one
+        if name in fields:  # two readers might each take another value
             raise ScramError("its message says something twice")
         fields[name] = value
     return fields

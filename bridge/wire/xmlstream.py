@@ -17,25 +17,27 @@ from xml.parsers.expat.errors import XML_ERROR_TAG_MISMATCH, codes
 from bridge.wire.errors import WireError
 
 MAX_TOKEN_BYTES = 1024 * 1024
-"""Of a tag with its attributes, or a CDATA section: while it is not whole it is scanned again with
-all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one attribute."""
+"""Bytes of a tag with its attributes, or of a CDATA section. While it is not whole, it is scanned
+again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one
+attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""Of each common attribute in a longer tag, and of what is not whole at its end."""
+"""Bytes that are kept of each common attribute in a longer tag, and of what is not whole at its
+end."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Of the stream's header, with what stands before it. Real ones have 300."""
+"""Bytes of the stream's header and what precedes it. Real ones have 300."""
 
 MAX_DECLARED_BYTES = 512
-"""Of the header's declarations of namespaces, which are parsed with each stanza, and of which each
-may stand in each name. Real ones have 100."""
+"""Bytes of the header's declarations of namespaces. They are parsed with each stanza, and each may
+come again in each name. Real ones have 100."""
 
 MAX_NAMESPACE_BYTES = 256
-"""Of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
+"""Bytes of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
 
 MAX_MENDED_CHILDREN = 64
-"""Of a stanza of which something cannot be read: each of its children is parsed alone then, which
-takes some 20 us. Of more the first and the last are."""
+"""Children that are read of a stanza of which something cannot be read. Each is parsed alone then,
+which takes some 20 us. Where there are more, the first and the last are read."""
 
 MAX_NAMES = 250_000
 """Names of elements and attributes in a stanza, which take up to 700 bytes each. A listing of
@@ -45,10 +47,10 @@ COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
 """What says whose a stanza is, and what about (RFC 6120, section 8.1)."""
 
 _BLANKS = b" \t\r\n"
-"""What may stand between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
+"""What may be between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""What may stand before everything else (RFC 3629, section 6)."""
+"""What may precede everything else (RFC 3629, section 6)."""
 
 # No group is possessive: Python before 3.11.5 matches such a one wrongly (python/cpython#106052).
 _ATTRIBUTES = rb"""[^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*"""
@@ -74,11 +76,11 @@ _START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
 `_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120, section 11.1)."""
 
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
-"""The name of an attribute, and its value in quotes. It begins behind a blank or a quote alone:
-tried at each letter of a long name, it would take quadratic time."""
+"""The name of an attribute, and its value in quotes. It begins only after a blank or a quote: tried
+at each letter of a long name, it would take quadratic time."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
-"""What stands before the root's tag."""
+"""What may precede the root's tag."""
 
 _ENCODING = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*[\"']([^\"']*)[\"']")
 
@@ -112,9 +114,9 @@ class _Parts(NamedTuple):
     """A stanza taken apart."""
 
     tag: bytes
-    """Its own opening tag."""
+    """The opening tag of the stanza."""
     children: list[bytes]
-    """Its whole children that are within the limits."""
+    """The children that are whole and within the limits."""
     reason: str
     """Which limit was passed; empty if none was."""
     condition: str = StanzaTooLongError.condition
@@ -209,7 +211,7 @@ class XmlStream:
         self._depth = 0 if self.ended else 1
         self.raw = tag = data[begin : self._at]
         self._name = _name_of(tag)
-        declared = (b" %b=%b" % one for one in _attributes(tag) if _is_namespace(one[0]))
+        declared = (b" %b=%b" % pair for pair in _attributes(tag) if _is_namespace(pair[0]))
         self._prefix = b"<s%b>" % b"".join(declared)
         if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
             raise StanzaTooLongError
@@ -247,7 +249,7 @@ class XmlStream:
         self._at, self._depth, self.ended = at, depth, not depth
 
     def _check_between(self, kind: int | None, start: int, at: int) -> None:
-        """Refuse what may not stand between stanzas, and another end than that of the root."""
+        """Refuse what may not be between stanzas, and another end than that of the root."""
         text, end = self._data[start : self._begin], self._data[self._begin + 2 : at - 1]
         refused = end.rstrip(_BLANKS) != self._name if kind == _END else kind == _CDATA
         if refused or text.strip(_BLANKS):
@@ -277,7 +279,7 @@ class XmlStream:
             raise StanzaTooLongError
         tag, value = known[0], bytes(self._data[known.end() :])
         name, *_, end = re.split(rb"[\s\"']", tag)
-        kept = [b" %b=%b" % one for one in _attributes(tag) if _is_common(one)]
+        kept = [b" %b=%b" % pair for pair in _attributes(tag) if _is_common(pair)]
         if len(value) > KEPT_TAG_BYTES:
             end, value = b"x=", value[:1]
         elif len(end) > KEPT_TAG_BYTES:
@@ -297,9 +299,8 @@ class XmlStream:
         if self._beyond_limits or cut or len(data) > min(MAX_NAMES, self._max_bytes):
             parts = self._parts(data)
             if cut:
-                parts = parts._replace(
-                    reason=f"a tag in it has more than {MAX_TOKEN_BYTES:,} bytes"
-                )
+                reason = f"a tag in it has more than {MAX_TOKEN_BYTES:,} bytes"
+                parts = parts._replace(reason=reason)
             if parts.reason:
                 return self._mended(parts)
         try:
@@ -404,11 +405,11 @@ def _is_common(attribute: tuple[bytes, bytes]) -> bool:
 def _check_prolog(data: bytes) -> int:
     """Return where the root's tag begins.
 
-    Refuse a DTD, and what makes the parser read something else than UTF-8. Only there can a DTD
-    stand, and with it entities. `<` and NUL begin UTF-16 for expat.
+    Refuse a DTD, which may only be here, and with it entities. Refuse what makes the parser read
+    something else than UTF-8: for expat, `<` and NUL begin UTF-16.
     """
-    found = _PROLOG.match(data)
-    end = found.end() if found else 0
+    prolog = _PROLOG.match(data)
+    end = prolog.end() if prolog else 0
     rest = data[end:]
     if rest.startswith(b"<!"):
         raise RestrictedXmlError

@@ -1,13 +1,13 @@
 """Writes elements as XML: namespaces, names and texts are escaped or declared as they are. Pure.
 
-What is shown of a received stanza is written here too. A namespace may hold markup, so a writer
-that does not escape it shows stanzas that never were.
+Received stanzas are written here too, to be shown. A namespace may hold markup, so a writer that
+does not escape it shows stanzas that never were.
 """
 
 from xml.etree.ElementTree import Element
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
-"""Of `xml:lang`: its prefix is always declared (Namespaces in XML 1.0, section 3)."""
+"""The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 """A parser would read a bare CR as a line feed (XML 1.0, section 2.11)."""
@@ -17,7 +17,7 @@ _VALUE = _TEXT | str.maketrans({'"': "&quot;", "'": "&apos;", "\t": "&#9;", "\n"
 
 
 def escaped(value: str) -> str:
-    """Return a text as it may stand in content and in quotes."""
+    """Return a text escaped for content and for quotes."""
     return value.translate(_VALUE)
 
 
@@ -31,11 +31,11 @@ def written(element: Element, inherited: str = "") -> str:
     if namespace != inherited:
         start.append(f' xmlns="{escaped(namespace)}"')
     for number, (key, value) in enumerate(element.items()):
-        of, key = _split(key)
-        if of == XML_NAMESPACE:
+        scope, key = _split(key)
+        if scope == XML_NAMESPACE:
             key = f"xml:{key}"
-        elif of:
-            start.append(f' xmlns:ns{number}="{escaped(of)}"')
+        elif scope:
+            start.append(f' xmlns:ns{number}="{escaped(scope)}"')
             key = f"ns{number}:{key}"
         start.append(f' {key}="{escaped(value)}"')
     if not len(element) and not element.text:

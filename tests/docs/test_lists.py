@@ -287,6 +287,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
     for page, sentences in {
         "docs/security.md": (
             f"Of a stanza {stream.MAX_STANZA_BYTES >> 20} MiB at most",
+            f"is read, {stream.MAX_NEGOTIATION_BYTES >> 10} kB of it at most: with more, the",
             f"A result has {entries.RESULT_BYTES:,} bytes of JSON",
             f"up to {paging.MAX_BYTES:,} with `maxBytes`",
             f"a body is cut to fit, and to {entries.MAX_BODY_BYTES >> 10} kB at most",

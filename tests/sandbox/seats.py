@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from slixmpp import JID, ClientXMPP
 
-from bridge.sandbox.server import HOST, SandboxAddress
+from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stanza import DOMAIN
 from tests.sandbox.wire import LIMIT
 
@@ -45,7 +45,7 @@ class Seat:
         return await self.sees(lambda s: s["type"] == "unavailable" and s["from"].resource == nick)
 
 
-def client_of(address: SandboxAddress, username: str, password: str) -> ClientXMPP:
+def client_of(address: Sandbox, username: str, password: str) -> ClientXMPP:
     client = ClientXMPP(f"{username}@{DOMAIN}", password)
     for plugin in ("xep_0004", "xep_0030", "xep_0045", "xep_0199"):
         client.register_plugin(plugin)
@@ -57,7 +57,7 @@ def client_of(address: SandboxAddress, username: str, password: str) -> ClientXM
 
 @asynccontextmanager
 async def seated(
-    address: SandboxAddress, username: str = "debug", password: str = ""
+    address: Sandbox, username: str = "debug", password: str = ""
 ) -> AsyncIterator[Seat]:
     client = client_of(address, username, password or address.password)
     client.connect(HOST, address.port)

@@ -5,7 +5,7 @@ import sys
 import pytest
 from slixmpp import JID
 
-from bridge.sandbox.server import SandboxAddress
+from bridge.sandbox.server import Sandbox
 from tests.sandbox.seats import seated
 from tests.sandbox.wire import LIMIT
 
@@ -50,7 +50,8 @@ async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
         lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT) for _ in range(6)]
         printed = dict(line.decode().strip().split("=", 1) for line in lines)
         port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
-        address = SandboxAddress(port, printed["XMPP_PASSWORD"])
+        address = Sandbox()
+        address.port, address.password = port, printed["XMPP_PASSWORD"]
         async with (
             seated(address, "robot", "s3:cret") as robot,
             seated(address, "alice", "x") as alice,

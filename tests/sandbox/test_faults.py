@@ -6,8 +6,8 @@ import pytest
 from slixmpp import JID
 from slixmpp.exceptions import IqTimeout, PresenceError
 
-from bridge.sandbox.fault import FAULTS, LATE, Fault
-from bridge.sandbox.server import HOST, Sandbox, SandboxAddress
+from bridge.sandbox.fault import FAULTS, Fault
+from bridge.sandbox.server import HOST, Sandbox
 from tests.sandbox.seats import Seat, client_of, seated
 from tests.sandbox.wire import LIMIT
 
@@ -15,27 +15,21 @@ ROOM, ELSEWHERE = JID("tea@rooms.localhost"), JID("milk@rooms.localhost")
 
 
 @pytest.fixture
-async def sandbox() -> AsyncIterator[tuple[Sandbox, SandboxAddress]]:
-    sandbox = Sandbox()
-    async with sandbox as address:
-        yield sandbox, address
+async def server() -> AsyncIterator[Sandbox]:
+    async with Sandbox() as running:
+        yield running
 
 
 @pytest.fixture
-async def server(sandbox: tuple[Sandbox, SandboxAddress]) -> Sandbox:
-    return sandbox[0]
-
-
-@pytest.fixture
-async def alice(sandbox: tuple[Sandbox, SandboxAddress]) -> AsyncIterator[Seat]:
-    async with seated(sandbox[1], "alice", sandbox[0].add_account("alice")) as seat:
+async def alice(server: Sandbox) -> AsyncIterator[Seat]:
+    async with seated(server, "alice", server.add_account("alice")) as seat:
         await seat.join(ROOM, "Alice")
         yield seat
 
 
 @pytest.fixture
-async def robot(sandbox: tuple[Sandbox, SandboxAddress], alice: Seat) -> AsyncIterator[Seat]:
-    async with seated(sandbox[1], "robot", sandbox[0].add_account("robot")) as seat:
+async def robot(server: Sandbox, alice: Seat) -> AsyncIterator[Seat]:
+    async with seated(server, "robot", server.add_account("robot")) as seat:
         await seat.join(ROOM, "Robot")
         await alice.sees(lambda s: s["from"].resource == "Robot")
         yield seat
@@ -82,7 +76,7 @@ async def test_an_unknown_fault_is_refused_and_so_is_a_delay_without_seconds(
     with pytest.raises(ValueError, match="there are drop, kick, silence"):
         server.fault("flood")
     with pytest.raises(ValueError, match="late-reflection needs seconds"):
-        server.fault(LATE)
+        server.fault("late-reflection")
 
 
 @pytest.mark.parametrize("room", ["Tea", "tea@ROOMS.localhost"])
@@ -110,9 +104,9 @@ async def test_a_drop_cuts_one_connection_and_leaves_the_others(
 
 
 async def test_a_drop_that_names_nobody_cuts_all_who_are_in_the_room(
-    server: Sandbox, alice: Seat, robot: Seat, sandbox: tuple[Sandbox, SandboxAddress]
+    server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
-    async with seated(sandbox[1]) as outside:
+    async with seated(server) as outside:
         lost = [asyncio.create_task(gone(seat)) for seat in (alice, robot)]
         await asyncio.sleep(0)
         server.fault("drop", room=str(ROOM))
@@ -161,9 +155,9 @@ async def test_silence_takes_in_nothing_and_tells_nothing_until_it_is_ended(
 
 
 async def test_silence_of_nobody_in_particular_is_for_all_and_ends_by_itself(
-    server: Sandbox, alice: Seat, sandbox: tuple[Sandbox, SandboxAddress]
+    server: Sandbox, alice: Seat
 ) -> None:
-    async with seated(sandbox[1]) as outside:
+    async with seated(server) as outside:
         server.fault("silence", seconds=1.5)
         before = [await answers(seat) for seat in (alice, outside)]
         assert before[0] is False
@@ -208,7 +202,7 @@ async def test_a_lost_reflection_reaches_all_but_the_speaker(
 async def test_a_late_reflection_comes_after_what_others_say_meanwhile(
     server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
-    server.fault(LATE, nickname="Robot", seconds=0.3)
+    server.fault("late-reflection", nickname="Robot", seconds=0.3)
     robot.say("first", ROOM)
     await alice.hears("first")
     alice.say("second", ROOM)
@@ -220,7 +214,7 @@ async def test_a_reflection_that_is_late_and_lost_is_lost(
     server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
     server.fault("lost-reflection", nickname="Robot")
-    server.fault(LATE, nickname="Robot", seconds=0.001)
+    server.fault("late-reflection", nickname="Robot", seconds=0.001)
     robot.say("lost", ROOM)
     await alice.hears("lost")
     alice.say("heard", ROOM)
@@ -235,30 +229,29 @@ async def test_neither_hides_that_a_message_was_refused(server: Sandbox, robot: 
 
 
 async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
-    server: Sandbox, sandbox: tuple[Sandbox, SandboxAddress]
+    server: Sandbox,
 ) -> None:
-    address = sandbox[1]
     password = server.add_account("robot")
 
     async def refused(name: str, password: str) -> str:
-        client = client_of(address, name, password)
+        client = client_of(server, name, password)
         failed = asyncio.create_task(client.wait_until("failed_auth", LIMIT))
         over = asyncio.create_task(client.wait_until("disconnected", LIMIT))
-        client.connect(HOST, address.port)
+        client.connect(HOST, server.port)
         condition: str = (await failed)["condition"]
         await over
         return condition
 
     end = server.fault("refused-login", nickname="robot")
     assert await refused("robot", password) == "not-authorized"
-    async with seated(address):
+    async with seated(server):
         pass
     end_all = server.fault("refused-login")
-    assert await refused("debug", address.password) == "not-authorized"
+    assert await refused("debug", server.password) == "not-authorized"
     end()
     end_all()
     end_all()  # for a second time it does nothing
-    async with seated(address, "robot", password), seated(address):
+    async with seated(server, "robot", password), seated(server):
         pass
 
 

@@ -9,7 +9,7 @@ import pytest
 from slixmpp import JID
 from slixmpp.exceptions import IqError, PresenceError
 
-from bridge.sandbox.server import HOST, ROOM_LIMIT, Sandbox, SandboxAddress
+from bridge.sandbox.server import HOST, ROOM_LIMIT, Sandbox
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.seats import Seat, client_of, seated
 from tests.sandbox.wire import LIMIT, Wire
@@ -20,19 +20,19 @@ LOBBY = JID("lobby@rooms.localhost")
 
 
 @pytest.fixture
-async def address() -> AsyncIterator[SandboxAddress]:
+async def address() -> AsyncIterator[Sandbox]:
     async with Sandbox(accounts=ACCOUNTS) as address:
         yield address
 
 
 @pytest.fixture
-async def debug(address: SandboxAddress) -> AsyncIterator[Seat]:
+async def debug(address: Sandbox) -> AsyncIterator[Seat]:
     async with seated(address) as seat:
         yield seat
 
 
 @pytest.fixture
-async def witness(address: SandboxAddress) -> AsyncIterator[Seat]:
+async def witness(address: Sandbox) -> AsyncIterator[Seat]:
     async with seated(address, *next(iter(ACCOUNTS.items()))) as seat:
         yield seat
 
@@ -98,7 +98,7 @@ async def test_an_occupant_pings_itself_and_others_and_learns_when_it_is_out(
     assert out.value.condition == "not-acceptable"
 
 
-async def test_a_lost_connection_is_a_leaving(address: SandboxAddress, debug: Seat) -> None:
+async def test_a_lost_connection_is_a_leaving(address: Sandbox, debug: Seat) -> None:
     await debug.join(ROOM, "debug")
     async with Wire.to(address) as wire:
         await wire.log_in(address)
@@ -106,9 +106,7 @@ async def test_a_lost_connection_is_a_leaving(address: SandboxAddress, debug: Se
     await debug.sees_leaving("cut")
 
 
-async def test_two_sessions_of_one_account_are_two_occupants(
-    address: SandboxAddress, debug: Seat
-) -> None:
+async def test_two_sessions_of_one_account_are_two_occupants(address: Sandbox, debug: Seat) -> None:
     await debug.join(ROOM, "first")
     async with seated(address) as other:
         await other.join(ROOM, "second")
@@ -117,9 +115,7 @@ async def test_two_sessions_of_one_account_are_two_occupants(
 
 
 @pytest.mark.parametrize("username", ["debug", "nobody"])
-async def test_a_wrong_password_or_account_is_refused(
-    address: SandboxAddress, username: str
-) -> None:
+async def test_a_wrong_password_or_account_is_refused(address: Sandbox, username: str) -> None:
     client = client_of(address, username, "wrong")
     failed = asyncio.create_task(client.wait_until("failed_auth", LIMIT))
     gone = asyncio.create_task(client.wait_until("disconnected", LIMIT))
@@ -128,7 +124,7 @@ async def test_a_wrong_password_or_account_is_refused(
     await gone
 
 
-async def test_a_client_that_does_not_read_is_cut_off(address: SandboxAddress) -> None:
+async def test_a_client_that_does_not_read_is_cut_off(address: Sandbox) -> None:
     async with Wire.to(address, receive_buffer=4096) as slow, Wire.to(address) as busy:
         await slow.log_in(address)
         await slow.join(str(ROOM), "slow")
@@ -190,7 +186,7 @@ async def test_the_address_names_the_settings_and_its_repr_keeps_the_password() 
 
 
 async def test_there_are_any_number_of_rooms_up_to_a_limit_and_what_is_over_does_not_count(
-    address: SandboxAddress,
+    address: Sandbox,
 ) -> None:
     async with Wire.to(address) as wire:
         await wire.log_in(address)

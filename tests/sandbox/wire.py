@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
-from bridge.sandbox.server import ACCOUNT, HOST, SandboxAddress
+from bridge.sandbox.server import ACCOUNT, HOST, Sandbox
 
 LIMIT = 5
 """Seconds after which something that ought to happen counts as not happening."""
@@ -31,7 +31,7 @@ class Wire:
 
     @classmethod
     @asynccontextmanager
-    async def to(cls, address: SandboxAddress, receive_buffer: int = 0) -> AsyncIterator[Self]:
+    async def to(cls, address: Sandbox, receive_buffer: int = 0) -> AsyncIterator[Self]:
         """Connect; with a small receive buffer, what is not read soon waits at the server."""
         plug = socket.socket()
         if receive_buffer:
@@ -105,7 +105,7 @@ class Wire:
         assert found is not None
         return found[1]
 
-    async def log_in(self, address: SandboxAddress, resource: str = "") -> str:
+    async def log_in(self, address: Sandbox, resource: str = "") -> str:
         await self.open()
         await self.authenticate(ACCOUNT, address.password)
         await self.open()

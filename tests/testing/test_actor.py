@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, Actor, BlockingActor
+from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, ActorProxy
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
@@ -22,19 +22,19 @@ def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def alice(server: Server) -> BlockingActor:
+def alice(server: Server) -> ActorProxy:
     """The first in the room."""
     return server.actor_sync("Alice")
 
 
 @pytest.fixture
-def bob(server: Server, alice: BlockingActor) -> BlockingActor:
+def bob(server: Server, alice: ActorProxy) -> ActorProxy:
     """The second."""
     return server.actor_sync("Bob")
 
 
 def test_the_first_actor_owns_the_room_and_others_may_enter(
-    alice: BlockingActor, bob: BlockingActor
+    alice: ActorProxy, bob: ActorProxy
 ) -> None:
     alice.expect_join("Bob")
     bob.expect_join("Alice")  # who was there before
@@ -54,17 +54,17 @@ async def test_an_actor_is_given_once_the_others_in_its_room_have_seen_it(
         connection = alice._participant.default.connection  # noqa: SLF001 - to hold back what
         transport = connection._stream.transport  # noqa: SLF001 - she alone is sent
         assert transport is not None
-        alice.engine.call(transport.pause_reading)
+        server._engine.call(transport.pause_reading)  # noqa: SLF001 - in her loop
         giving = asyncio.create_task(server.actor("Bob"))
         await carol.expect_join("Bob")
         done, _ = await asyncio.wait([giving], timeout=1)
         assert not done
-        alice.engine.call(transport.resume_reading)
+        server._engine.call(transport.resume_reading)  # noqa: SLF001 - in her loop
         await giving
         assert "Bob" in await alice.occupants()
 
 
-def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: BlockingActor) -> None:
+def test_what_came_before_the_expectation_counts(alice: ActorProxy, bob: ActorProxy) -> None:
     alice.say("!ping")
     bob.expect("!ping")
     bob.say("pong")
@@ -80,7 +80,7 @@ def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: Bloc
         alice.expect(contain="a slip of the pen")
 
 
-def test_each_actor_looks_for_itself(alice: BlockingActor, bob: BlockingActor) -> None:
+def test_each_actor_looks_for_itself(alice: ActorProxy, bob: ActorProxy) -> None:
     alice.say("one")
     bob.say("two")
     alice.expect("two", from_="Bob")
@@ -88,7 +88,7 @@ def test_each_actor_looks_for_itself(alice: BlockingActor, bob: BlockingActor) -
 
 
 def test_nothing_is_expected_from_before_on_and_for_a_while(
-    alice: BlockingActor, bob: BlockingActor
+    alice: ActorProxy, bob: ActorProxy
 ) -> None:
     bob.say("one")
     alice.expect("one")
@@ -108,9 +108,7 @@ def test_nothing_is_expected_from_before_on_and_for_a_while(
     alice.expect("two")  # which an expectation of nothing leaves
 
 
-def test_a_failed_expectation_says_what_came_instead(
-    alice: BlockingActor, bob: BlockingActor
-) -> None:
+def test_a_failed_expectation_says_what_came_instead(alice: ActorProxy, bob: ActorProxy) -> None:
     bob.say("hello\nforged")
     with pytest.raises(ExpectationError) as caught:
         alice.expect("hello", from_="Bob", within=0.1)
@@ -128,7 +126,7 @@ def test_a_failed_expectation_says_what_came_instead(
     ]
 
 
-def test_a_whisper_reaches_one_alone(alice: BlockingActor, bob: BlockingActor) -> None:
+def test_a_whisper_reaches_one_alone(alice: ActorProxy, bob: ActorProxy) -> None:
     bob.whisper("Alice", "psst")
     assert alice.expect("psst", from_="Bob", private=True).type == "chat"
     bob.whisper("Alice", "again")
@@ -138,9 +136,7 @@ def test_a_whisper_reaches_one_alone(alice: BlockingActor, bob: BlockingActor) -
         alice.expect_nothing(from_="Bob", during=0)
 
 
-def test_as_many_misses_are_named_as_a_reader_takes_in(
-    alice: BlockingActor, bob: BlockingActor
-) -> None:
+def test_as_many_misses_are_named_as_a_reader_takes_in(alice: ActorProxy, bob: ActorProxy) -> None:
     for number in range(MAX_MISSES + 2):
         bob.say(f"{number} {'x' * MAX_LINE_CHARACTERS}")
     alice.expect(contains=str(MAX_MISSES + 1))
@@ -171,13 +167,13 @@ async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None
         await waiting
 
 
-async def _pong(actor: Actor) -> None:
+async def _pong(actor: ActorProxy) -> None:
     await actor.expect("!ping")
     await actor.say("pong")
 
 
 def test_an_actor_that_cannot_get_in_says_why(
-    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+    server: Server, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     other = xmpp_server.witness  # sessions of one account may share a nickname
     with pytest.raises(ActorError, match=r"^Alice did not get into .*: somebody there has this"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.actor import BlockingActor
+from bridge.testing.actor import ActorProxy
 from bridge.testing.errors import ActorError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
@@ -21,13 +21,13 @@ def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def alice(server: Server) -> BlockingActor:
+def alice(server: Server) -> ActorProxy:
     """The owner of the room."""
     return server.actor_sync("Alice")
 
 
 @pytest.fixture
-def bob(server: Server, alice: BlockingActor, xmpp_server: XmppServer) -> BlockingActor:
+def bob(server: Server, alice: ActorProxy, xmpp_server: XmppServer) -> ActorProxy:
     """Somebody with another account."""
     other = xmpp_server.witness
     bob = server.actor_sync("Bob", account=other.username, password=other.password)
@@ -35,7 +35,7 @@ def bob(server: Server, alice: BlockingActor, xmpp_server: XmppServer) -> Blocki
     return bob
 
 
-def test_a_kick_puts_out_with_a_reason(alice: BlockingActor, bob: BlockingActor) -> None:
+def test_a_kick_puts_out_with_a_reason(alice: ActorProxy, bob: ActorProxy) -> None:
     alice.kick("Bob", "enough")
     left = alice.expect_leave("Bob")
     assert (307 in left.codes, left.reason) == (True, "enough")
@@ -45,7 +45,7 @@ def test_a_kick_puts_out_with_a_reason(alice: BlockingActor, bob: BlockingActor)
 
 
 def test_a_ban_keeps_out(
-    server: Server, alice: BlockingActor, bob: BlockingActor, xmpp_server: XmppServer
+    server: Server, alice: ActorProxy, bob: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     alice.ban("Bob")
     assert 301 in alice.expect_leave("Bob").codes
@@ -54,9 +54,7 @@ def test_a_ban_keeps_out(
         server.actor_sync("Bobby", account=other.username, password=other.password)
 
 
-def test_a_visitor_may_not_speak_in_a_moderated_room(
-    alice: BlockingActor, bob: BlockingActor
-) -> None:
+def test_a_visitor_may_not_speak_in_a_moderated_room(alice: ActorProxy, bob: ActorProxy) -> None:
     alice.configure({"moderatedroom": True})
     alice.set_role("Bob", "visitor")
     alice.say("you listen")
@@ -71,7 +69,7 @@ def test_a_visitor_may_not_speak_in_a_moderated_room(
 
 
 def test_members_may_enter_a_room_for_members(
-    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+    server: Server, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     alice.configure({"membersonly": True})
     other = xmpp_server.witness
@@ -84,7 +82,7 @@ def test_members_may_enter_a_room_for_members(
 
 
 def test_a_room_may_ask_for_a_password(
-    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+    server: Server, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     switched = {"passwordprotectedroom": True} if xmpp_server.name == "ejabberd" else {}
     alice.configure({"roomsecret": "open sesame", **switched})
@@ -101,7 +99,7 @@ def test_a_room_may_ask_for_a_password(
 
 
 def test_an_option_that_the_room_does_not_have_is_refused_with_those_it_has(
-    alice: BlockingActor, bob: BlockingActor
+    alice: ActorProxy, bob: ActorProxy
 ) -> None:
     with pytest.raises(ActorError) as refused:
         alice.configure({"membersonly": True, "moderated": True})
@@ -118,7 +116,7 @@ def test_an_option_that_the_room_does_not_have_is_refused_with_those_it_has(
         bob.say("hello?")
 
 
-def test_who_may_not_is_told_so(alice: BlockingActor, bob: BlockingActor) -> None:
+def test_who_may_not_is_told_so(alice: ActorProxy, bob: ActorProxy) -> None:
     with pytest.raises(ActorError, match=r'^Bob could not kick "Alice": (not-allowed|forbidden)'):
         bob.kick("Alice")
     with pytest.raises(ActorError, match=r'^Bob could not configure "membersonly": forbidden'):
@@ -126,7 +124,7 @@ def test_who_may_not_is_told_so(alice: BlockingActor, bob: BlockingActor) -> Non
 
 
 def test_another_presence_and_another_nickname_are_seen_by_all(
-    alice: BlockingActor, bob: BlockingActor
+    alice: ActorProxy, bob: ActorProxy
 ) -> None:
     alice.set_presence("dnd", "busy")
     alice.say("one")

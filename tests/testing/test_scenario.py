@@ -10,7 +10,7 @@ from bridge.testing.scenario import (
     Bot,
     Scenario,
     ScenarioError,
-    Step,
+    ScenarioStep,
     Verbs,
     line_of,
     parse,
@@ -76,23 +76,23 @@ def test_a_file_is_a_bot_and_steps_each_with_its_actor() -> None:
     options = {"options": {"muc#roomconfig_roomname": "Hall"}}
     assert parse(FILE, VERBS) == Scenario(
         (
-            Step("say", {"text": "!ping"}, "Alice"),
-            Step("expect", expected, ""),
-            Step("role", {"nickname": "Robot", "role": "visitor"}, "Bob"),
-            Step("configure", options, ""),
+            ScenarioStep("say", {"text": "!ping"}, "Alice"),
+            ScenarioStep("expect", expected, ""),
+            ScenarioStep("role", {"nickname": "Robot", "role": "visitor"}, "Bob"),
+            ScenarioStep("configure", options, ""),
         ),
         Bot(("python", "bot.py"), "Robot"),
     )
 
 
 def test_a_file_may_have_no_bot_and_its_first_step_no_actor() -> None:
-    assert parse("[[step]]\nexpect = {}", VERBS) == Scenario((Step("expect", {}, ""),))
+    assert parse("[[step]]\nexpect = {}", VERBS) == Scenario((ScenarioStep("expect", {}, ""),))
 
 
 def test_a_step_with_one_value_needs_no_table_and_one_with_none_is_true() -> None:
     (step,) = parse('[[step]]\nexpect = "pong"', VERBS).step
     assert step.arguments == {"text": "pong"}
-    assert parse("[[step]]\nleave = true", VERBS).step == (Step("leave", {}, ""),)
+    assert parse("[[step]]\nleave = true", VERBS).step == (ScenarioStep("leave", {}, ""),)
 
 
 MISTAKES = [

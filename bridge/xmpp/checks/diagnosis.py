@@ -11,32 +11,25 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from bridge.text import JOINERS, iso, quoted, searchable, visible
-from bridge.xmpp.checks.evidence import NAME_CHARACTERS, Evidence, Past, is_public
-from bridge.xmpp.model.events import (
-    STATUS_CODES,
-    MessageReceived,
-    NicknameChanged,
-    Source,
-    SubjectChanged,
-)
+from bridge.xmpp.checks.evidence import NAME_CHARACTERS, Evidence, is_public
+from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
-"""For the answer to a ping, and to those that tell whose silence it is."""
+"""The time for the answer to a ping, and to those pings that tell whose silence it is."""
 
 LATE_MS = 5_000
 """An answer that took longer, in milliseconds, is late: people ask again by then."""
 
 MESSAGES = 100
-"""The newest messages of the occupant, in which loops are looked for, and as many of others, in
-which hidden characters are."""
+"""How many of the newest messages are compared: those of the occupant, and as many of others."""
 
 ALIKE_TIMES = 3
-"""Times that another occupant says what this one says, after it, until that is told: fewer may be
+"""How often another occupant must repeat what this occupant says to be named: fewer repeats may be
 chance, or somebody's joke."""
 
 LOOP_SECONDS = 10.0
-"""Between two messages in a row of a bot that answers itself, at most."""
+"""The longest time between two messages in a row of a bot that answers itself."""
 
 LOOP_REPEATS = 3
 """Messages in a row, each of which repeats the one before, that make a loop."""
@@ -45,109 +38,90 @@ MAX_COMPARED = 500
 """Names that are compared with the one that is not there, 0.1 ms each at worst."""
 
 MAX_ALIKE = 3
-"""Names like it that are told."""
+"""How many similar names a sentence has."""
 
 TEXT_CHARACTERS = 100
-"""Of somebody's words in a sentence."""
+"""Characters of somebody's words in a sentence."""
 
 COMMAND_CHARACTERS = 200
-"""Of a message, in which hidden characters are looked for: commands are short, and a message of
-250 kB takes half a second."""
+"""Characters of a message in which hidden ones are looked for. Commands are short, and to look
+through a message of 250 kB takes half a second."""
 
 
 class Finding(NamedTuple):
     """Whether one cause is the case."""
 
     ok: bool | None
-    """False: it is, or is likely. None: it cannot be told."""
+    """False: the cause is the case, or likely. None: nobody can say."""
     detail: str
-    """A sentence. What strangers chose stands in it `quoted`."""
+    """A sentence, in which the words of strangers are `quoted`."""
     hint: str = ""
     """What to do about it."""
 
 
 def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
-    """Return the verdict in a sentence, and what was found, by name."""
-    found = {name: look(evidence) for name, look in FINDINGS.items()}
-    for name, one in found.items():
-        if one.ok is False and name not in OF_OTHERS:
-            return one.detail, found
-    answered = found["answer"]
-    if answered.ok:
-        verdict, beside = "Nothing is wrong", found["alike"]
-    else:
+    """Return the verdict in a sentence, and the findings by name."""
+    findings = {name: look(evidence) for name, look in FINDINGS.items()}
+    for name, finding in findings.items():
+        if finding.ok is False and name not in OF_OTHERS:
+            return finding.detail, findings
+    answer, verdict, addition = findings["answer"], "Nothing is wrong", findings["alike"]
+    if not answer.ok:
         verdict = f"Nothing is found wrong with {evidence.who} as yet"
-        beside = found["commands"]
-    verdict += f": {answered.detail}"
-    return verdict + f" {beside.detail}" * (beside.ok is False), found
+        addition = findings["commands"]
+    verdict += f": {answer.detail}"
+    return (f"{verdict} {addition.detail}" if addition.ok is False else verdict), findings
 
 
 def _bridge(evidence: Evidence) -> Finding:
-    status = evidence.status
-    if not status.connected:
-        fault = status.out_of(evidence.room)
-        return Finding(False, fault.message, fault.hint)
-    return Finding(True, "The bridge is in the room.")
+    if evidence.status.connected:
+        return Finding(True, "The bridge is in the room.")
+    fault = evidence.status.out_of(evidence.room)
+    return Finding(False, fault.message, fault.hint)
 
 
 def _present(evidence: Evidence) -> Finding:
-    who = evidence.who
-    if not evidence.status.connected:
+    who, past, status = evidence.who, evidence.past, evidence.status
+    if not status.connected:
         return Finding(None, f"Whether {who} is in the room cannot be seen.")
+    if evidence.occupant is not None and evidence.occupant.own:
+        hint = "Give the nickname of somebody else; xmppOccupants lists them."
+        return Finding(False, f"{who} is the bridge itself.", hint)
     if evidence.occupant is not None:
-        if evidence.occupant.own:
-            return Finding(
-                False,
-                f"{who} is the bridge itself.",
-                "Give the nickname of somebody else; xmppOccupants lists them.",
-            )
         return Finding(True, f"{who} is in the room.")
-    others = [one.nickname for one in evidence.status.occupants if not one.own]
+    others = [occupant.nickname for occupant in status.occupants if not occupant.own]
     alike = _alike(evidence.nickname, others)
     near = f"; in the room is {_list(alike)}" if alike else ""
-    if not evidence.past.gone:
-        since = "" if evidence.past.since is None else f", since {iso(evidence.past.since)}"
-        detail = f"{who} was never in the room while the bridge watched{since}{near}"
-        if evidence.status.room_created:
-            detail += "; the room was made by the bridge's joining it"
-        if evidence.rooms:
-            detail += f"; rooms of the service with a similar name: {_list(evidence.rooms)}"
-        return Finding(
-            False,
-            f"{detail}.",
-            "Case and hidden characters matter in a nickname. " * bool(near)
-            + "Is the program running, and in this room? Compare its room and nickname with these.",
-        )
-    last, *before = evidence.past.gone
-    detail = f"{who} {_departure(last)}" + "".join(
-        f"; before, it {_departure(one)}" for one in before
-    )
-    if isinstance(last.event, NicknameChanged):
-        return Finding(False, f"{detail}.", "Ask about that nickname.")
-    if _meaning(last):
-        hint = "The room put it out: see why, then let it join again."
-    else:
-        hint = "It ended, or lost its connection: look at the program, and start it again."
-    return Finding(False, f"{detail}{near}.", hint)
+    if past.gone:
+        (detail, hint), *before = map(_departure, past.gone)
+        detail = "; before, it ".join([f"{who} {detail}", *(earlier for earlier, _ in before)])
+        renamed = isinstance(past.gone[0].event, events.NicknameChanged)
+        return Finding(False, f"{detail}{'' if renamed else near}.", hint)
+    detail = f"{who} was never in the room while the bridge watched{_since(evidence)}{near}"
+    if status.room_created:
+        detail += "; the room was made by the bridge's joining it"
+    if evidence.rooms:
+        detail += f"; rooms of the service with a similar name: {_list(evidence.rooms)}"
+    hint = "Is the program running, and in this room? Compare its room and nickname with these."
+    if near:
+        hint = f"Case and hidden characters matter in a nickname. {hint}"
+    return Finding(False, f"{detail}.", hint)
 
 
-def _meaning(gone: Record) -> list[str]:
-    codes: frozenset[int] = getattr(gone.event, "codes", frozenset())
-    return [STATUS_CODES[one] for one in sorted(codes) if one in STATUS_CODES]
-
-
-def _departure(gone: Record) -> str:
+def _departure(gone: Record) -> tuple[str, str]:
+    """Return how an occupant left, or is called since, and what to do about it."""
     event, at = gone.event, iso(gone.at)
-    if isinstance(event, NicknameChanged):
-        return f"is called {_name(event.new_nickname)} since {at}"
-    actor, reason, status = (getattr(event, one, None) for one in ("actor", "reason", "status"))
-    said = reason or status
-    return (
-        f"left the room at {at}: "
-        + (", ".join(_meaning(gone)) or "it went by itself")
-        + (f" by {_name(actor)}" if actor else "")
-        + (f", saying {_text(said)}" if said else "")
-    )
+    if isinstance(event, events.NicknameChanged):
+        return f"is called {_name(event.new_nickname)} since {at}", "Ask about that nickname."
+    assert isinstance(event, events.OccupantLeft)
+    codes = sorted(event.codes & events.STATUS_CODES.keys())
+    meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
+    detail = f"left the room at {at}: {meanings or 'it went by itself'}{_by(event.actor)}"
+    if reason := event.reason or event.status:
+        detail += f", saying {_text(reason)}"
+    if meanings:
+        return detail, "The room put it out: see why, then let it join again."
+    return detail, "It ended, or lost its connection: look at the program, and start it again."
 
 
 def _voice(evidence: Evidence) -> Finding:
@@ -161,8 +135,7 @@ def _voice(evidence: Evidence) -> Finding:
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
     when = ""
     if taken is not None:
-        by = f" by {_name(actor)}" if (actor := getattr(taken.event, "actor", None)) else ""
-        when = f" (voice was taken at {iso(taken.at)}{by})"
+        when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
     if evidence.status.moderated is False:
         # Only a moderated room must refuse it (XEP-0045, 7.4); servers differ in others.
         detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
@@ -181,9 +154,9 @@ def _account(evidence: Evidence) -> Finding:
     if occupant.account is None:
         return Finding(None, "The room does not show the bridge whose accounts are in it.")
     same = [
-        "the bridge itself" if one.own else _name(one.nickname)
-        for one in evidence.status.occupants
-        if one.jid != occupant.jid and one.account == occupant.account
+        "the bridge itself" if other.own else _name(other.nickname)
+        for other in evidence.status.occupants
+        if other.jid != occupant.jid and other.account == occupant.account
     ]
     if not same:
         return Finding(True, f"Nobody else in the room has the account of {who}.")
@@ -198,31 +171,30 @@ def _ping(evidence: Evidence) -> Finding:
     who, ping = evidence.who, evidence.ping
     if evidence.occupant is None or ping is None:
         return _nobody(evidence)
-    if ping.seconds is not None:
-        if ping.error is None:
-            return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
+    if ping.seconds is not None and ping.error is None:
+        return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
+    if ping.error is not None and ping.seconds is not None:
         ok = True if ping.error.reachable else None
         return Finding(ok, ping.error.message, "" if ok else ping.error.hint)
     whose = ping.verdict[:1].lower() + ping.verdict[1:].rstrip(".")
-    return Finding(
-        False,
-        f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose}).",
-        "Its program hangs, its connection is dead, or it ignores pings: look at the program."
-        if ping.alone
-        else "Ask xmppStatus how the bridge and the room stand, then call this again.",
-    )
+    hint = "Ask xmppStatus how the bridge and the room stand, then call this again."
+    if ping.alone:
+        hint = (
+            "Its program hangs, its connection is dead, or it ignores pings: look at the program."
+        )
+    detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})."
+    return Finding(False, detail, hint)
 
 
 def _loop(evidence: Evidence) -> Finding:
     who = evidence.who
-    others = [one.number for one in reversed(evidence.past.others)]
+    others = [record.number for record in reversed(evidence.past.others)]
     repeats = 0
     for before, after in pairwise(reversed(evidence.past.spoken[:MESSAGES])):
         # Whatever anybody did in between may be what it answers.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= LOOP_SECONDS
-        body = _body(before)
-        again = bool(body) and body in _body(after)
+        again = _body(before) and _body(before) in _body(after)
         repeats = repeats + 1 if in_a_row and soon and again else 0
         if repeats == LOOP_REPEATS:
             return Finding(
@@ -238,100 +210,89 @@ def _loop(evidence: Evidence) -> Finding:
 def _answer(evidence: Evidence) -> Finding:
     who, sent, outcome = evidence.who, evidence.past.sent, evidence.past.outcome
     if sent is None:
-        return Finding(
-            None,
-            "The bridge has said nothing in the room yet.",
-            "Say what should be answered by xmppSend with awaitSeconds, then call this again.",
-        )
-    if outcome is None or not isinstance(outcome.event, MessageReceived):
-        return Finding(
-            False,
-            f"The room did not pass on what the bridge said last, {_text(sent.body)}.",
-            "Say it again by xmppSend, which tells why.",
-        )
-    answers = evidence.answers
-    if not answers:
+        hint = "Say what should be answered by xmppSend with awaitSeconds, then call this again."
+        return Finding(None, "The bridge has said nothing in the room yet.", hint)
+    if outcome is None or not isinstance(outcome.event, events.MessageReceived):
+        detail = f"The room did not pass on what the bridge said last, {_text(sent.body)}."
+        return Finding(False, detail, "Say it again by xmppSend, which tells why.")
+    if not evidence.answers:
         return _silence(evidence, sent.body, outcome)
-    times = [f"{one['answerMs']:,.0f}" for one in answers]
-    public = [one for one in answers if one["how"] == "public"]
+    public = [answer for answer in evidence.answers if answer["how"] == "public"]
+    first = [*public, *evidence.answers][0]
+    after = f"after {first['answerMs']:,.0f} ms"
     if not public:
-        how = str(answers[0]["how"])
-        words, hint = HOWS[how]
-        if how == "error":
-            text = answers[0].get("text")
-            words += f", {answers[0]['condition']}" + (f", saying {_text(text)}" if text else "")
-        return Finding(False, f"{who} answered {words}, after {times[0]} ms.", hint)
-    if _is_twice(evidence.past, outcome):
+        words, hint = HOWS[str(first["how"])]
+        if first["how"] == "error":
+            words += f", {first['condition']}"
+            words += f", saying {_text(first['text'])}" if first.get("text") else ""
+        return Finding(False, f"{who} answered {words}, {after}.", hint)
+    if _is_twice(evidence, outcome):
         return Finding(False, f"{who} answered twice in the same words.", TWICE)
-    first = public[0]["answerMs"]
-    if isinstance(first, float) and first > LATE_MS:
-        return Finding(
-            False,
-            f"{who} answered late, after {first:,.0f} ms.",
-            "The program is slow, or waits for something slow.",
-        )
-    return Finding(True, f"{who} answered what the bridge said last after {first:,.0f} ms.")
+    if isinstance(first["answerMs"], float) and first["answerMs"] > LATE_MS:
+        hint = "The program is slow, or waits for something slow."
+        return Finding(False, f"{who} answered late, {after}.", hint)
+    return Finding(True, f"{who} answered what the bridge said last {after}.")
 
 
-def _is_twice(past: Past, outcome: Record) -> bool:
-    """Whether it gave one answer more often than anybody can have asked for it.
+def _is_twice(evidence: Evidence, outcome: Record) -> bool:
+    """Whether the occupant gave one answer more often than anybody can have asked for it.
 
     What others did from shortly before the bridge spoke may have been answered as well.
     """
     asking = [
-        one.number
-        for one in reversed(past.others)
-        if one.number > outcome.number
+        record.number
+        for record in reversed(evidence.past.others)
+        if record.number > outcome.number
         # A subject may be what the room tells whoever enters.
-        or (one.at >= outcome.at - LATE_MS / 1000 and not isinstance(one.event, SubjectChanged))
+        or (
+            record.at >= outcome.at - LATE_MS / 1000
+            and not isinstance(record.event, events.SubjectChanged)
+        )
     ]
     times = Counter[str]()
-    for reply in _worded(past):
+    for reply in _worded(evidence):
         times[_body(reply)] += 1
         if times[_body(reply)] > max(1, bisect(asking, reply.number)):
             return True
     return False
 
 
-def _worded(past: Past) -> list[Record]:
+def _worded(evidence: Evidence) -> list[Record]:
     """Return the first `MESSAGES` public answers with words of their own, the oldest first."""
     worded = (
-        one
-        for one in reversed(past.replies)
-        if is_public(one) and _body(one) and getattr(one.event, "replaces", None) is None
+        reply
+        for reply in reversed(evidence.past.replies)
+        if is_public(reply) and _body(reply) and getattr(reply.event, "replaces", None) is None
     )
     return [*islice(worded, MESSAGES)]
 
 
 def _alike_answers(evidence: Evidence) -> Finding:
     past, who, outcome = evidence.past, evidence.who, evidence.past.outcome
-    answers = _worded(past)
-    if outcome is None or not answers:
+    if outcome is None or not _worded(evidence):
         return Finding(None, f"There is no public answer of {who} to compare with others.")
-    others = [
-        one
-        for one in islice(filter(is_public, past.others), MESSAGES)
-        if _sender(one) != evidence.nickname and not getattr(one.event, "own", False)
-    ]
     pairs = [
-        (_sender(one), said, one)
+        (_sender(other), said, other)
         for said in past.spoken[:MESSAGES]
-        for one in others
-        if _body(said) and _body(said) == _body(one)
+        for other in islice(filter(is_public, past.others), MESSAGES)
+        if _body(said)
+        and _body(said) == _body(other)
+        and _sender(other) != evidence.nickname
+        and not getattr(other.event, "own", False)
     ]
-    first = [sender for sender, said, one in pairs if outcome.number < one.number < said.number]
-    after = {
-        (sender, said.number)
-        for sender, said, one in pairs
-        if said.number < one.number and one.at - said.at <= LATE_MS / 1000
+    earlier = [name for name, said, other in pairs if outcome.number < other.number < said.number]
+    later = {
+        (name, said.number)
+        for name, said, other in pairs
+        if said.number < other.number and other.at - said.at <= LATE_MS / 1000
     }
-    times = Counter(sender for sender, _ in after)
-    often = [sender for sender, count in times.most_common() if count >= ALIKE_TIMES]
-    told = [*dict.fromkeys([*often, *first])][:MAX_ALIKE]
-    if not told:
+    times = Counter(name for name, _ in later)
+    often = [name for name, count in times.most_common() if count >= ALIKE_TIMES]
+    names = [*dict.fromkeys([*often, *earlier])][:MAX_ALIKE]
+    if not names:
         return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
     how = f"{times[often[0]]} times" if often else "before it"
-    return Finding(False, f"{_list(told)} gave the same answer as {who}, {how}.", TWICE)
+    return Finding(False, f"{_list(names)} gave the same answer as {who}, {how}.", TWICE)
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
@@ -362,7 +323,7 @@ TWICE = (
     "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
     "message and groupchat_message both come)?"
 )
-"""Why somebody may answer twice."""
+"""A hint about somebody who answers twice."""
 
 HOWS = {
     "private": (
@@ -382,41 +343,38 @@ HOWS = {
         "The program, or a library under it, refused the message: its log should say why.",
     ),
 }
-"""An answer that people in the room cannot read, in words, and what to do."""
+"""Each way to answer that people in the room cannot read, in words, and what to do about it."""
 
 
 def _commands(evidence: Evidence) -> Finding:
     public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
-    disguised = [one for one in public if _is_disguised(_body(one)[:COMMAND_CHARACTERS])]
     newest = dict[str, Record]()
-    for one in disguised:
-        newest.setdefault(_sender(one), one)
-    told = [
-        f"{_name(sender)} said {_text(_body(one))} at {iso(one.at)}"
-        for sender, one in [*newest.items()][:MAX_ALIKE]
-    ]
-    if not told:
+    for record in public:
+        if _is_disguised(_body(record)[:COMMAND_CHARACTERS]):
+            newest.setdefault(_sender(record), record)
+    if not newest:
         count = len(public)
         return Finding(True, f"None of the last {count} messages of others has hidden characters.")
-    return Finding(
-        False,
-        f"{', '.join(told)}, which has hidden characters.",
-        "A program takes it for another text: type it anew instead of copying it.",
+    commands = ", ".join(
+        f"{_name(sender)} said {_text(_body(record))} at {iso(record.at)}"
+        for sender, record in [*newest.items()][:MAX_ALIKE]
     )
+    hint = "A program takes it for another text: type it anew instead of copying it."
+    return Finding(False, f"{commands}, which has hidden characters.", hint)
 
 
 def _is_disguised(text: str) -> bool:
-    shown = text.rstrip("".join(JOINERS))  # after which the next character is cut off
-    return visible(shown) != shown
+    whole = text.rstrip("".join(JOINERS))  # after which the next character is cut off
+    return visible(whole) != whole
 
 
 def _said(evidence: Evidence) -> Finding:
-    who, spoke, since = evidence.who, evidence.past.spoke, evidence.past.since
+    who, spoke = evidence.who, evidence.past.spoke
     if spoke is None:
-        watched = "" if since is None else f", since {iso(since)}"
-        return Finding(None, f"{who} has said nothing while the bridge watched{watched}.")
+        detail = f"{who} has said nothing while the bridge watched{_since(evidence)}."
+        return Finding(None, detail)
     words = _text(body) if (body := _body(spoke)) else "something without a body"
-    live = getattr(spoke.event, "source", None) is Source.LIVE
+    live = getattr(spoke.event, "source", None) is events.Source.LIVE
     when = f"at {iso(spoke.at)}" if live else "before the bridge came"
     return Finding(True, f"{who} last said {words} {when}.")
 
@@ -433,25 +391,34 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
     "commands": _commands,
     "said": _said,
 }
-"""What is looked at; the first that is not so is the verdict, unless it is one of `OF_OTHERS`."""
+"""The causes that are looked for. The first that is the case is the verdict, unless it is one of
+`OF_OTHERS`."""
 
 OF_OTHERS = frozenset({"alike", "commands"})
-"""What anybody in the room can bring about alone: it stands beside a verdict, never in its place,
-and where the bot did answer, hidden characters of others do not even stand there."""
+"""Causes that anybody in the room can bring about alone. They never take the verdict's place: they
+are only added to it, and hidden characters of others only where no answer is known."""
 
 
 def _nobody(evidence: Evidence) -> Finding:
     return Finding(None, f"{evidence.who} is not there to be looked at.")
 
 
+def _since(evidence: Evidence) -> str:
+    """Return since when the bridge watches, for the end of a sentence; empty if nobody knows."""
+    return "" if (since := evidence.past.since) is None else f", since {iso(since)}"
+
+
+def _by(actor: str | None) -> str:
+    return f" by {_name(actor)}" if actor else ""
+
+
 def _alike(name: str, names: Sequence[str]) -> list[str]:
     """Return those of `names` that a reader may take for `name`, the likest first."""
-    seen = defaultdict[str, list[str]](list)
-    for one in names[:MAX_COMPARED]:
-        seen[searchable(one[:NAME_CHARACTERS])].append(one)
-    wanted = searchable(name[:NAME_CHARACTERS])
-    found = get_close_matches(wanted, seen, MAX_ALIKE)
-    return [one for like in found for one in seen[like]][:MAX_ALIKE]
+    spellings = defaultdict[str, list[str]](list)
+    for other in names[:MAX_COMPARED]:
+        spellings[searchable(other[:NAME_CHARACTERS])].append(other)
+    close = get_close_matches(searchable(name[:NAME_CHARACTERS]), spellings, MAX_ALIKE)
+    return [other for spelling in close for other in spellings[spelling]][:MAX_ALIKE]
 
 
 def _name(name: object) -> str:

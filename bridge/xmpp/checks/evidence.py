@@ -8,47 +8,36 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bridge.text import quoted, visible
-from bridge.xmpp.model.events import (
-    ConnectionChanged,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantChanged,
-    OccupantError,
-    OccupantJoined,
-    OccupantLeft,
-    OccupantPresence,
-    Phase,
-    SendFailed,
-    Source,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
 from bridge.xmpp.queries.iq_errors import DecodedError
 
 DEPARTURES = 2
-"""How often they left, the last times: somebody else may have had the nickname after them."""
+"""How many departures are kept: somebody else may have had the nickname after the occupant."""
+
+DEEDS = events.OccupantPresence, events.OccupantLeft, events.NicknameChanged, events.SubjectChanged
+"""The events, other than messages, in which an occupant does something that all can see."""
 
 NAME_CHARACTERS = 60
-"""Of a name in a sentence."""
+"""Characters of a name in a sentence."""
 
 
 class Ping(NamedTuple):
     """What came of a ping."""
 
     seconds: float | None
-    """Until the answer came, an error too; None: none came."""
+    """The time until an answer or an error came; None if none did."""
     error: DecodedError | None
     verdict: str
-    """What it means, in a sentence: where it is a silence, whose."""
+    """What came of it, in a sentence: of a silence, whose it is."""
     alone: bool
     """Whether the room and our server did answer."""
 
 
 @dataclass
 class Past:
-    """What the journal tells of one occupant and of what we said, read from its newest event on."""
+    """What the journal has on one occupant and on what we said, read from its newest event on."""
 
     nickname: str
     """As the room has it."""
@@ -61,37 +50,38 @@ class Past:
     silenced: Record | None = None
     """How they last became a visitor."""
     spoke: Record | None = None
-    """What they last said, in private too."""
-    sent: MessageSent | None = None
-    """What we last said."""
+    """The message that they said last, in private too."""
+    sent: events.MessageSent | None = None
+    """The message that we said last."""
     outcome: Record | None = None
-    """The reflection of that, or the error with which it came back first."""
+    """The reflection of our message, or the error with which it came back first."""
     replies: list[Record] = field(default_factory=list)
-    """What they said after that, and their errors, the newest first."""
+    """What they said after our message, and their errors, the newest first."""
     spoken: list[Record] = field(default_factory=list)
     """What they said in public while we watched, the newest first."""
     others: list[Record] = field(default_factory=list)
-    """What everybody else did in public, we too, the newest first: it may be why they spoke."""
+    """What everybody else did in public, ourselves included, the newest first: they may have
+    answered it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
     _telling: bool = False
-    """Whether the room was telling who was there before us: nobody did anything."""
+    """Whether the events are those by which the room says who was there before us: nobody acted."""
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""
         self.since = record.at
         named = getattr(record.event, "sender", None) == self.nickname
         # Before they came, somebody else may have had the nickname.
-        theirs = named and len(self.gone) <= (not self.there)
+        theirs = named and len(self.gone) <= (0 if self.there else 1)
         match record.event:
-            case MessageSent(id=id_):
+            case events.MessageSent(id=id_):
                 if self.sent is None:
                     self.sent, self.outcome = record.event, self._outcomes.get(id_)
-            case SendFailed(id=id_):
+            case events.SendFailed(id=id_):
                 self._note(id_, record)
-            case OccupantError() if theirs and self.sent is None:
+            case events.OccupantError() if theirs and self.sent is None:
                 self.replies.append(record)
-            case MessageReceived(own=own, source=source, id=id_):
-                if source is Source.LIVE and is_public(record):
+            case events.MessageReceived(own=own, source=source, id=id_):
+                if source is events.Source.LIVE and is_public(record):
                     (self.spoken if theirs and not own else self.others).append(record)
                 if own and id_ is not None:
                     self._note(id_, record)
@@ -99,21 +89,21 @@ class Past:
                     self.spoke = self.spoke or record
                     if self.sent is None:
                         self.replies.append(record)
-            case OccupantLeft() | NicknameChanged() if named:
+            case events.OccupantLeft() | events.NicknameChanged() if named:
                 self.gone += [record][: DEPARTURES - len(self.gone)]
-            case OccupantChanged(role="visitor", former_role=str()) if theirs:
+            case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
                 self.silenced = self.silenced or record
             case _ if not named:
                 self._add_deed(record)
 
     def _add_deed(self, record: Record) -> None:
         match record.event:
-            case OccupantJoined(self_=True):
+            case events.OccupantJoined(self_=True):
                 self._telling = True
-            case ConnectionChanged(phase=Phase.JOINING):
+            case events.ConnectionChanged(phase=events.Phase.JOINING):
                 self._telling = False
-            case OccupantPresence() | OccupantLeft() | NicknameChanged() | SubjectChanged():
-                self.others += [] if self._telling else [record]
+            case event if isinstance(event, DEEDS) and not self._telling:
+                self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:
         if self.sent is None:
@@ -121,7 +111,7 @@ class Past:
 
 
 class Evidence(NamedTuple):
-    """All that findings are made of."""
+    """Everything that findings are made of."""
 
     nickname: str
     """Whom it concerns: as the room has it, or as it was asked for."""
@@ -131,11 +121,11 @@ class Evidence(NamedTuple):
     past: Past
     now: float
     answers: Sequence[Mapping[str, object]] = ()
-    """Theirs to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
+    """The answers to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
     ping: Ping | None = None
-    """What came of a ping, where they are in the room."""
+    """What came of a ping; None where they are not in the room."""
     rooms: Sequence[str] = ()
-    """Rooms of the service with similar names; looked up where they are not."""
+    """Rooms of the service with similar names, looked up where they are not in the room."""
 
     @property
     def who(self) -> str:
@@ -145,9 +135,9 @@ class Evidence(NamedTuple):
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     """Return who has this nickname, as it is or as it is shown."""
-    for one in status.occupants:
-        if nickname in {one.nickname, visible(one.nickname)}:
-            return one
+    for occupant in status.occupants:
+        if nickname in {occupant.nickname, visible(occupant.nickname)}:
+            return occupant
     return None
 
 

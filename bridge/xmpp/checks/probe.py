@@ -1,8 +1,8 @@
 """Walks one connection through its stages, visits every room on it, and reports each: the check.
 
-It has a connection of its own, with a resource and a nickname that nobody else has, and leaves
-whatever else stands alone. It changes nothing but what joining changes; with `send` it says one
-line in each room.
+The check has a connection of its own, with a resource and a nickname that nobody else has, and
+leaves all other connections alone. It changes nothing but what joining changes; with `send` it says
+one line in each room.
 """
 
 import asyncio
@@ -14,16 +14,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
-from bridge.xmpp.checks.report import (
-    CREATED_HINT,
-    CheckStage,
-    Report,
-    Visit,
-    named,
-    report_of,
-)
+from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
@@ -35,25 +27,25 @@ from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.muc.roomservice import RoomService, similar_rooms
 
 CHECK_SECONDS = 50.0
-"""For a whole check: MCP clients give up on a call after a minute."""
+"""The time for a whole check: MCP clients give up on a call after a minute."""
 
 LOOK_SECONDS = 10.0
-"""For the second look at a certificate that was refused."""
+"""The time for the second look at a certificate that was refused."""
 
 REFLECTION_SECONDS = 10.0
-"""For the room to send the test message back; as long as `xmppSend` waits."""
+"""The time for the room to send the test message back; `xmppSend` waits as long."""
 
 LEAVE_SECONDS = 5.0
-"""For the room to confirm that we left."""
+"""The time for the room to confirm that we left."""
 
 MAX_NAMED_OCCUPANTS = 20
 """Nicknames in the detail of `occupants`; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
-"""Of each of these, so that all of them fit into a detail."""
+"""Characters of each of these nicknames, so that all of them fit into a detail."""
 
 MAX_DETAIL_CHARACTERS = 2_000
-"""Of one stage: the names in a certificate and in a room are others' to choose."""
+"""Characters of the detail of a stage: others choose the names in a certificate and in a room."""
 
 MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
 """What `send` says."""
@@ -91,24 +83,20 @@ class Probe:
         recorder = StageRecorder(on_stage_end)
         visits: list[_Visit] = []  # those begun; the last may be under way
 
-        def begin(stage: Stage) -> None:
-            recorder.begin(stage.value)
-            if stage is Stage.TLS and not self._settings.tls_verify:
-                recorder.advice = _UNCHECKED
-
         def route(stanza: Element) -> None:
             """Hand a stanza to the visit under way, if it comes from that room."""
             sender = stanzas.sender_of(stanza)
             if sender is not None and visits and sender.bare == visits[-1].membership.jid:
                 visits[-1].membership.receive(stanza)
 
+        advice = {} if self._settings.tls_verify else {Stage.TLS: _UNCHECKED}
         mark = secrets.token_hex(4)
         publisher = Publisher(Journal(mark))
         nickname = suffixed(self._settings.nickname, f"-check-{mark}")
         connection = Connection(
             self._settings,
             resource=f"xmpp-debug-bridge.check.{mark}",
-            on_stage=begin,
+            on_stage=lambda stage: recorder.begin(stage.value, advice.get(stage, "")),
             on_stanza=route,
             on_finding=recorder.add_finding,
             trace=self._trace,
@@ -130,8 +118,9 @@ class Probe:
                     if fault is not None:
                         break
         except TimeoutError:
-            place, step = connection.place, recorder.stage
-            fault = faults.of("long-check", place, seconds=CHECK_SECONDS, step=step)
+            fault = faults.of(
+                "long-check", connection.place, seconds=CHECK_SECONDS, step=recorder.stage
+            )
             recorder.end(fault)
             if visits:
                 visits[-1].outcome.fault = fault
@@ -140,11 +129,11 @@ class Probe:
             connection.close()
         seconds = time.perf_counter() - started
         self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
-        outcomes = [one.outcome for one in visits]
+        outcomes = [visit.outcome for visit in visits]
         report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
-        presented = connection.certificate or recorder.refused
-        expires = None if presented is None else presented.not_after
-        return replace(report, certificate_expires=expires)
+        if connection.certificate is None:
+            return report
+        return replace(report, certificate_expires=connection.certificate.not_after)
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
         """Go through the stages of the connection; return the fault that ended it, if one did."""
@@ -153,14 +142,14 @@ class Probe:
         except ConnectionFailedError as failed:
             ms = recorder.milliseconds()
             if failed.fault.condition == "certificate-verify-failed":
-                await self._look_again(recorder)
+                await self._look_again(connection, recorder)
             recorder.end(failed.fault, ms)
             return failed.fault
         recorder.end()
         connection.start_dispatch()
         return None
 
-    async def _look_again(self, recorder: "StageRecorder") -> None:
+    async def _look_again(self, refused: Connection, recorder: "StageRecorder") -> None:
         """Find out what the certificate says that was refused.
 
         OpenSSL shows none that it has not verified, so this takes a second connection, without
@@ -177,7 +166,7 @@ class Probe:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await connection.reach()
-            recorder.refused = connection.certificate
+            refused.certificate = connection.certificate
             for finding in findings:
                 recorder.add_finding(finding)
         except (ConnectionFailedError, TimeoutError):
@@ -197,21 +186,19 @@ class StageRecorder:
         """The stage under way; empty when none is."""
         self.room: str | None = None
         """The room that is visited, where there are several."""
-        self.refused: Certificate | None = None
-        """The server's certificate, if it was refused and can be read."""
         self.advice = ""
         """The hint of the stage under way, should it pass."""
         self._began = 0.0
         self._findings: list[str] = []
 
-    def begin(self, stage: str) -> None:
+    def begin(self, stage: str, advice: str = "") -> None:
         """Begin a stage; the one before, if it is under way, has passed."""
         if self.stage:
             self.end()
-        self.stage, self.advice, self._began = stage, "", time.perf_counter()
+        self.stage, self.advice, self._began = stage, advice, time.perf_counter()
 
     def add_finding(self, finding: str) -> None:
-        """Note what was found."""
+        """Add a sentence to the detail of the stage under way."""
         self._findings.append(finding)
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
@@ -285,27 +272,28 @@ class _Visit:
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
 
     def _names_of_others(self) -> str:
-        names = [one.nickname for one in self.membership.status().occupants if not one.own]
+        occupants = self.membership.status().occupants
+        names = [occupant.nickname for occupant in occupants if not occupant.own]
         self.outcome.others = len(names)
-        shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
-        more = len(names) - MAX_NAMED_OCCUPANTS
         if not names:
             return "nobody else"
-        return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
+        first = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
+        more = len(names) - MAX_NAMED_OCCUPANTS
+        return f"{len(names)} besides us: {first}{f' and {more} more' if more > 0 else ''}"
 
     def _explained(self, failed: FaultError) -> Fault:
         """Return the fault with what else is known here."""
-        fault, silent = failed.fault, isinstance(failed, faults.NotReflectedError)
-        stage, others = self._recorder.stage, self._room_service.others
+        fault, stage, others = failed.fault, self._recorder.stage, self._room_service.others
+        silent = isinstance(failed, faults.NotReflectedError)
         if silent and fault.condition == "remote-server-timeout":
             return fault._replace(hint="The server may be slow, or hold the message back.")
         if stage == "join" and fault.condition in {"not-acceptable", "conflict"}:
             fault = fault._replace(hint=fault.hint + _OWN_NICKNAME)
+        addition = ""
         if others and stage in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
-            message = f"{fault.message} Room services of {self.membership.place.domain}: {listed}."
-            fault = fault._replace(message=message, quotes=True)
-        if candidates := self.outcome.candidates:
-            message = fault.message + faults.similar_named(candidates)
-            fault = fault._replace(message=message, quotes=True)
+            addition = f" Room services of {self.membership.place.domain}: {listed}."
+        addition += faults.similar_named(self.outcome.candidates)
+        if addition:
+            fault = fault._replace(message=fault.message + addition, quotes=True)
         return fault

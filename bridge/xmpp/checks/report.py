@@ -24,10 +24,10 @@ MAX_ROOMS_NAMED = 3
 """Rooms that the diagnosis names for one reason; the rest are counted. There may be 50."""
 
 MAX_ROOM_CHARACTERS = 100
-"""Of a room's name in the diagnosis; a JID may have 2,000."""
+"""Characters of a room's name in the diagnosis; a JID may have 2,000."""
 
 MAX_CAUSE_CHARACTERS = 500
-"""Of why one of several rooms failed; the room's phases have all of it."""
+"""Characters of why one of several rooms failed; the room's phases have all of it."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class CheckStage:
     """One of `SETTINGS`, `CONNECTION_STAGES` and `ROOM_STAGES`."""
     ok: bool
     ms: float
-    """Milliseconds it took."""
+    """The milliseconds that the stage took."""
     detail: str
     """What was found, and with a failure the cause."""
     hint: str
     """What to do, naming the setting; empty where there is nothing to do."""
     room: str | None = None
-    """Of several rooms, the one visited."""
+    """The room visited, where there are several."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CheckedRoom:
     ok: bool
     """Whether every stage passed."""
     condition: str | None
-    """Of the failure; also of why it was not visited."""
+    """The condition of the failure, or of why the room was not visited."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Report:
     diagnosis: str
     """The outcome in a sentence or two."""
     condition: str | None
-    """Of the first failure, in the standard's own words."""
+    """The condition of the first failure, in the standard's own words."""
     room_created: bool
     """Whether joining made a room: often a typo in MUC_ROOM."""
     ms: float
@@ -80,7 +80,7 @@ class Report:
     candidates: tuple[str, ...] = ()
     """Rooms of the service that may be meant, where MUC_ROOM seems wrong."""
     certificate_expires: datetime | None = None
-    """When the server's certificate does, refused or not; None without one that can be read."""
+    """When the server's certificate expires, refused or not; None without one that can be read."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -91,7 +91,7 @@ class Report:
         encoded: dict[str, object] = {
             "ok": self.ok,
             "phases": [
-                {name: one for name, one in vars(stage).items() if one is not None}
+                {name: value for name, value in vars(stage).items() if value is not None}
                 for stage in self.phases
             ],
             "diagnosis": self.diagnosis,
@@ -100,7 +100,7 @@ class Report:
             "ms": self.ms,
         }
         if self.rooms is not None:
-            encoded["rooms"] = [dict(vars(one)) for one in self.rooms]
+            encoded["rooms"] = [dict(vars(room)) for room in self.rooms]
         if self.candidates:
             encoded["candidates"] = list(self.candidates)
         return encoded
@@ -111,7 +111,7 @@ class Visit:
     """What came of visiting one room, as far as the visit has gone."""
 
     room: str
-    """Its bare JID as configured."""
+    """The bare JID of the room, as configured."""
     fault: Fault | None = None
     """Why the visit ended early, if it did."""
     created: bool = False
@@ -132,18 +132,18 @@ def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str 
 
 
 def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
-    """Return what came of each stage, by its name and its one of several rooms, in order.
+    """Return what came of each stage in the runs that reached it, in order.
 
-    It is of the runs that came as far as that.
+    The keys are the stage's name and its room, where there are several.
     """
-    rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
-    found: dict[tuple[str, str | None], list[CheckStage]] = {
+    rooms = [checked.room for report in reports[:1] for checked in report.rooms or ()]
+    runs: dict[tuple[str, str | None], list[CheckStage]] = {
         stage: [] for stage in expected_stages(rooms or [""], send=True)
     }
     for report in reports:
         for stage in report.phases:
-            found[stage.name, stage.room].append(stage)
-    return {name: stages for name, stages in found.items() if stages}
+            runs[stage.name, stage.room].append(stage)
+    return {stage: reached for stage, reached in runs.items() if reached}
 
 
 def named(room: str, rooms: Sequence[str]) -> str | None:
@@ -164,32 +164,20 @@ def report_of(
     ended the check early.
     """
     # Rooms that were not visited failed for the reason that ended the check.
-    causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
+    causes = [visit.fault for visit in visits] + [fault] * (len(rooms) - len(visits))
     faults = [cause for cause in causes if cause is not None]
     checked = [
         CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
         for room, cause in zip(rooms, causes, strict=True)
     ]
-    created = [one.room for one in visits if one.created]
+    created = [visit.room for visit in visits if visit.created]
     candidates = [one_line(room) for visit in visits for room in visit.candidates]
     if fault is not None and not visits:
         diagnosis = one_line(fault.message)
     elif faults:
         diagnosis = _failure(rooms, visits)
     else:
-        others = sum(one.others for one in visits)
-        company = f"{others} other occupant{'s' * (others > 1)}" if others else "nobody else"
-        several = len(rooms) > 1
-        where = f"{len(rooms)} rooms" if several else f"the room {one_line(rooms[0])}"
-        diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
-        if created and several:
-            diagnosis += (
-                f" Joining created rooms that did not exist, {_listed(created)}: {CREATED_HINT}"
-            )
-        elif created:
-            diagnosis += (
-                f" The room did not exist before and was made by joining it: {CREATED_HINT}"
-            )
+        diagnosis = _success(rooms, seconds, sum(visit.others for visit in visits), created)
         diagnosis += similar_named(candidates)
     return Report(
         ok=not faults,
@@ -203,9 +191,21 @@ def report_of(
     )
 
 
+def _success(rooms: Sequence[str], seconds: float, others: int, created: Sequence[str]) -> str:
+    """Return where everything works, and which rooms joining made."""
+    company = f"{others} other occupant{'' if others == 1 else 's'}" if others else "nobody else"
+    where = f"the room {one_line(rooms[0])}"
+    made = "The room did not exist before and was made by joining it"
+    if len(rooms) > 1:
+        where = f"{len(rooms)} rooms"
+        made = f"Joining created rooms that did not exist, {_listed(created)}"
+    diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
+    return f"{diagnosis} {made}: {CREATED_HINT}" if created else diagnosis
+
+
 def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
     """Return which rooms failed and why, as far as a few sentences hold it."""
-    failed = [(one.room, one.fault.message) for one in visits if one.fault is not None]
+    failed = [(visit.room, visit.fault.message) for visit in visits if visit.fault is not None]
     if len(rooms) == 1:
         return one_line(failed[0][1])
     sentences = [f"{len(failed)} of {len(rooms)} rooms failed."]
@@ -220,21 +220,21 @@ def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
 
 
 def _listed(rooms: Sequence[str]) -> str:
-    names = ", ".join(one_line(one, MAX_ROOM_CHARACTERS) for one in rooms[:MAX_ROOMS_NAMED])
+    names = ", ".join(one_line(room, MAX_ROOM_CHARACTERS) for room in rooms[:MAX_ROOMS_NAMED])
     more = len(rooms) - MAX_ROOMS_NAMED
     return f"{names} and {more} more" if more > 0 else names
 
 
 def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
     """Return where the settings come from, and what is wrong with them."""
-    found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
-    found += [f"warning: {warning}" for warning in configuration.warnings]
-    found += map(str, configuration.problems)
+    details = [f"{candidate.path}: {candidate.reason}" for candidate in configuration.candidates]
+    details += [f"warning: {warning}" for warning in configuration.warnings]
+    details += map(str, configuration.problems)
     return CheckStage(
         SETTINGS,
         configuration.settings is not None,
         round(seconds * 1000, 3),
-        one_line("; ".join(found) or "from the environment alone"),
+        one_line("; ".join(details) or "from the environment alone"),
         "Correct the settings that are named in the detail." if configuration.problems else "",
     )
 

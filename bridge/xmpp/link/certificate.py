@@ -8,7 +8,7 @@ have, are refused.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -40,7 +40,8 @@ _SIGNATURE_HASHES = {
     _ECDSA + b"\x03\x03": "sha384",
     _ECDSA + b"\x03\x04": "sha512",
 }
-"""By the OID of a certificate's signature algorithm. Others, such as Ed25519, define none."""
+"""The hash functions by the OID of a certificate's signature algorithm. Others, such as Ed25519,
+define none."""
 
 OID, SEQUENCE = 0x06, 0x30
 """Tags, in one byte with class and form, as all tags of certificates are."""
@@ -77,7 +78,7 @@ def decode(data: bytes) -> Certificate:
     """Decode a certificate in DER; raises `DerError` where it is none."""
     body = elements_in(contents_of(contents_of(data, SEQUENCE), SEQUENCE))
     fields = body[1:] if body and body[0].tag == _VERSION else body
-    if len(fields) < 6 or any(one.tag != SEQUENCE for one in fields[1:6]):
+    if len(fields) < 6 or any(field.tag != SEQUENCE for field in fields[1:6]):
         raise DerError("a certificate lacks a field")
     _, _, issuer, validity, subject, _ = fields[:6]
     times = elements_in(validity.contents)
@@ -151,15 +152,13 @@ def _text(node: DerElement) -> str:
 
 def _time(node: DerElement) -> datetime:
     """Return a time as RFC 5280, section 4.1.2.5, has them: to the second, in UTC."""
-    digits = node.contents[:-1]
-    length = {_UTC_TIME: 12, _GENERALIZED_TIME: 14}.get(node.tag)
-    if len(digits) != length or not digits.isdigit() or node.contents[-1:] != b"Z":
-        raise DerError("a time is not of the form that RFC 5280 has")
-    text = digits.decode("ascii")
+    text = node.contents.decode("ascii", "replace")
     if node.tag == _UTC_TIME:
         text = ("19" if text >= "50" else "20") + text
     try:
-        return datetime.strptime(f"{text}+0000", "%Y%m%d%H%M%S%z")
+        if node.tag not in {_UTC_TIME, _GENERALIZED_TIME} or len(text) != len("YYYYMMDDHHMMSSZ"):
+            raise ValueError(text)
+        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
     except ValueError as error:
         raise DerError("a time is not of the form that RFC 5280 has") from error
 
@@ -172,8 +171,8 @@ def _names(rest: list[DerElement]) -> tuple[str, ...]:
         for extension in elements_in(contents_of(node.contents, SEQUENCE)):
             kind, value = _pair(extension)
             if kind == _SUBJECT_ALT_NAME:
-                names = elements_in(contents_of(value.contents, SEQUENCE))
-                return tuple(name for one in names if (name := _alternative(one)) is not None)
+                names = map(_alternative, elements_in(contents_of(value.contents, SEQUENCE)))
+                return tuple(name for name in names if name is not None)
     return ()
 
 
@@ -196,11 +195,11 @@ def contents_of(data: bytes, tag: int) -> bytes:
 
 def elements_in(data: bytes) -> list[DerElement]:
     """Return the elements that `data` consists of."""
-    found, at = [], 0
+    elements, at = [], 0
     while at < len(data):
-        node, at = _read(data, at)
-        found.append(node)
-    return found
+        element, at = _read(data, at)
+        elements.append(element)
+    return elements
 
 
 def _read(data: bytes, at: int) -> tuple[DerElement, int]:
@@ -213,12 +212,11 @@ def _read(data: bytes, at: int) -> tuple[DerElement, int]:
     length = head[1]
     if length & 0x80:
         size = length & 0x7F
-        if not 1 <= size <= MAX_LENGTH_BYTES or len(data) < start + size:
+        written, start = data[start : start + size], start + size
+        length = int.from_bytes(written, "big")
+        # Section 10.1: as short as can be.
+        if size > MAX_LENGTH_BYTES or len(written) < size or length < 0x80 or not written[0]:
             raise DerError("an element has no proper length")
-        length = int.from_bytes(data[start : start + size], "big")
-        if length < 0x80 or not data[start]:  # section 10.1: as short as can be
-            raise DerError("an element has no proper length")
-        start += size
     if len(data) < start + length:
         raise DerError("an element is longer than the data")
     return DerElement(head[0], data[start : start + length]), start + length

@@ -13,47 +13,36 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.wire.scram import ScramError
-from bridge.wire.xmlstream import DamagedElement, NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import DamagedElement, StanzaTooLongError, XmlStreamError
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.link import certificate, sasl, stanzas
+from bridge.xmpp.link import certificate, sasl, session, stanzas, tls
 from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.session import (
-    RESUMABLE,
-    Negotiation,
-    StreamManagement,
-    UnexpectedElementError,
-)
+from bridge.xmpp.link.session import Negotiation, StreamManagement
 from bridge.xmpp.link.stanzas import BIND, SM, IqError, StanzaError
 from bridge.xmpp.link.stream import Stream
-from bridge.xmpp.link.tls import (
-    acknowledge_at_once,
-    channel_bindings,
-    make_context,
-    protection,
-    ssl_object,
-)
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import UNREADABLE, Connected, Tls
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 
 ANSWER_BYTES = 1_000
-"""Of answers to others' questions, a second: ejabberd reads 3 kB a second of us (Prosody 10 kB),
-and what we say stands behind answers."""
+"""Bytes of answers to others' questions, a second. ejabberd reads 3 kB a second of us (Prosody
+10 kB), and what we say waits until the answers before it are read."""
 
 ANSWER_SECONDS = 20.0
-"""Answers of so many seconds may go at once, and none is longer: each has the id of its question,
+"""Seconds' worth of answers that may go at once; none is longer. Each has the id of its question,
 and servers cut off who sends 256 kB."""
 
 MAX_RESUMPTION_SECONDS = 60
-"""Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
+"""Seconds for which the server is asked to keep a lost session. With more, a bridge that was killed
+would be a ghost in the room for longer."""
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -99,7 +88,7 @@ class Connection:
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
-        """Where this goes, with the address once one was reached."""
+        """What the connection is for, with the address once one was reached."""
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza
@@ -107,7 +96,7 @@ class Connection:
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._jid = ""
-        """Our full JID, once the stream is bound to one."""
+        """Our full JID, once the stream is bound to it."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
         """The requests that wait for an answer, by their ids: to whom they went."""
         rooms = {prepared(room) or room for room in settings.rooms}
@@ -133,15 +122,15 @@ class Connection:
     async def open(self, former: StreamManagement | None = None) -> Connected:
         """Go from nothing to a session; raises `ConnectionFailedError`.
 
-        It goes on with the `former` session where the server still has that. What comes is handed
-        over once `start_dispatch` is called.
+        The session is the `former` one where the server still has it. What comes is handed over
+        once `start_dispatch` is called.
         """
-        tls, features = await self.reach()
-        mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
+        protection, features = await self.reach()
+        mechanism = await self._run(Stage.SASL, self._log_in(features, protection))
         resumed = await self._run(Stage.BIND, self._begin_session(former))
         self._stream.end_negotiation()
         self._stage = Stage.STANDING
-        return Connected(self._jid, self.place.service, tls, mechanism, resumed)
+        return Connected(self._jid, self.place.service, protection, mechanism, resumed)
 
     def start_dispatch(self) -> None:
         """Hand over what came while the session began, and from now on what comes."""
@@ -214,7 +203,7 @@ class Connection:
         self.end(faults.of_lost_connection(self._stage, self.place))
 
     def end(self, fault: Fault) -> None:
-        """Declare the stream over because of `fault`; the first reason stands."""
+        """Declare the stream over because of `fault`; the first reason counts."""
         if not self.ended.done():
             self.ended.set_result(fault)
             if self.management is not None:
@@ -223,11 +212,11 @@ class Connection:
     def close(self) -> None:
         """Let go of the socket, whatever state it is in.
 
-        A session that nobody will take up again is ended: left standing, it would stay in the room
-        until the server replaces it by the next one, and then put that one out.
+        A session that nobody will take up again is ended. Otherwise it would stay in the room until
+        the server replaces it by the next session, and then put that one out.
         """
         self.end(faults.of_lost_connection(self._stage, self.place))
-        if self.ended.result().condition not in RESUMABLE:
+        if self.ended.result().condition not in session.RESUMABLE:
             self._hang_up()
         self._stream.abort()
 
@@ -239,8 +228,8 @@ class Connection:
         try:
             async with asyncio.timeout(limit) as deadline:
                 return await work
-        # `OSError` is of the resolver, of sockets and OpenSSL, or `TimeoutError`.
-        except (OSError, ScramError, IqError, UnexpectedElementError) as error:
+        # The resolver, sockets and OpenSSL raise `OSError`; `TimeoutError` is one, too.
+        except (OSError, ScramError, IqError, session.UnexpectedElementError) as error:
             silent = isinstance(error, TimeoutError) and deadline.expired()
             fault = faults.of_silence(stage, limit, self.place) if silent else self._fault_of(error)
             raise ConnectionFailedError(fault) from error
@@ -249,11 +238,11 @@ class Connection:
         match error:
             case OSError() if self.ended.done():  # it follows from that
                 return self.ended.result()
-            case StanzaTooLongError():
-                return faults.protocol_error(self._stage, "it goes on without end", self.place)
-            case NotWellFormedError():
-                return faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
-            case UnexpectedElementError():
+            case XmlStreamError():
+                is_long = isinstance(error, StanzaTooLongError)
+                how = "it goes on without end" if is_long else "its XML is not well-formed"
+                return faults.protocol_error(self._stage, how, self.place)
+            case session.UnexpectedElementError():
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return faults.of("unproven-server", self.place, reason=str(error))
@@ -273,7 +262,7 @@ class Connection:
         """
         loop, stream = asyncio.get_running_loop(), self._stream
         try:  # in a thread: to read the trust anchors takes 25 ms
-            ready = await asyncio.to_thread(make_context, self._settings, self.place)
+            ready = await asyncio.to_thread(tls.make_context, self._settings, self.place)
         except BaseException:  # no transport owns the socket yet
             sock.close()
             raise
@@ -301,31 +290,31 @@ class Connection:
             self._negotiation.forget()
             if transport is not None:  # None: what was injected has ended the connection
                 stream.connection_made(transport)
-        acknowledge_at_once(stream)
-        secured = ssl_object(stream)
+        tls.acknowledge_at_once(stream)
+        secured = tls.ssl_object(stream)
         if secured is None:
             raise ConnectionResetError
-        tls = protection(secured, verified=self._settings.tls_verify)
-        checked = "checked" if tls.verified else "not checked"
-        stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
-        self._on_finding(f"{tls.version}, {tls.cipher}")
+        protection = tls.protection(secured, verified=self._settings.tls_verify)
+        checked = "checked" if protection.verified else "not checked"
+        stream.note(f"{protection.version}, {protection.cipher}, certificate {checked}")
+        self._on_finding(f"{protection.version}, {protection.cipher}")
         try:
             self.certificate = certificate.decode(secured.getpeercert(binary_form=True) or b"")
         except certificate.DerError as error:
             self._on_finding(f"a certificate that cannot be read: {error}")
         else:
             self._on_finding(certificate.describe(self.certificate, datetime.now(UTC)))
-        return tls, await self._negotiation.features()
+        return protection, await self._negotiation.features()
 
-    async def _log_in(self, features: Element, tls: Tls | None) -> str:
-        secured = ssl_object(self._stream)
-        genuine = tls is not None and tls.verified
+    async def _log_in(self, features: Element, protection: Tls | None) -> str:
+        secured = tls.ssl_object(self._stream)
+        genuine = protection is not None and protection.verified
         mechanism, self.channel_binding = await sasl.log_in(
             self._settings,
             self.place,
             features,
             partial(self._negotiation.exchange, expected=sasl.ANSWERS),
-            bindings=[] if secured is None else channel_bindings(secured, verified=genuine),
+            bindings=[] if secured is None else tls.channel_bindings(secured, verified=genuine),
             genuine=genuine,
             on_finding=self._on_finding,
         )
@@ -342,7 +331,8 @@ class Connection:
         resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
         managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
         if managed and former is not None and former.id is not None:
-            negotiation.send(stanzas.sm_resume(former.id, former.handled))
+            request = {"previd": former.id, "h": str(former.handled)}
+            negotiation.send(Element(f"{{{SM}}}resume", request))
             if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
                 self._jid = former.jid
                 self.management = StreamManagement(
@@ -352,7 +342,8 @@ class Connection:
         self._jid = jid = await self._bind()
         self._on_finding(f"full JID {quoted(jid)}")
         if managed:
-            negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
+            request = {"resume": "true", "max": str(MAX_RESUMPTION_SECONDS)}
+            negotiation.send(Element(f"{{{SM}}}enable", request))
             answer = await negotiation.next((enabled, failed), among_stanzas=True)
             if answer.tag == enabled:
                 id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
@@ -365,8 +356,9 @@ class Connection:
 
     async def _bind(self) -> str:
         """Bind a resource (RFC 6120, section 7) and return our full JID; raises `IqError`."""
-        id_ = secrets.token_hex(8)
-        self.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(self._resource)))
+        id_, bind = secrets.token_hex(8), Element(f"{{{BIND}}}bind")
+        SubElement(bind, f"{{{BIND}}}resource").text = self._resource
+        self.send(stanzas.iq_request("set", None, id_, bind))
         while True:
             answer = await self._negotiation.next((stanzas.IQ,), among_stanzas=True)
             if answer.get("id") == id_ and self._may_answer(answer.get("from"), None):
@@ -380,7 +372,7 @@ class Connection:
     # The stream.
 
     def _acknowledge(self, handled: int) -> None:
-        self._stream.write(stanzas.sm_acknowledgement(handled))
+        self._stream.write(Element(f"{{{SM}}}a", {"h": str(handled)}))
 
     def _hang_up(self) -> None:
         if self.management is not None:
@@ -459,12 +451,11 @@ class Connection:
 
     def _handle_archive_result(self, stanza: Element) -> bool:
         """Hand the archive result in `stanza` to its query; return whether a query took it."""
-        found = stanzas.archive_result(stanza) if self._collecting else None
-        if found is None or found[:2] not in self._collecting:
+        received = stanzas.archive_result(stanza) if self._collecting else None
+        if received is None or received[:2] not in self._collecting:
             return False
-        archive, query_id, result = found
-        take, answer = self._collecting[archive, query_id]
-        if not answer.done() and not take(result):
+        take, answer = self._collecting[received[:2]]
+        if not answer.done() and not take(received[2]):
             answer.set_exception(TooManyResultsError())
         return True
 

@@ -37,14 +37,14 @@ class Endpoint:
     """An address to connect to."""
 
     service: Service
-    """The host that has the address."""
+    """The service at that address, as it was named."""
     family: socket.AddressFamily
     address: tuple[Any, ...]
     """As `socket.connect` wants it."""
 
     @property
     def where(self) -> str:
-        """The IP address with its port, an IPv6 address in brackets."""
+        """The IP address with its port; an IPv6 address has brackets."""
         host, port = self.address[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -60,7 +60,13 @@ async def resolve(
         services = [settings.service]
         on_finding(f"XMPP_SERVICE is {settings.service}")
     else:
-        records = await _records(settings.domain)
+        kinds = ["xmpps-client", "xmpp-client"]
+        # Names of hosts are in our messages, and DNS can hold anything: drop what is no name.
+        records = [
+            record
+            for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)
+            if not record[1] or _HOST.fullmatch(record[1])
+        ]
         for kind, host, port in records:
             on_finding(f"SRV _{kind}: {host or '.'}:{port}")
         if not records:
@@ -84,19 +90,12 @@ async def resolve(
             failure = error
             on_finding(f"{service.host}: no address")
             continue
-        addresses = list(dict.fromkeys(one.address[0] for one in hosts[-1]))
+        addresses = list(dict.fromkeys(endpoint.address[0] for endpoint in hosts[-1]))
         if addresses != [service.host]:
             on_finding(f"{service.host}: {', '.join(addresses)}")
     if not hosts and failure is not None:
         raise failure
     return hosts
-
-
-async def _records(domain: str) -> list[tuple[str, str, int]]:
-    """Look up the SRV records of the domain: kind, host and port of each, best first."""
-    records = await srv_records(domain, STARTTLS_PORT, ["xmpps-client", "xmpp-client"])
-    # Names of hosts stand in our messages, and DNS can hold anything: drop what is no name.
-    return [record for record in records if not record[1] or _HOST.fullmatch(record[1])]
 
 
 async def _addresses(service: Service) -> list[Endpoint]:
@@ -109,8 +108,8 @@ async def _addresses(service: Service) -> list[Endpoint]:
 
     def look_up() -> None:
         try:
-            found = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM)
-            answer.set_result([Endpoint(service, one[0], one[4]) for one in found])
+            infos = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM)
+            answer.set_result([Endpoint(service, info[0], info[4]) for info in infos])
         except UnicodeError:  # the IDNA codec's, for a label that is too long
             answer.set_exception(socket.gaierror(socket.EAI_NONAME, "no host can have such a name"))
         except OSError as error:
@@ -148,9 +147,9 @@ async def connect(
 def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
     """Interleave the two address families, beginning with the first's (RFC 8305, section 4)."""
     family = endpoints[0].family
-    first = [one for one in endpoints if one.family == family]
-    other = [one for one in endpoints if one.family != family]
-    return [one for pair in zip_longest(first, other) for one in pair if one is not None]
+    first = [endpoint for endpoint in endpoints if endpoint.family == family]
+    other = [endpoint for endpoint in endpoints if endpoint.family != family]
+    return [endpoint for pair in zip_longest(first, other) for endpoint in pair if endpoint]
 
 
 async def _race(

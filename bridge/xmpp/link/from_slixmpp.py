@@ -10,7 +10,8 @@ import asyncio
 from bridge.xmpp.errors import XmppError
 
 MAX_JID_CHARACTERS = 3_071
-"""Of a JID (RFC 7622, section 3.1); slixmpp caches what it prepares, so no longer one may."""
+"""The longest JID (RFC 7622, section 3.1). slixmpp caches what it prepares, so it gets no longer
+one."""
 
 
 class ForbiddenCharacterError(XmppError):

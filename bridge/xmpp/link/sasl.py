@@ -9,13 +9,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import quoted
-from bridge.wire.scram import (
-    HASHES,
-    LEAST_UNTRUSTED_ITERATIONS,
-    ChannelBinding,
-    ScramClient,
-    ScramError,
-)
+from bridge.wire import scram
+from bridge.wire.scram import HASHES, ChannelBinding, ScramClient, ScramError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import ForbiddenCharacterError, sasl_prepared
 from bridge.xmpp.link.stanzas import SASL, SASL_CB
@@ -42,7 +37,7 @@ async def log_in(
 ) -> tuple[str, str | None]:
     """Log in with the best mechanism among `features`.
 
-    Return which it was, and the type of its channel binding, None where it has none.
+    Return its name, and the type of its channel binding, None where it has none.
 
     `bindings` are the channel bindings of this connection, best first; `genuine` says that the
     server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
@@ -53,8 +48,8 @@ async def log_in(
     where the server offers channel binding and the certificate was not checked, none goes unbound.
     """
     offered = [
-        (one.text or "").strip()
-        for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
+        (mechanism.text or "").strip()
+        for mechanism in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
     ]
     on_finding(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
     try:
@@ -71,10 +66,10 @@ async def log_in(
         return answer
 
     binding = _common_binding(features, bindings)
-    plus = [f"{one}-PLUS" for one in HASHES]
+    plus = [f"{name}-PLUS" for name in HASHES]
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
-    mechanism = next((one for one in best if one in offered), None)
-    offers_binding = any(one in offered for one in plus)
+    mechanism = next((name for name in best if name in offered), None)
+    offers_binding = not set(plus).isdisjoint(offered)
     if mechanism is not None:
         if offers_binding and binding is None and not genuine:
             raise ScramError("it binds logins in no way that the bridge can, with TLS unchecked")
@@ -86,7 +81,7 @@ async def log_in(
             secrets.token_urlsafe(24),
             bound,
             could_bind=not offers_binding and (bool(bindings) or not genuine),
-            least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
+            least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, ask)
         return mechanism, None if bound is None else bound.type
@@ -104,13 +99,9 @@ def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> Ch
 
     A server that names none is taken to support `tls-unique`, the common one of TLS libraries.
     """
-    wanted = [
-        one.get("type")
-        for one in features.iterfind(
-            f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
-        )
-    ] or ["tls-unique"]
-    return next((one for one in bindings if one.type in wanted), None)
+    path = f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
+    types = [element.get("type") for element in features.iterfind(path)] or ["tls-unique"]
+    return next((binding for binding in bindings if binding.type in types), None)
 
 
 async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchange) -> None:

@@ -41,7 +41,6 @@ BODY, SUBJECT, THREAD = (f"{{{CLIENT}}}{name}" for name in ("body", "subject", "
 STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
 """What stream management counts (XEP-0198, section 4)."""
 
-
 CONDITIONS = frozenset(
     (  # noqa: SIM905 - as a list it would take fifty lines
         "aborted account-disabled bad-format bad-namespace-prefix bad-request conflict "
@@ -59,7 +58,6 @@ CONDITIONS = frozenset(
 )
 """The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Other names are foreign text."""
 
-
 CACHED_ADDRESSES = 256
 """Parsed addresses that are cached, so that all events of an occupant share its strings."""
 
@@ -74,7 +72,7 @@ class StanzaError:
     condition: str
     text: str | None = None
     venue: str | None = None
-    """With `gone`: the new address."""
+    """The new address, with the condition `gone`."""
 
 
 class IqError(XmppError):
@@ -92,9 +90,7 @@ def occupant_jid(room: str, nickname: str) -> str | None:
 
 def xml_of(element: Element | str) -> str:
     """Return an element as XML in the stream's namespace; a string is returned as it is."""
-    if isinstance(element, str):
-        return element
-    return written(element, CLIENT)
+    return element if isinstance(element, str) else written(element, CLIENT)
 
 
 class Address(NamedTuple):
@@ -126,8 +122,7 @@ def archive_result(stanza: Element) -> tuple[str, str, Element] | None:
     None for any other stanza.
     """
     result = stanza.find(f"{{{MAM}}}result") if stanza.tag == MESSAGE else None
-    archive = None if result is None else prepared(stanza.get("from", ""))
-    if result is None or archive is None:
+    if result is None or (archive := prepared(stanza.get("from", ""))) is None:
         return None
     return archive, result.get("queryid", ""), result
 
@@ -182,8 +177,7 @@ def groupchat_message(room: str, body: str, id_: str) -> Element:
 
 def iq_request(type_: str, to: str | None, id_: str, payload: Element) -> Element:
     """Return an IQ request around `payload`; `type_` is `get` or `set`."""
-    attributes = {"type": type_, "id": id_} | ({} if to is None else {"to": to})
-    iq = Element(IQ, attributes)
+    iq = Element(IQ, {"type": type_, "id": id_} | ({} if to is None else {"to": to}))
     iq.append(payload)
     return iq
 
@@ -198,28 +192,6 @@ def default_configuration() -> Element:
     payload = Element(f"{{{MUC_OWNER}}}query")
     SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
     return payload
-
-
-def bind_request(resource: str) -> Element:
-    """Return the payload that asks for a resource (RFC 6120, section 7.7)."""
-    payload = Element(f"{{{BIND}}}bind")
-    SubElement(payload, f"{{{BIND}}}resource").text = resource
-    return payload
-
-
-def sm_enable(seconds: int) -> Element:
-    """Return the request to enable stream management (XEP-0198, section 3)."""
-    return Element(f"{{{SM}}}enable", {"resume": "true", "max": str(seconds)})
-
-
-def sm_resume(id_: str, handled: int) -> Element:
-    """Return the request to resume a session (XEP-0198, section 5)."""
-    return Element(f"{{{SM}}}resume", {"previd": id_, "h": str(handled)})
-
-
-def sm_acknowledgement(handled: int) -> Element:
-    """Return the acknowledgement of the stanzas that were processed (XEP-0198, section 4)."""
-    return Element(f"{{{SM}}}a", {"h": str(handled)})
 
 
 def reply_to(iq: Element) -> Element:

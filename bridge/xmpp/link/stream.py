@@ -8,32 +8,28 @@ import asyncio
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from bridge.wire.xmlstream import (
-    DamagedElement,
-    NotWellFormedError,
-    StanzaTooLongError,
-    XmlStream,
-    XmlStreamError,
-)
+from bridge.wire import xmlstream
+from bridge.wire.xmlstream import DamagedElement, XmlStream
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
-"""Read in one iteration of the event loop, before other tasks have their turn. A stanza is parsed
-with its last byte: one of 250 kB may take 140 ms."""
+"""Bytes read in one iteration of the event loop, before other tasks have their turn. A stanza is
+parsed with its last byte: one of 250 kB may take 140 ms."""
 
 MAX_STANZA_BYTES = 4 * 1024 * 1024
 """The longest element: servers let far less pass, and more would exhaust the memory."""
 
 MAX_NEGOTIATION_BYTES = 512 * 1024
-"""Of one stream header and what follows it, before `end_negotiation`: features, a challenge, an
-answer, and stanzas from whoever knows our full JID. Real servers send about 2 kB."""
+"""Bytes of one stream header and what follows it, before `end_negotiation`: features, a challenge,
+an answer, and stanzas from whoever knows our full JID. More ends the connection. Real servers send
+about 2 kB."""
 
 MAX_DEPTH = 128
 """Nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of memory."""
 
 MAX_UNSENT_BYTES = 16 * 1024 * 1024
-"""Waiting to be sent to a server that does not read: a whole burst of the longest messages."""
+"""Bytes that may wait for a server that does not read: a whole burst of the longest messages."""
 
 STREAM_FOOTER = "</stream:stream>"
 """Ends a stream in good order."""
@@ -163,11 +159,12 @@ class Stream(asyncio.Protocol):
             for element in self._xml.feed(piece):
                 if self._begun:
                     self._hand_over(element)
-                else:
-                    self._begin()
+                else:  # the header: its id and version may explain what follows
+                    self._begun = True
+                    self._trace("in", self._xml.raw.decode(), self._xml.raw)
                 if self._over:
                     return
-        except XmlStreamError as error:
+        except xmlstream.XmlStreamError as error:
             self._give_up(error)
             return
         if self._xml.ended:
@@ -175,18 +172,13 @@ class Stream(asyncio.Protocol):
         elif not self._negotiation_ended:
             self._negotiation_bytes += len(piece)
             if self._negotiation_bytes > MAX_NEGOTIATION_BYTES:
-                self._give_up(StanzaTooLongError())
-
-    def _begin(self) -> None:
-        """Trace the other side's header: its id and version may explain what follows."""
-        self._begun = True
-        self._trace("in", self._xml.raw.decode(), self._xml.raw)
+                self._give_up(xmlstream.StanzaTooLongError())
 
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):
             self.note(f"something in the next stanza could not be read: {element.reason}")
             if element.tag not in stanzas.STANZAS:  # the server's own words, not a stranger's
-                self._give_up(NotWellFormedError())
+                self._give_up(xmlstream.NotWellFormedError())
                 return
         try:
             self._trace("in", element, self._xml.raw)
@@ -195,7 +187,7 @@ class Stream(asyncio.Protocol):
             self._give_up(error)
 
     def _give_up(self, reason: BaseException | None) -> None:
-        """End at once and drop what came behind this."""
+        """End at once and drop what came after this."""
         self._over = True
         self._unparsed.clear()
         self._lost(reason)

@@ -65,15 +65,15 @@ def channel_bindings(secured: ssl.SSLObject, *, verified: bool) -> list[ChannelB
     not defined for TLS 1.3, but comes last there where the certificate was not `verified`:
     ejabberd 23.01 has no other, and nothing else reveals a man in the middle.
     """
-    found = []
+    bindings = []
     tls_1_3 = secured.version() == "TLSv1.3"
     unique = secured.get_channel_binding("tls-unique")
     if unique and not tls_1_3:
-        found.append(ChannelBinding("tls-unique", unique))
+        bindings.append(ChannelBinding("tls-unique", unique))
     data = secured.getpeercert(binary_form=True)
     if data and (name := certificate.signature_hash(data)):
         digest = hashlib.new(name, data).digest()
-        found.append(ChannelBinding("tls-server-end-point", digest))
+        bindings.append(ChannelBinding("tls-server-end-point", digest))
     if unique and tls_1_3 and not verified:
-        found.append(ChannelBinding("tls-unique", unique))
-    return found
+        bindings.append(ChannelBinding("tls-unique", unique))
+    return bindings

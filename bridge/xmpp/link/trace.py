@@ -17,11 +17,11 @@ MAX_WEIGHT = 16_000_000
 """Bytes of memory of all stanzas kept, as `_weight` estimates them from above."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
-"""Of one stanza: a larger one would push out all others."""
+"""The most that one stanza may take: a larger one would push out all others."""
 
 NAME_WEIGHT = 350
-"""Bytes that an element or an attribute takes beside its text, with a namespace and its place in a
-dictionary."""
+"""Bytes that an element or an attribute takes in addition to its text, with its namespace and its
+place in a dictionary."""
 
 CHARACTER_WEIGHT = 4
 """Bytes that a character takes where a text has an emoji in it."""
@@ -62,7 +62,7 @@ OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields with such a name that hold a boolean."""
 
 SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
-"""Names of the elements in which `redacted` may change something, beside the `PASSWORD`."""
+"""Names of the elements in which `redacted` may change something other than the `PASSWORD`."""
 
 REDACTED = "[redacted]"
 
@@ -84,7 +84,7 @@ class TracedStanza(NamedTuple):
     """Seconds since the epoch."""
     direction: Direction
     connection: str
-    """The label of its connection: the number of it, behind its purpose where it has one."""
+    """The label of the connection: its purpose, where it has one, and its number."""
     xml: Element | str
     """Redacted. A string for what is no element: the header and footer of the stream, and our
     comments, as on TLS."""
@@ -157,9 +157,9 @@ def _redact(element: Element) -> None:
         for child in element:
             child.tail = None
     if name == "field" and _is_secret_field(element):
-        for one in element.iter():
-            if _name(one) == "value" and one.text:
-                one.text = REDACTED
+        for part in element.iter():
+            if _name(part) == "value" and part.text:
+                part.text = REDACTED
 
 
 def _is_secret_field(field: Element) -> bool:
