@@ -107,9 +107,13 @@ class Played:
         return partial(self.listeners.remove, listener)
 
     def publish(self, event: Event, room: str | None = None, *, at: float = 0.0) -> Record:
-        """Let `event` happen in the default room, in another, or to the connection (``)."""
+        """Let `event` happen in the default room, in another, or to the connection (``).
+
+        The newest stanza of the trace has brought it.
+        """
         name = self.room_jid if room is None else room
-        record = self.journal.append(event, at, name)
+        stanza = next((traced.number for traced in reversed(self.trace)), 0)
+        record = self.journal.append(event, at, name, stanza)
         for one in (self, *self.further):
             if one.room_jid == name:
                 one.room.apply(record)
