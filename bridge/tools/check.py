@@ -14,7 +14,7 @@ from bridge.mcp.toolset import tool
 from bridge.settings.sources import Problem
 from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
 from bridge.xmpp.checks.probe import Probe
 from bridge.xmpp.checks.report import (
@@ -174,7 +174,7 @@ def told_of(report: Report, settings: Iterable[Setting], standing: str, *, chang
     if left_out := len(phases) - len(kept):
         told["leftOut"] = left_out
     # Fifty rooms and every variable set at length are too much even with all texts cut.
-    while json_size(result := sanitized(told)) > RESULT_BYTES and shown:
+    while json_size(result := fit(told)) > RESULT_BYTES and shown:
         shown.pop()
     return result
 

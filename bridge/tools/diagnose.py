@@ -14,9 +14,9 @@ from bridge.tools.entries import (
     NOTICE,
     RESULT_BYTES,
     Entry,
+    fit,
     json_size,
     nonempty,
-    sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import Page, TimeSlice, event_filter
@@ -125,9 +125,9 @@ async def xmpp_diagnose(
         "answers": [],
         "notice": NOTICE,
     }
-    result = sanitized(result, RESULT_BYTES - ANSWERS_BYTES)
+    result = fit(result, RESULT_BYTES - ANSWERS_BYTES)
     page: Page[Entry] = Page(size=RESULT_BYTES - MARK_BYTES - json_size(result))
     share = page.bytes_left // MAX_ANSWERS - len(", ")
-    if not all(page.add(sanitized(one, share)) for one in answers):
+    if not all(page.add(fit(one, share)) for one in answers):
         result["truncated"] = True
     return result | {"answers": page.entries}

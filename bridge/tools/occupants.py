@@ -12,10 +12,10 @@ from bridge.text import iso, quoted, visible
 from bridge.tools.entries import (
     NOTICE,
     RESULT_BYTES,
+    fit,
     json_size,
     nonempty,
     noticed,
-    sanitized,
 )
 from bridge.tools.link import (
     MAX_NAME_CHARACTERS,
@@ -124,7 +124,7 @@ def occupants_of(
         "notIn": [room for room in pictures if room not in names] if several else None,
     }
     # So that the names of rooms leave room for people.
-    found = sanitized(nonempty(head), RESULT_BYTES // 2)
+    found = fit(nonempty(head), RESULT_BYTES // 2)
     found |= {"count": len(here), "more": False}
     went = sorted(
         (
@@ -184,7 +184,7 @@ def occupant_entry(
         "self": occupant.own,
         "room": room,
     }
-    return sanitized(exact | nonempty(more), most)
+    return fit(exact | nonempty(more), most)
 
 
 def _departure_entry(departure: Departure, room: str | None) -> dict[str, object]:
@@ -195,7 +195,7 @@ def _departure_entry(departure: Departure, room: str | None) -> dict[str, object
         "by": departure.by,
         "room": room,
     }
-    return sanitized(nonempty(entry), OCCUPANT_BYTES.start)
+    return fit(nonempty(entry), OCCUPANT_BYTES.start)
 
 
 def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:

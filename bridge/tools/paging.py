@@ -10,7 +10,7 @@ from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
-from bridge.xmpp.model.journal import Numbered, Records
+from bridge.xmpp.model.journal import Loss, Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -115,6 +115,7 @@ class Page(Generic[Shown]):
 
     def __init__(self, limit: int | None = None, size: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
         """Make a page for `limit` entries and `size` bytes of JSON."""
+        self.size = size
         self.entries: list[Shown] = []
         self.bytes_left = size
         """Bytes of JSON that are left for entries."""
@@ -128,7 +129,7 @@ class Page(Generic[Shown]):
 
     def add(self, entry: Shown) -> bool:
         """Add `entry`, if there is space for it."""
-        size = json_size(entry) + len(", ") * bool(self.entries)
+        size = json_size(entry) + (len(", ") if self.entries else 0)
         if len(self.entries) == self._limit or size > self.bytes_left:
             return False
         self.bytes_left -= size
@@ -186,9 +187,12 @@ def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | 
         number, loss = records.position(records.cursor_of(0) if since == OLDEST else since)
     except ValueError as error:
         raise no_cursor(error) from error
-    if loss is None:
-        return number, None
-    return number, {"from": loss.first, "to": loss.last, "reason": loss.reason}
+    return number, None if loss is None else lost(loss)
+
+
+def lost(loss: Loss) -> LostEntries:
+    """Return what is lost, as results have it."""
+    return {"from": loss.first, "to": loss.last, "reason": loss.reason}
 
 
 def no_cursor(error: ValueError) -> ArgumentError:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import Bounds, always, wire_name
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, noticed, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, noticed
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import nobody, occupant_entry
 from bridge.tools.paging import Page
@@ -89,7 +89,7 @@ async def xmpp_ping(
         result |= {name: _told(one) for name, one in between.items() if one is not None}
     if pong.target.kind is occupant or (answered and pong.error is not None):
         result["notice"] = NOTICE  # the address has a nickname in it, an answer its sender's words
-    return sanitized(result)
+    return fit(result)
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)
@@ -137,7 +137,7 @@ async def xmpp_info(
         "notice": NOTICE,
     }
     about = {"target": target, "address": address, "answered": found.answered, **_known(known)}
-    info: dict[str, Any] = sanitized(about, RESULT_BYTES - LISTS_BYTES)
+    info: dict[str, Any] = fit(about, RESULT_BYTES - LISTS_BYTES)
     lists: dict[str, list[dict[str, object]]] = {
         "identities": [vars(one) for one in description.identities],
         "rooms": [vars(one) for one in found.rooms],
@@ -155,7 +155,7 @@ async def xmpp_info(
         ]
     page: Page[object] = Page(size=RESULT_BYTES - NOTES_BYTES - json_size(info))
     for name, items in lists.items():
-        shown = (sanitized(_known(one), ITEM_BYTES) for one in items[: MAX_ITEMS.get(name)])
+        shown = (fit(_known(one), ITEM_BYTES) for one in items[: MAX_ITEMS.get(name)])
         if fitting := list(takewhile(page.add, shown)):
             info[name] = fitting
         if left_out := len(items) - len(fitting):

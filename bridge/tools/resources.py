@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from bridge.mcp.toolset import Completes, resource
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, brief, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, brief, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, occupants_of
 from bridge.tools.paging import ENVELOPE_BYTES, Page
@@ -64,7 +64,7 @@ def _said_in(link: RoomLink, room: str) -> Messages:
         if record.event.kind == "message":
             event = journal.encode(record)
             said = event["direction"] == "in" and "payload" not in event
-            if said and not page.add(sanitized(brief(event), most)):
+            if said and not page.add(fit(brief(event), most)):
                 break
     notice = nonempty({"notice": page.entries and NOTICE})
     return around | {"entries": page.entries[::-1]} | notice

@@ -19,9 +19,9 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     Entry,
     cut,
+    fit,
     json_size,
     nonempty,
-    sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
 from bridge.tools.paging import Page, Sender, event_filter
@@ -215,13 +215,13 @@ async def xmpp_send(
     if await_seconds:
         answers = await _answers(link, said, from_, await_seconds, context)
         result |= {"answers": []} | nonempty({"notice": NOTICE if answers else None})
-    result = sanitized(result)
+    result = fit(result)
     # The caller's own words stay as they are; the answers have at least half of what is left.
     left = RESULT_BYTES - MARK_BYTES - json_size(result)
     result["message"] = kept = cut(message, left // 2 if answers else left)
     page: Page[Entry] = Page(size=left - json_size(kept))
     share = page.bytes_left // max(len(answers), 1) - len(", ")
-    shown = [page.add(sanitized(one, share)) for one in answers]
+    shown = [page.add(fit(one, share)) for one in answers]
     if await_seconds:
         result["answers"] = page.entries
     if kept != message or not all(shown):

@@ -7,7 +7,7 @@ from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
 from bridge.xmpp.model.room import LastIncoming, RoomStatus
 
@@ -118,8 +118,8 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
         ),
     }
     if not several:
-        return sanitized(told)
-    told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
+        return fit(told)
+    told = fit(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
     shown: list[Status] = []
     told["rooms"] = shown
     for left, (name, one) in zip(range(len(rooms), 0, -1), rooms, strict=True):
@@ -163,13 +163,13 @@ def _room_entry(name: str, status: RoomStatus, most: int) -> dict[str, object]:
     error = _last_error(status)
     if error:
         entry["lastError"] = error
-    whole = sanitized(entry)["room"]
+    whole = fit(entry)["room"]
     for field in DISPENSABLE:
-        shown = sanitized(entry, most)
+        shown = fit(entry, most)
         if json_size(shown) <= most and shown["room"] == whole:
             return shown
         (error if field in error else entry).pop(field, None)
-    return sanitized(entry, most)
+    return fit(entry, most)
 
 
 def _last_error(status: RoomStatus) -> dict[str, object]:

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.entries import NOTICE, RESULT_BYTES, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, nonempty
 from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
@@ -109,7 +109,7 @@ async def xmpp_trace(
             "connection": traced.connection,
             "xml": xml,
         }
-        return sanitized(entry, most)
+        return fit(entry, most)
 
     await page.read(kept, since, show)
     found: TracePage = {

@@ -14,9 +14,9 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     Entry,
     brief,
+    fit,
     json_size,
     nonempty,
-    sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
@@ -214,13 +214,13 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        result = sanitized(result | nonempty(around))
+        result = fit(result | nonempty(around))
         page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result) - len('"entry": , '))
         most = page.bytes_left // PASSED
         if entry is not None:
-            result["entry"] = shown = sanitized(entry, page.bytes_left)
+            result["entry"] = shown = fit(entry, page.bytes_left)
             page.add(shown)
         # As many as fit beside it, the newest first.
-        fitting = [sanitized(one, most) for one in reversed(passed)]
+        fitting = [fit(one, most) for one in reversed(passed)]
         result["passed"] = [one for one in fitting if page.add(one)][::-1]
         return result
