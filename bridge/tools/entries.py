@@ -58,14 +58,7 @@ Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
 ]
 
-Entry: TypeAlias = Annotated[
-    dict[str, object],
-    always(
-        cursor=str,
-        at=str,
-        kind=str,
-    ),
-]
+Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=str)]
 """One event as agents get it: its exact form or what `brief` leaves of it, sanitized, after its
 cursor and its time."""
 
@@ -126,7 +119,7 @@ def json_size(value: object) -> int:
     return len(json.dumps(value, default=render))
 
 
-def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> Entry:
+def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> dict[str, Any]:
     """Return a result as an agent gets it: escaped, and in `limit` bytes of JSON.
 
     This is the one place where results are cut; everything that a stanza says goes through it on

@@ -24,7 +24,7 @@ from bridge.tools.entries import (
     json_size,
     nonempty,
 )
-from bridge.tools.link import RoomLink, RoomName, connection_in, failed
+from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     OLDEST,
@@ -284,7 +284,7 @@ async def _read_archive(search: Search, limit: int, sender: str | None) -> None:
     Raises `ToolError`, and `ArgumentError` for what no archive can be asked.
     """
     page, membership = search.page, search.link.room(search.room)
-    connection_in(membership)
+    search.link.connection(membership, inside=True)
     jid = membership.name
     if sender is not None and "@" not in sender:
         sender = f"{jid}/{sender}"

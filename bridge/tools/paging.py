@@ -211,16 +211,12 @@ async def event_filter(
 
     Raises `ArgumentError` for a pattern that is invalid.
     """
-    # Deferred, since tools are listed before it is loaded.
-    compiled = None
-    if pattern is not None:
-        try:
-            compiled = await asyncio.to_thread(Pattern, pattern)
-        except PatternError as error:
-            raise ArgumentError(
-                f"pattern is no regular expression that RE2 takes: {error}.",
-                condition="bad-request",
-                hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
-            ) from error
-    kinds_wanted = None if kinds is None else frozenset(kinds)
-    return EventFilter(kinds_wanted, sender, contains, compiled)
+    try:
+        compiled = None if pattern is None else await asyncio.to_thread(Pattern, pattern)
+    except PatternError as error:
+        raise ArgumentError(
+            f"pattern is no regular expression that RE2 takes: {error}.",
+            condition="bad-request",
+            hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
+        ) from error
+    return EventFilter(kinds and frozenset(kinds), sender, contains, compiled)

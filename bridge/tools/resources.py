@@ -59,12 +59,11 @@ def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
     around = nonempty({"room": room, "cursor": journal.cursor})
     page: Page[Entry] = Page(size=RESULT_BYTES - ENVELOPE_BYTES - json_size(around))
-    most = page.bytes_left
     for record in reversed(records):
         if record.event.kind == "message":
             event = journal.encode(record)
             said = event["direction"] == "in" and "payload" not in event
-            if said and not page.add(fit(brief(event), most)):
+            if said and not page.add(fit(brief(event), page.size)):
                 break
     notice = nonempty({"notice": page.entries and NOTICE})
     return around | {"entries": page.entries[::-1]} | notice

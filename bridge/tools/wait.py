@@ -9,21 +9,12 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import (
-    NOTICE,
-    RESULT_BYTES,
-    Entry,
-    brief,
-    fit,
-    json_size,
-    nonempty,
-)
+from bridge.tools.entries import NOTICE, brief, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     Contains,
     Kinds,
     LostEntries,
-    Page,
     PatternText,
     Sender,
     TimeSlice,
@@ -35,7 +26,7 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
 
 MIN_CATCH_UP_SECONDS = 1.0
-"""For searching past events, even with a timeout of 0."""
+"""How long past events are searched at least, even with a timeout of 0."""
 
 AT_ONCE_COST = 10_000
 """The highest cost of matching, as `EventFilter.cost` counts it, that a wait pays while an event is
@@ -201,10 +192,10 @@ class _Wait:
         journal = self._participant.journal
         status = (self._room or self._participant).status()
         fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)
-        entry = None if record is None else brief(journal.encode(record))
-        passed = [brief(journal.encode(one)) for one in self._passed]
+        entries = [] if record is None else [brief(journal.encode(record))]
+        passed = [brief(journal.encode(event)) for event in reversed(self._passed)]
         out_because = "" if status.connected else f"{fault.message} {fault.hint}"
-        strange = entry or passed or (out_because and fault.quotes)
+        strange = entries or passed or (out_because and fault.quotes)
         result: Waited = {
             "matched": record is not None,
             "next": journal.cursor_of(self._number),
@@ -214,13 +205,8 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        result = fit(result | nonempty(around))
-        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result) - len('"entry": , '))
-        most = page.bytes_left // PASSED
-        if entry is not None:
-            result["entry"] = shown = fit(entry, page.bytes_left)
-            page.add(shown)
-        # As many as fit beside it, the newest first.
-        fitting = [fit(one, most) for one in reversed(passed)]
-        result["passed"] = [one for one in fitting if page.add(one)][::-1]
-        return result
+        # Of those that passed, the newest are told first: as many as the entry leaves space for.
+        shown = fit(result | nonempty(around), entry=entries, passed=passed)
+        shown["passed"].reverse()
+        entry = shown.pop("entry")
+        return shown | {"entry": entry[0]} if entry else shown

@@ -89,8 +89,6 @@ class Played:
         played = (self, *self.further) if self.room_jid else ()
         return cast("tuple[Membership, ...]", played)
 
-    is_named = Membership.is_named
-
     @property
     def archive(self) -> RoomArchive:
         return RoomArchive(self.connection, self.room_jid, self.occupant)
