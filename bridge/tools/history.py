@@ -1,19 +1,19 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
-from bridge.recording.recorded import Reader
 from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
+from bridge.tools import paging
 from bridge.tools.entries import (
     FIELDS,
     NOTICE,
@@ -25,23 +25,6 @@ from bridge.tools.entries import (
     nonempty,
 )
 from bridge.tools.link import RoomLink, RoomName, failed
-from bridge.tools.paging import (
-    ENVELOPE_BYTES,
-    OLDEST,
-    Contains,
-    Kinds,
-    Limit,
-    MaxBytes,
-    Page,
-    PatternText,
-    Sender,
-    Since,
-    TimeSlice,
-    event_filter,
-    lost,
-    no_cursor,
-    position_of,
-)
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.filter import EventFilter
@@ -67,17 +50,17 @@ History: TypeAlias = Annotated[
 async def xmpp_history(
     link: RoomLink,
     /,
-    since: Since = None,
-    limit: Limit = 50,
-    from_: Sender = None,
-    contains: Contains = None,
-    pattern: PatternText = None,
-    kinds: Kinds = None,
+    since: paging.Since = None,
+    limit: paging.Limit = 50,
+    from_: paging.Sender = None,
+    contains: paging.Contains = None,
+    pattern: paging.PatternText = None,
+    kinds: paging.Kinds = None,
     before: Annotated[str | None, "until this time"] = None,
     after: Annotated[str | None, "from this time on"] = None,
     archive: Annotated[bool, "of the room (XEP-0313)"] = False,
     detail: Annotated[Literal["brief", "full"], "full has ids and JIDs"] = "brief",
-    max_bytes: MaxBytes = RESULT_BYTES,
+    max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> History:
     r"""To see what happened in the room: messages, who came and left, what went wrong.
@@ -89,57 +72,63 @@ async def xmpp_history(
     connection. `archive: true`: what the room has kept. Times: 2026-01-31T12:00:00Z. \u{...} is a
     hidden character.
     """
-    start, end = _time("after", after), _time("before", before)
+    if since not in {None, paging.OLDEST} and since.startswith(MARK) is not archive:
+        raise ArgumentError(
+            "Cursors of the archive go with archive: true only, and others without it.",
+            condition="bad-request",
+            hint="Take `since` from a result with the same `archive`, or give a time in `after`.",
+        )
     warnings = link.warnings()
-    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES - json_size(warnings))
     # The archive knows senders by more than their messages tell: it is asked for them.
     sender = None if archive else from_
-    wanted = await event_filter(kinds=kinds, sender=sender, contains=contains, pattern=pattern)
-    if detail == "brief" and not archive:
-        rooms = (membership.room for membership in link.participant.memberships)
-        wanted = replace(wanted, unheard={id_ for state in rooms for id_ in state.unheard})
-    search = Search(link, room, page, wanted, since, start, end, detail == "brief", TimeSlice())
-    around: dict[str, object] = {}
-    if archive:
-        await _read_archive(search, limit, from_)
-    elif (reader := _store(search)) is not None:
-        try:
-            around["oldest"], unreadable = await _read_store(search, reader)
-        except StoreError as error:
-            raise ToolError(
-                f"What was recorded cannot be read: {error}.",
-                condition="internal-server-error",
-                hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
-                "leave out `after`, `before` and `since`.",
-            ) from error
-        if unreadable:  # in place of what the recorder found damaged
-            warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
-            warnings.append(left_out(unreadable))
-        # What is not being recorded, and what cannot be read, is in no page of the store.
-        around["warnings"] = warnings
-    else:
-        around["oldest"] = await _read_memory(search)
+    search = Search(
+        link=link,
+        room=room,
+        wanted=await paging.event_filter(
+            kinds=kinds, sender=sender, contains=contains, pattern=pattern
+        ),
+        since=since,
+        start=_time("after", after),
+        end=_time("before", before),
+        brief=detail == "brief",
+        limit=limit,
+        page=paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)),
+    )
+    source = read_store if _is_recorded(search) else read_memory
+    try:
+        around = await (read_archive(search, from_) if archive else source(search))
+    except StoreError as error:
+        raise ToolError(
+            f"What was recorded cannot be read: {error}.",
+            condition="internal-server-error",
+            hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
+            "leave out `after`, `before` and `since`.",
+        ) from error
+    page = search.page
     around |= {"gap": page.gap, "notice": page.entries and NOTICE}
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
 
-class Search(NamedTuple):
+@dataclass
+class Search:
     """One call of `xmpp_history`: what it asks for, and the page that a source fills.
 
     A source is the bridge's memory, the store or the room's archive. It offers its events to `add`,
-    in its order, until one has no space, and sets `next`, `more` and `gap` of the page.
+    in its order, until there is no space for one. It sets `next`, `more` and `gap` of the page, and
+    returns what else the result says of it.
     """
 
     link: RoomLink
     room: str | None
-    page: Page[Entry]
     wanted: EventFilter
     since: str | None
     start: str | None
     """A time as entries have them."""
     end: str | None
     brief: bool
-    time_slice: TimeSlice
+    limit: int
+    page: paging.Page[Entry]
+    time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
 
     @property
     def newest_first(self) -> bool:
@@ -169,19 +158,17 @@ class Search(NamedTuple):
         return {"cursor": cursor, "at": at, **({"room": room} if room and several else {})}
 
 
-async def _read_memory(search: Search) -> str:
-    """Fill the page from the journal; return `oldest`."""
+async def read_memory(search: Search) -> dict[str, object]:
+    """Read the journal."""
     page, since = search.page, search.since
-    if (since or "").startswith(MARK):
-        raise ArgumentError(
-            "Cursors of the archive go with archive: true only.",
-            condition="bad-request",
-            hint="Add archive: true, or take a cursor from a result without it.",
-        )
+    rooms = (membership.room for membership in search.link.participant.memberships)
+    if search.brief:
+        unheard = {id_ for room in rooms for id_ in room.unheard}
+        search.wanted = replace(search.wanted, unheard=unheard)
     journal, records = search.link.participant.journal, search.link.records(search.room)
     if since is None and search.start is not None:
-        since = OLDEST
-    last, _ = position_of(records, since or OLDEST)
+        since = paging.OLDEST
+    last, _ = paging.position_of(records, since or paging.OLDEST)
     earlier, timed = 0, search.start or search.end
 
     def show(record: Record) -> Entry | None:
@@ -199,43 +186,41 @@ async def _read_memory(search: Search) -> str:
         page.next = records.cursor_of(last)  # what came after `end` comes after the page
     if earlier and page.gap is not None and page.gap["to"] <= earlier:
         page.gap = None  # what is lost came before `start`
-    return records.oldest
+    return {"oldest": records.oldest}
 
 
-def _store(search: Search) -> Reader | None:
-    """Return what reads the store, if the bridge's memory does not reach as far as is asked for."""
-    reader, since = search.link.recorded(), search.since
-    if reader is None or since is not None:
-        return reader if (since or "").startswith(RECORDED) else None
-    records = search.link.records(search.room)
+def _is_recorded(search: Search) -> bool:
+    """Whether the store is asked: it is where the bridge's memory does not reach far enough."""
+    if search.link.recorded() is None:
+        return False
+    if search.since is not None:
+        return search.since.startswith(RECORDED)
+    records, asked = search.link.records(search.room), search.start or search.end
     first = next(records.after(records.forgotten), None)
-    asked = search.start or search.end
-    return reader if asked and (first is None or asked < iso(first.at)) else None
+    return asked is not None and (first is None or asked < iso(first.at))
 
 
-async def _read_store(search: Search, reader: Reader) -> tuple[str, int]:
-    """Fill the page from the store, and what follows from memory.
-
-    Return `oldest`, and how many rows were left out.
-    """
+async def read_store(search: Search) -> dict[str, object]:
+    """Read the store, and what follows from memory."""
     link, room, page, time_slice = search.link, search.room, search.page, search.time_slice
+    reader = link.recorded()
+    assert reader is not None
     unheard: set[str] = set()
     if search.brief:
-        search = search._replace(wanted=replace(search.wanted, unheard=unheard))
+        search.wanted = replace(search.wanted, unheard=unheard)
     rooms = link.participant.memberships if room is None else [link.room(room)]
-    begun = reader.walk(
-        [membership.name for membership in rooms],
-        search.wanted,
-        since=search.since,
-        start=search.start,
-        end=search.end,
-        backward=search.newest_first,
-        connection=room is None,
-    )
     try:
-        walk = await begun
+        walk = await reader.walk(
+            [membership.name for membership in rooms],
+            search.wanted,
+            since=search.since,
+            start=search.start,
+            end=search.end,
+            backward=search.newest_first,
+            connection=room is None,
+        )
     except ValueError as error:
-        raise no_cursor(error) from error
+        raise paging.no_cursor(error) from error
     records, journal = link.records(room), link.participant.journal
     unwritten = () if walk.unwritten is None else records.after(walk.unwritten - 1)
     seen = [
@@ -261,13 +246,26 @@ async def _read_store(search: Search, reader: Reader) -> tuple[str, int]:
     if search.newest_first:
         page.entries.reverse()
     if walk.gap is not None and not (search.newest_first and page.more):
-        page.gap = lost(walk.gap)
+        page.gap = paging.lost(walk.gap)
     page.next = walk.next
-    if not seen or page.more:
-        return walk.oldest, walk.unreadable
-    # Once an entry of memory is on the page, `next` is a place there, which goes on from it.
-    last, added = seen[-1].number, False
-    for record in await walk.unrecorded(seen, journal.numbering.epoch):
+    if seen and not page.more:
+        missing = await walk.unrecorded(seen, journal.numbering.epoch)
+        await _add_unrecorded(search, missing, seen[-1].number)
+    warnings = link.warnings()
+    if walk.unreadable:  # in place of what the recorder found damaged
+        warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
+        warnings.append(left_out(walk.unreadable))
+    # What is not being recorded, and what cannot be read, is in no page of the store.
+    return {"oldest": walk.oldest, "warnings": warnings}
+
+
+async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
+    """Add what the store does not have of what was seen up to the number `last`.
+
+    Once an entry of memory is on the page, `next` is a place there, which goes on from it.
+    """
+    page, journal, added = search.page, search.link.participant.journal, False
+    for record in records:
         fits = await search.add(record.event, partial(journal.encode, record))
         if fits is False:
             page.more, last = True, record.number - 1
@@ -275,24 +273,24 @@ async def _read_store(search: Search, reader: Reader) -> tuple[str, int]:
         added = added or fits is True
     if added:
         page.next = journal.cursor_of(last)
-    return walk.oldest, walk.unreadable
 
 
-async def _read_archive(search: Search, limit: int, sender: str | None) -> None:
-    """Fill the page with `limit` entries at most from the room's archive.
+async def read_archive(search: Search, sender: str | None) -> dict[str, object]:
+    """Read the room's archive.
 
     Raises `ToolError`, and `ArgumentError` for what no archive can be asked.
     """
     page, membership = search.page, search.link.room(search.room)
     search.link.connection(membership, inside=True)
     jid = membership.name
+    after = "" if search.since in {None, paging.OLDEST} else str(search.since)
     if sender is not None and "@" not in sender:
         sender = f"{jid}/{sender}"
     try:
         query = archive.ArchiveQuery(
             start=search.start,
             end=search.end,
-            after=_position(search.since),
+            after=unquote(after.removeprefix(MARK)) or None,
             before="" if search.newest_first else None,
             sender=sender,
         )
@@ -316,7 +314,9 @@ async def _read_archive(search: Search, limit: int, sender: str | None) -> None:
         return None
 
     try:
-        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
+        searched = await membership.archive.search(
+            query, keep, limit=search.limit, seconds=BUDGET_SECONDS
+        )
     except archive.ArchiveError as error:
         raise failed(error.fault(jid)) from error
     except faults.ConnectionFailedError as ended:
@@ -327,25 +327,12 @@ async def _read_archive(search: Search, limit: int, sender: str | None) -> None:
     if search.newest_first:
         page.entries.reverse()
         page.next = str(page.entries[-1]["cursor"]) if page.entries else MARK
+    return {}
 
 
 def _cursor(id_: str) -> str:
     """Return the cursor after what the archive has under this id, which is a stranger's text."""
     return MARK + quote(id_, safe="/:=+@,;")
-
-
-def _position(cursor: str | None) -> str | None:
-    """Return the archive's id in a cursor of the archive."""
-    if cursor in {None, OLDEST}:
-        return None
-    if not cursor.startswith(MARK):
-        raise ArgumentError(
-            "since is a place in the bridge's own memory, and the archive has its own places.",
-            condition="bad-request",
-            hint="With archive: true, take `since` from results of archive: true, or give a "
-            "time in `after`.",
-        )
-    return unquote(cursor.removeprefix(MARK)) or None
 
 
 def _time(name: str, text: str | None) -> str | None:

@@ -1,7 +1,6 @@
 """The way from a tool to the rooms, and what it raises when that fails."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
@@ -104,13 +103,16 @@ class RoomLink:
     def event(self, cursor: str) -> Record:
         """Return the event whose entry has this cursor; raises `ArgumentError` without one."""
         journal = self.participant.journal
-        with suppress(ValueError):
+        reason = "it is of no event, or of one that is not kept any more"
+        try:
             number, _ = journal.position(cursor)
             record = next(journal.after(number - 1), None)
             if record is not None and journal.cursor_of(record.number) == cursor:
                 return record
+        except ValueError as error:
+            reason = str(error)
         raise ArgumentError(
-            "of is not the cursor of an entry, or of one that is not kept any more.",
+            f"of is not the cursor of an entry: {reason}.",
             condition="item-not-found",
             hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
         )

@@ -6,18 +6,10 @@ from urllib.parse import unquote
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
+from bridge.tools import paging
 from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, nonempty
 from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import (
-    ENVELOPE_BYTES,
-    MAX_FILTER_CHARACTERS,
-    Limit,
-    MaxBytes,
-    Page,
-    Sender,
-    Since,
-)
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.muc import stanza_filter
@@ -44,16 +36,16 @@ TracePage: TypeAlias = Annotated[
 async def xmpp_trace(
     link: RoomLink,
     /,
-    since: Since = None,
+    since: paging.Since = None,
     of: Annotated[str | None, "an entry's cursor: only the stanzas behind it"] = None,
-    limit: Limit = 50,
-    from_: Sender = None,
+    limit: paging.Limit = 50,
+    from_: paging.Sender = None,
     direction: Literal["in", "out"] | None = None,
     contains: Annotated[
-        str | None, Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS), "in the XML"
+        str | None, Bounds(min_length=1, max_length=paging.MAX_FILTER_CHARACTERS), "in the XML"
     ] = None,
     keepalives: bool = False,
-    max_bytes: MaxBytes = RESULT_BYTES,
+    max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> TracePage:
     """Use this when entries do not tell enough: the raw stanzas, without secrets, oldest first.
@@ -88,7 +80,7 @@ async def xmpp_trace(
         rooms={membership.jid for membership in memberships},
         own=own,
     )
-    page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    page: paging.Page[TraceEntry] = paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES)
 
     def show(traced: TracedStanza) -> TraceEntry | None:
         number = traced.number

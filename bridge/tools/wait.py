@@ -9,18 +9,9 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
+from bridge.tools import paging
 from bridge.tools.entries import NOTICE, brief, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import (
-    Contains,
-    Kinds,
-    LostEntries,
-    PatternText,
-    Sender,
-    TimeSlice,
-    event_filter,
-    position_of,
-)
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
@@ -57,10 +48,10 @@ async def xmpp_wait(
     context: Context,
     /,
     since: Annotated[str | None, "a cursor: what came after it counts; else from now on"] = None,
-    from_: Sender = None,
-    contains: Contains = None,
-    pattern: PatternText = None,
-    kinds: Annotated[Kinds, "without it, messages"] = None,
+    from_: paging.Sender = None,
+    contains: paging.Contains = None,
+    pattern: paging.PatternText = None,
+    kinds: Annotated[paging.Kinds, "without it, messages"] = None,
     timeout_seconds: Annotated[
         float,
         Bounds(minimum=0, maximum=MAX_WAIT_SECONDS),
@@ -80,7 +71,9 @@ async def xmpp_wait(
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds
-    wanted = await event_filter(kinds=awaited, sender=from_, contains=contains, pattern=pattern)
+    wanted = await paging.event_filter(
+        kinds=awaited, sender=from_, contains=contains, pattern=pattern
+    )
     wanted = replace(wanted, own=from_ is not None, silent=kinds is not None, unheard=())
     return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
@@ -106,7 +99,7 @@ class _Wait:
         There is no future while the journal is read."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
-        self._gap: LostEntries | None = None
+        self._gap: paging.LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
@@ -118,7 +111,7 @@ class _Wait:
             stop_listening()
 
     def _move_to(self, cursor: str) -> None:
-        self._number, gap = position_of(self._records, cursor)
+        self._number, gap = paging.position_of(self._records, cursor)
         if gap is not None:
             self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
 
@@ -151,7 +144,7 @@ class _Wait:
     async def _catch_up(self) -> Record | None:
         """Look at what the journal has, until there is no more of it; return what matches."""
         records, wanted = self._records, self._wanted
-        time_slice = TimeSlice()
+        time_slice = paging.TimeSlice()
         while True:
             self._move_to(records.cursor_of(self._number))
             evicted = records.forgotten
