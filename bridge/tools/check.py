@@ -44,7 +44,7 @@ class CurrentSettings:
         self.configuration = configuration
         """As it was last read."""
         self.problems: tuple[Problem, ...] = ()
-        """What is wrong beside the settings themselves: with sets of tools that they name."""
+        """What is wrong with the sets of tools that the settings name."""
         self._at_start = configuration
         self._read = read
         self.check_lock = asyncio.Lock()
@@ -151,10 +151,12 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
             warnings = link.room_warnings()
         report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
     standing = " ".join([_settle(link, configuration, report, changed), *warnings])
-    return told_of(report, configuration.in_effect.values(), standing, changed=changed)
+    return result_of(report, configuration.in_effect.values(), standing, changed=changed)
 
 
-def told_of(report: Report, settings: Iterable[Setting], standing: str, *, changed: bool) -> Check:
+def result_of(
+    report: Report, settings: Iterable[Setting], standing: str, *, changed: bool
+) -> Check:
     """Return the result of a check, in the space that a result has.
 
     Where that is too small for several rooms, their phases are left out but for the first failures,
@@ -177,14 +179,11 @@ def told_of(report: Report, settings: Iterable[Setting], standing: str, *, chang
     kept = [phase for phase in phases if "room" not in phase or phase in failed[:MAX_ROOMS_NAMED]]
     if json_size(result) > RESULT_BYTES and len(kept) < len(phases):
         result |= {"phases": kept, "leftOut": len(phases) - len(kept)}
-    # Fifty rooms and every variable set at length are too much even with all texts cut.
-    while json_size(shown := fit(result)) > RESULT_BYTES and rows:
-        rows.pop()
-    return shown
+    return fit(result, settings=rows)
 
 
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:
-    """Let the standing connection start anew where there is a reason; return what happens to it."""
+    """Let the connection start anew where there is a reason; return what happens to it."""
     participant, settings = link.participant, configuration.settings
     memberships = participant.memberships
     out = {one_line(room.name) for room in memberships if not room.status().connected}

@@ -112,5 +112,5 @@ async def xmpp_diagnose(
         "answers": [],
         "notice": NOTICE,
     }
-    shown = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
-    return shown | nonempty({"truncated": len(shown["answers"]) < len(answers)})
+    fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
+    return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})

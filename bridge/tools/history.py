@@ -79,7 +79,7 @@ async def xmpp_history(
             hint="Take `since` from a result with the same `archive`, or give a time in `after`.",
         )
     warnings = link.warnings()
-    # The archive knows senders by more than their messages tell: it is asked for them.
+    # The archive itself is asked for a sender: it knows real JIDs that its messages do not have.
     sender = None if archive else from_
     search = Search(
         link=link,

@@ -23,10 +23,10 @@ from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
 
 LEFT_SECONDS = 3_600.0
-"""How long somebody who went is told of."""
+"""How long `left` has somebody who went."""
 
 MAX_LEFT = 20
-"""How many of those who went are told of, the newest first."""
+"""The most entries of `left`: those who went last."""
 
 LEFT_BYTES = RESULT_BYTES // 4
 """Bytes of JSON for those who went: most of a result is for who is there."""
@@ -128,8 +128,8 @@ def occupants_of(
         "notice": NOTICE if here or left else None,
     }
     result = nonempty(head) | {"count": len(here), "more": True}
-    result = fit(result, occupants=[exact_of(*who) for who in rest[:limit]])
-    return result | {"more": len(result["occupants"]) < len(rest)}
+    fitting = fit(result, occupants=[exact_of(*who) for who in rest[:limit]])
+    return fitting | {"more": len(fitting["occupants"]) < len(rest)}
 
 
 def exact_of(

@@ -21,8 +21,8 @@ MAX_BYTES = 45_000
 to its model."""
 
 ENVELOPE_BYTES = 640
-"""Bytes of JSON for what stands around the entries: two cursors, of which the archive's are the
-longest, a gap and the notice."""
+"""Bytes of JSON for what surrounds the entries: two cursors, of which the archive's are the longest,
+a gap and the notice."""
 
 MAX_LIMIT = 500
 """Entries in one page."""
@@ -219,4 +219,5 @@ async def event_filter(
             condition="bad-request",
             hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
         ) from error
-    return EventFilter(kinds and frozenset(kinds), sender, contains, compiled)
+    kinds_wanted = None if kinds is None else frozenset(kinds)
+    return EventFilter(kinds_wanted, sender, contains, compiled)

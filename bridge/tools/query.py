@@ -32,9 +32,6 @@ MAX_ITEMS = {"identities": 20, "rooms": 100, "features": 500, "fields": 50}
 """How many items of each list are shown. An identity comes once for each language that its name was
 translated to; a room's form has about ten fields."""
 
-MAX_VALUES = 5
-"""How many values of one field are shown: lists of addresses are the longest."""
-
 TargetName = Annotated[
     str,
     Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
@@ -135,7 +132,7 @@ async def xmpp_info(
     }
     if features:
         lists["fields"] = [
-            {"form": field.form, "field": field.name, "values": _values(field.values)}
+            {"form": field.form, "field": field.name, "values": [*field.values]}
             for field in description.fields
         ]
         standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
@@ -144,19 +141,14 @@ async def xmpp_info(
             {"feature": feature, "xep": known and known.number, "name": known and known.name}
             for feature, known in standards
         ]
-    shown = {
+    bounded = {
         name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
     }
-    info = fit(_known(about), RESULT_BYTES - NOTES_BYTES, **shown)
+    info = fit(_known(about), RESULT_BYTES - NOTES_BYTES, **bounded)
     for name, items in lists.items():
         if left_out := len(items) - len(info[name]):
             info["notes"].append(f"{left_out} further {name} are not shown.")
     return {name: value for name, value in info.items() if value != []}
-
-
-def _values(values: tuple[str, ...]) -> list[str]:
-    more = len(values) - MAX_VALUES
-    return [*values[:MAX_VALUES], *([f"... and {more} more"] if more > 0 else [])]
 
 
 def _self(link: RoomLink, room: str) -> object:
@@ -217,7 +209,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
-    The words come first, so that nobody can stand before the server by a nickname; then what has
+    The words come first, so that nobody can take the place of the server by a nickname; then what has
     an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
     word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
     and for a nickname when not in the room.

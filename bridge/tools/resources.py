@@ -1,6 +1,7 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.toolset import Completes, resource
@@ -86,6 +87,6 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
         case _:
             return [STATUS]
     where = event.get("room")
-    changed = [one for one in rooms if where in {None, one}]
     default = [of_default] if where in {None, *rooms[:1]} else []
-    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded({"room": one}))]
+    changed = (of_room.expanded({"room": room}) for room in rooms if where in {None, room})
+    return [STATUS, *default, *chain(*changed)]

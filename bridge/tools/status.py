@@ -1,4 +1,4 @@
-"""The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
+"""The tools to begin with: whether the bridge answers, and whether it is in its rooms."""
 
 from typing import Annotated, TypeAlias
 
@@ -32,7 +32,7 @@ Status: TypeAlias = Annotated[
         cursor=str,
     ),
 ]
-"""How things stand."""
+"""Whether the bridge is in its rooms, and what is known of them."""
 
 
 @tool(title="Echo", read_only=True, open_world=False)
@@ -69,7 +69,7 @@ def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
 
 
 def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
-    """Return how things stand, for the tool and for the resource."""
+    """Return the status, for the tool and for the resource."""
     participant, configuration = link.participant, current.configuration
     rooms = {membership.name: membership.status() for membership in participant.memberships}
     status, several = participant.status(), len(rooms) > 1
@@ -124,13 +124,13 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     )
     if not several:
         return fit(result)
-    shown = fit(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
-    left = RESULT_BYTES - json_size(shown | {"rooms": []})
+    fitting = fit(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
+    left = RESULT_BYTES - json_size(fitting | {"rooms": []})
     entries = [_room_entry(name, room) for name, room in rooms.items()]
     if json_size(entries) > left:  # a fault of all rooms has its words outside, in the default's
         entries = [_room_entry(name, room, short=True) for name, room in rooms.items()]
     share = left // len(rooms) - len(", ")
-    return shown | {"rooms": [fit(entry, share) for entry in entries]}
+    return fitting | {"rooms": [fit(entry, share) for entry in entries]}
 
 
 def _incoming(status: RoomStatus, room: str | None) -> dict[str, object]:
@@ -148,7 +148,7 @@ def _incoming(status: RoomStatus, room: str | None) -> dict[str, object]:
 
 
 def _room_entry(name: str, status: RoomStatus, *, short: bool = False) -> dict[str, object]:
-    """Return how things stand in a room, `short` with no more of its fault than the condition."""
+    """Return the status of one of several rooms; `short`, its fault has the condition alone."""
     entry: dict[str, object] = {"room": name, "phase": status.phase.value}
     error = _last_error(status)
     if short and error:

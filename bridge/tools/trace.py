@@ -56,16 +56,16 @@ async def xmpp_trace(
     are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
     """
     kept, memberships = link.participant.trace, link.participant.memberships
-    behind: set[int] | None = None
+    numbers: set[int] | None = None
     why_none = LOST_STANZA
     if of is not None and of.startswith(MARK):
         id_ = unquote(of.removeprefix(MARK))
-        behind = stanza_filter.archived(kept, link.room(room).jid, id_)
+        numbers = stanza_filter.archived(kept, link.room(room).jid, id_)
     elif of is not None:
         record = link.event(of)
-        behind = stanza_filter.behind(record, [*kept])
+        numbers = stanza_filter.behind(record, [*kept])
         if record.event.kind in {"connection", "gap"}:
-            behind, why_none = set(), NO_STANZA
+            numbers, why_none = set(), NO_STANZA
     hidden = set() if keepalives else stanza_filter.keepalives(kept)
     own: set[str] = set()
     for membership in memberships:
@@ -84,7 +84,7 @@ async def xmpp_trace(
 
     def show(traced: TracedStanza) -> TraceEntry | None:
         number = traced.number
-        left_out = number in hidden if behind is None else number not in behind
+        left_out = number in hidden if numbers is None else number not in numbers
         if left_out or not wanted.matches(traced):
             return None
         xml = xml_of(traced.xml)
@@ -101,7 +101,7 @@ async def xmpp_trace(
     await page.read(kept, since, show)
     around = {
         "gap": page.gap if of is None else None,
-        "note": why_none if behind == set() else None,
+        "note": why_none if numbers == set() else None,
         "notice": page.entries and NOTICE,
     }
     read: TracePage = {"entries": page.entries, "next": page.next, "more": page.more}

@@ -198,8 +198,8 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        # Of those that passed, the newest are told first: as many as the entry leaves space for.
-        shown = fit(result | nonempty(around), entry=entries, passed=passed)
-        shown["passed"].reverse()
-        entry = shown.pop("entry")
-        return shown | {"entry": entry[0]} if entry else shown
+        # The newest of those that passed come first: as many as the entry leaves space for.
+        fitting = fit(result | nonempty(around), entry=entries, passed=passed)
+        fitting["passed"].reverse()
+        entry = fitting.pop("entry")
+        return fitting | {"entry": entry[0]} if entry else fitting

@@ -23,7 +23,7 @@ from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
 from bridge.tools.answers import MAX_ANSWERS
-from bridge.tools.check import CurrentSettings, told_of, xmpp_check
+from bridge.tools.check import CurrentSettings, result_of, xmpp_check
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import fit
 from bridge.tools.history import xmpp_history
@@ -454,4 +454,4 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
     report = Report(False, [stage] * 11, text, text, False, 1.0, None, (text,) * 3)
-    _checked(told_of(report, set_, text, changed=False), tool=xmpp_check)
+    _checked(result_of(report, set_, text, changed=False), tool=xmpp_check)
