@@ -40,8 +40,7 @@ MARK = "archive:"
 
 
 History: TypeAlias = Annotated[
-    dict[str, object],
-    always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool),
+    dict[str, object], always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool)
 ]
 """A page of what happened, oldest first."""
 

@@ -21,8 +21,8 @@ MAX_BYTES = 45_000
 to its model."""
 
 ENVELOPE_BYTES = 640
-"""Bytes of JSON for what surrounds the entries: two cursors, of which the archive's are the longest,
-a gap and the notice."""
+"""Bytes of JSON for what surrounds the entries: two cursors, of which those of an archive are
+longest, a gap and the notice."""
 
 MAX_LIMIT = 500
 """Entries in one page."""
@@ -49,9 +49,7 @@ threads are for looking up names, and a process ends when the last has."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
 MaxBytes = Annotated[
-    int,
-    Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES),
-    f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}",
+    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}"
 ]
 Since = Annotated[str | None, f'a cursor, or "{OLDEST}": what came after it']
 Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]

@@ -209,9 +209,9 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
-    The words come first, so that nobody can take the place of the server by a nickname; then what has
-    an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
-    word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
+    The words come first, so that nobody can take the place of the server by a nickname. Then comes
+    what has an `@` and is a JID, for the same reason, then nicknames, then what else is a JID and
+    no mere word, or our own server (`localhost` has no dot). Raises `ToolError` for anything else,
     and for a nickname when not in the room.
     """
     membership = link.room(name)
