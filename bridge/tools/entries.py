@@ -59,7 +59,7 @@ Kind: TypeAlias = Literal[
 ]
 
 Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=str)]
-"""One event as agents get it: its exact form or what `brief` leaves of it, sanitized, after its
+"""One event as agents get it: its exact form or what `brief` leaves of it, cut by `fit`, after its
 cursor and its time."""
 
 FIELDS = (
