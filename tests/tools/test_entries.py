@@ -84,7 +84,8 @@ def test_lists_have_their_share_however_long_the_other_texts_are(limit: int) -> 
 
 
 def test_a_list_takes_what_is_left_and_leaves_out_its_last_items() -> None:
-    few, many = [{"text": "x"}], [{"text": "\u202e" * 40, "number": n} for n in range(100)]
+    few: list[Entry] = [{"text": "x"}]
+    many: list[Entry] = [{"text": "\u202e" * 40, "number": number} for number in range(100)]
     result = fit({"head": "y"}, 2_000, few=few, many=many, none=[])
     assert (result["head"], result["few"], result["none"]) == ("y", few, [])
     numbers = [item["number"] for item in result["many"]]
