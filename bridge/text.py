@@ -8,6 +8,7 @@ They become `\u{202E}` and the like. Times are ISO 8601, UTC, with milliseconds 
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
@@ -76,6 +77,17 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
             return f'"{shown}…"'
         shown += written
     return f'"{shown}"'
+
+
+def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
+    """Return those of `rooms`, bare JIDs, that `name` means, in upper or lower case.
+
+    A name is the whole JID, or what is before its `@`: it may be that of several rooms.
+    """
+    wanted = name.casefold()
+    return [
+        room for room in rooms if wanted in {room.casefold(), room.casefold().partition("@")[0]}
+    ]
 
 
 def searchable(text: str) -> str:

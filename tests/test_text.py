@@ -13,6 +13,7 @@ from bridge.text import (
     MAX_QUOTED_CHARACTERS,
     one_line,
     quoted,
+    rooms_named,
     searchable,
     unescaped,
     visible,
@@ -248,3 +249,20 @@ def test_an_escape_means_the_hidden_character_that_it_was_made_of(text: str) -> 
 )
 def test_what_is_no_escape_of_a_hidden_character_stays(text: str) -> None:
     assert unescaped(text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "rooms"),
+    [
+        ("lobby@a.example", ["Lobby@a.example"]),
+        ("LOBBY", ["Lobby@a.example", "lobby@b.example"]),
+        ("logs", ["logs@b.example"]),
+        ("a.example", []),
+        ("lobby@", []),
+        ("", []),
+    ],
+)
+def test_a_room_is_named_by_its_jid_or_by_what_is_before_the_at(
+    name: str, rooms: list[str]
+) -> None:
+    assert rooms_named(name, ("Lobby@a.example", "lobby@b.example", "logs@b.example")) == rooms

@@ -12,7 +12,7 @@ from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
 from bridge.text import visible
-from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
+from bridge.tools.entries import RESULT_BYTES, Entry, fit, json_size
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Limit, LostEntries, Page, Since, event_filter
 from bridge.xmpp.model.journal import Record
@@ -213,7 +213,7 @@ async def scout(
     events: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
     most = events.bytes_left
     for one in cited:
-        events.add(sanitized(one, most))
+        events.add(fit(one, most))
     return replace(result, events=events.entries)
 
 
@@ -258,7 +258,7 @@ async def _read(
     def show(record: Record) -> str | None:
         if not wanted.matches(record.event):
             return None
-        entry = sanitized(journal.encode(record))
+        entry = fit(journal.encode(record))
         line = data_line(shown_to_model(entry))
         shown[line] = entry
         return line

@@ -38,7 +38,7 @@ WALK_SECONDS = 10.0
 _CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
 """The name of the store, and the row id of the last event before the cursor."""
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 class Reader:
@@ -70,7 +70,7 @@ class Reader:
         """Begin to read the events of these rooms that may match `wanted`.
 
         Not every condition can be asked of the database: the caller has to apply `wanted` to each
-        event. It begins behind the cursor `since`, or else at the time `start`. With `connection`
+        event. It begins after the cursor `since`, or else at the time `start`. With `connection`
         there are the events of this account's connection too; with `stanzas`, the account's
         stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
         Raises `CursorError` and `StoreError`.
@@ -90,7 +90,6 @@ class Reader:
         span, aside = await self.ask(
             lambda database: (database.span(query), lying_aside(self._path))
         )
-        seconds = WALK_SECONDS if seconds is None else seconds
         return Walk(
             self,
             query,
@@ -99,18 +98,14 @@ class Reader:
             aside=aside[0] if aside else -inf,
             unwritten=unwritten,
             backward=backward,
-            seconds=seconds,
+            seconds=WALK_SECONDS if seconds is None else seconds,
         )
 
-    def is_cursor(self, since: str) -> bool:
-        """Whether it is a cursor of a store, rather than of the journal."""
-        return since.startswith(RECORDED)
-
-    async def ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+    async def ask(self, work: Callable[[SqliteDatabase], Answer]) -> Answer:
         """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
         return await asyncio.to_thread(self._ask, work)
 
-    def _ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+    def _ask(self, work: Callable[[SqliteDatabase], Answer]) -> Answer:
         with closing(SqliteDatabase(self._path, writable=False)) as database:
             return work(database)
 
@@ -148,7 +143,7 @@ class Walk:
         self._seconds = seconds
         self._read_up_to = span.first
         if since is not None:
-            self._begin_behind(since)
+            self._begin_after(since)
         elif aside > (start := -inf if query.start is None else query.start):
             self.gap = Loss(1, span.evicted, "restarted")
         elif span.whole_from > start:
@@ -156,26 +151,26 @@ class Walk:
 
     @property
     def next(self) -> str:
-        """The cursor behind all that was read; backward, the cursor behind the newest event."""
-        return self.cursor_of(max(self._read_up_to, self._span.last * self._backward))
+        """The cursor after all that was read; backward, the cursor after the newest event."""
+        return self.cursor_of(self._span.last if self._backward else self._read_up_to)
 
     @property
     def oldest(self) -> str:
-        """The cursor ahead of the oldest event."""
+        """The cursor before the oldest event."""
         return self.cursor_of(self._span.begin)
 
     def cursor_of(self, id_: int) -> str:
-        """Return the cursor right behind the event with this row id."""
+        """Return the cursor right after the event with this row id."""
         return f"{RECORDED}{self._span.store}-{id_}"
 
-    def record(self, found: Recorded) -> Record:
+    def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
-        return Record(found.id, found.at, decode(found.event), found.room)
+        return Record(row.id, row.at, decode(row.event), row.room)
 
     def messages_of(self, records: Iterable[Record]) -> set[tuple[str | None, str]]:
         """Return the id and the sender of each message that the room has sent."""
-        events = (one.event for one in records)
-        return {(one.id, one.from_) for one in events if isinstance(one, MessageReceived)}
+        events = (record.event for record in records)
+        return {(event.id, event.from_) for event in events if isinstance(event, MessageReceived)}
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
         """Return those of `records`, which `run` has observed, that the store does not have."""
@@ -187,44 +182,44 @@ class Walk:
             def theirs() -> Iterator[Recorded]:
                 most = MAX_COMPARED + len(records)  # which may all have been written
                 for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
-                    rows = newest(database, replace(query, kinds=kinds), self._span.last, most)
-                    for one in rows:
-                        if one.id not in known and (one.shared or one.observer.run == run):
-                            known.add(one.id)
-                            yield one
+                    for row in newest(database, replace(query, kinds=kinds), self._span.last, most):
+                        if row.id not in known and (row.shared or row.observer.run == run):
+                            known.add(row.id)
+                            yield row
 
             ours = [
-                Happened(one.at, one.room, encode(one.event), number=one.number) for one in records
+                Happened(record.at, record.room, encode(record.event), number=record.number)
+                for record in records
             ]
-            found = unrecorded(ours, theirs())
-            return [one for one in records if one.number in found]
+            numbers = unrecorded(ours, theirs())
+            return [record for record in records if record.number in numbers]
 
         return await self._reader.ask(missing)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
-        end = monotonic() + self._seconds
+        deadline = monotonic() + self._seconds
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)
-            found, far, now, unreadable = await self._reader.ask(read)
+            rows, end, now, unreadable = await self._reader.ask(read)
             self.unreadable += unreadable
             lost = not self._backward and now.evicted > max(first, self._span.evicted)
             if now.store != self._span.store or lost:
                 self.more = True
                 return
-            for one in found:
-                yield one
-                self._read_up_to = max(self._read_up_to, one.id)
-            first, last = (first, far) if self._backward else (far, last)
+            for row in rows:
+                yield row
+                self._read_up_to = max(self._read_up_to, row.id)
+            first, last = (first, end) if self._backward else (end, last)
             self._read_up_to = max(self._read_up_to, first)
-            self.more = first < last and monotonic() > end
+            self.more = first < last and monotonic() > deadline
 
-    def _begin_behind(self, cursor: str) -> None:
-        found = _CURSOR.fullmatch(cursor)
-        if found is None:
+    def _begin_after(self, cursor: str) -> None:
+        match = _CURSOR.fullmatch(cursor)
+        if match is None:
             raise CursorError("it does not look like a cursor; take one from a result, unchanged")
-        id_, evicted = int(found[2]), self._span.evicted
-        if found[1] != self._span.store:
+        id_, evicted = int(match[2]), self._span.evicted
+        if match[1] != self._span.store:
             self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
         elif id_ > self._span.last and self._query.end is None:
             raise CursorError("it lies ahead of everything that was recorded")
@@ -239,17 +234,17 @@ class Walk:
 
         The last is the number of rows among these that cannot be read.
         """
-        found, far = database.page(
+        rows, end = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
-        readable = [one for one in found if self._query.stanzas or _is_event(one)]
-        unreadable = len(database.unreadable) + len(found) - len(readable)
-        return readable, far, database.span(replace(self._query, start=None, end=None)), unreadable
+        readable = [row for row in rows if self._query.stanzas or _is_event(row)]
+        unreadable = len(database.unreadable) + len(rows) - len(readable)
+        return readable, end, database.span(replace(self._query, start=None, end=None)), unreadable
 
 
-def _is_event(found: Recorded) -> bool:
+def _is_event(row: Recorded) -> bool:
     try:
-        decode(found.event)
+        decode(row.event)
     except ValueError:
         return False
     return True

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from bridge.tools.entries import Entry, brief
+from bridge.xmpp.model.journal import Journal, Record
 
 MAX_ANSWERS = 10
 """Answers in one result; who says more than that in reply floods the room."""
@@ -20,7 +21,7 @@ class Said(NamedTuple):
     """What we said, as the room reflected it."""
 
     number: int
-    """Of the reflection in the journal."""
+    """The number of the reflection in the journal."""
     at: float
     """Seconds since the epoch."""
     id: str
@@ -28,17 +29,17 @@ class Said(NamedTuple):
     """As the journal has it."""
 
 
-def answer(exact: Entry, number: int, at: float, said: Said) -> Entry | None:
+def answer(record: Record, journal: Journal, said: Said) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to `said`.
 
-    `exact` is its exact form, `number` and `at` are those of its record. An answer is a live
-    message of somebody else that has more to it than signals, the error with which they answered
-    our message, or the one with which the room returned it.
+    An answer is a live message of somebody else that has more to it than signals, the error with
+    which they answered our message, or the one with which the room returned it.
     """
+    exact = journal.encode(record)
     how = _how(exact, said.id)
-    if how is None or number <= said.number:
+    if how is None or record.number <= said.number:
         return None
-    taken = max(0.0, round((at - said.at) * 1000, 3))  # the wall clock may be set back
+    taken = max(0.0, round((record.at - said.at) * 1000, 3))  # the wall clock may be set back
     return {**brief(exact), "answerMs": taken, "how": how}
 
 
@@ -53,6 +54,6 @@ def _how(exact: Entry, id_: str) -> str | None:
         return "encrypted"
     if "body" not in exact:
         payload = exact.get("payload")
-        silent = isinstance(payload, list) and all(str(one).endswith(SIGNALS) for one in payload)
+        silent = isinstance(payload, list) and all(str(name).endswith(SIGNALS) for name in payload)
         return None if silent else "no-body"
     return "private" if exact.get("type") == "chat" else "public"

@@ -14,7 +14,7 @@ from bridge.mcp.toolset import tool
 from bridge.settings.sources import Problem
 from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
 from bridge.xmpp.checks.probe import Probe
 from bridge.xmpp.checks.report import (
@@ -44,7 +44,7 @@ class CurrentSettings:
         self.configuration = configuration
         """As it was last read."""
         self.problems: tuple[Problem, ...] = ()
-        """What is wrong beside the settings themselves: with sets of tools that they name."""
+        """What is wrong with the sets of tools that the settings name."""
         self._at_start = configuration
         self._read = read
         self.check_lock = asyncio.Lock()
@@ -54,9 +54,8 @@ class CurrentSettings:
         """Read everything again, and say on stderr what is newly wrong with it."""
         before, self.configuration = self.configuration, self._read()
         if self.configuration.env_file != before.env_file:
-            now, then = (
-                one.env_file or "the environment alone" for one in (self.configuration, before)
-            )
+            now = self.configuration.env_file or "the environment alone"
+            then = before.env_file or "the environment alone"
             moved = f"the settings come from {now} now, and came from {then} before"
             warnings = (*self.configuration.warnings, moved)
             self.configuration = replace(self.configuration, warnings=warnings)
@@ -112,8 +111,7 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
     restart, but for BRIDGE_READ_ONLY=1, BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE.
     """
     try:
-        async with asyncio.timeout(TURN_SECONDS):
-            await current.check_lock.acquire()
+        await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)
     except TimeoutError as error:
         raise ToolError(
             "Another check is under way.",
@@ -153,58 +151,46 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
             warnings = link.room_warnings()
         report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
     standing = " ".join([_settle(link, configuration, report, changed), *warnings])
-    return told_of(report, configuration.in_effect.values(), standing, changed=changed)
+    return result_of(report, configuration.in_effect.values(), standing, changed=changed)
 
 
-def told_of(report: Report, settings: Iterable[Setting], standing: str, *, changed: bool) -> Check:
-    """Return what is told of a check, in the space that a result has."""
-    phases = [nonempty(vars(one)) | {"ok": one.ok} for one in report.phases]
-    told: Check = {
+def result_of(
+    report: Report, settings: Iterable[Setting], standing: str, *, changed: bool
+) -> Check:
+    """Return the result of a check, in the space that a result has.
+
+    Where that is too small for several rooms, their phases are left out but for the first failures,
+    which the diagnosis names too; `rooms` has what came of each room all the same.
+    """
+    phases = [nonempty(vars(phase)) | {"ok": phase.ok} for phase in report.phases]
+    rows = [dict(vars(setting)) for setting in settings]
+    ours = all(phase.name in OUR_WORDS for phase in report.phases)
+    result: Check = {
         **nonempty(report.encode()),
         "ok": report.ok,
         "phases": phases,
         "diagnosis": report.diagnosis,
         **nonempty({"settingsChanged": changed}),
         "standing": standing,
-        "settings": (shown := [dict(vars(one)) for one in settings]),
+        "settings": rows,
+        **nonempty({"notice": "" if ours else NOTICE}),
     }
-    if any(one.name not in OUR_WORDS for one in report.phases):
-        told["notice"] = NOTICE
-    told["phases"] = kept = fitting(phases, json_size(told) - RESULT_BYTES)
-    if left_out := len(phases) - len(kept):
-        told["leftOut"] = left_out
-    # Fifty rooms and every variable set at length are too much even with all texts cut.
-    while json_size(result := sanitized(told)) > RESULT_BYTES and shown:
-        shown.pop()
-    return result
-
-
-def fitting(phases: list[dict[str, object]], over: int) -> list[dict[str, object]]:
-    """Return the phases without so many bytes of JSON, as far as they are of several rooms.
-
-    Those that passed go first, the last of them before the others. The first failures stay, which
-    the diagnosis names too, and `rooms` has what came of each room all the same.
-    """
-    of_rooms = [one for one in phases if "room" in one]
-    failed = [one for one in of_rooms if not one["ok"]]
-    passed = [one for one in of_rooms if one["ok"]]
-    left_out = []
-    for phase in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
-        if over > 0:
-            left_out.append(phase)
-            over -= json_size(phase) + len(", ")
-    return [one for one in phases if one not in left_out]
+    failed = [phase for phase in phases if "room" in phase and not phase["ok"]]
+    kept = [phase for phase in phases if "room" not in phase or phase in failed[:MAX_ROOMS_NAMED]]
+    if json_size(result) > RESULT_BYTES and len(kept) < len(phases):
+        result |= {"phases": kept, "leftOut": len(phases) - len(kept)}
+    return fit(result, settings=rows)
 
 
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:
-    """Let the standing connection start anew where there is a reason; return what happens to it."""
+    """Let the connection start anew where there is a reason; return what happens to it."""
     participant, settings = link.participant, configuration.settings
     memberships = participant.memberships
-    out = {one_line(one.name) for one in memberships if not one.status().connected}
+    out = {one_line(room.name) for room in memberships if not room.status().connected}
     if report.rooms is None:
         free = report.ok
     else:  # of several rooms, one that the bridge is out of has let the check in
-        free = any(one.ok and one.room in out for one in report.rooms)
+        free = any(visit.ok and visit.room in out for visit in report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):
         phase = participant.status().phase.value
         if len(memberships) > 1:

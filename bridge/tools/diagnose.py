@@ -9,25 +9,15 @@ from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.store.errors import StoreError
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
-from bridge.tools.entries import (
-    MARK_BYTES,
-    NOTICE,
-    RESULT_BYTES,
-    Entry,
-    json_size,
-    nonempty,
-    sanitized,
-)
+from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import Page, TimeSlice, event_filter
+from bridge.tools.paging import TimeSlice
 from bridge.xmpp.checks import diagnosis, evidence
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.faults import ConnectionFailedError
+from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.queries import iq_errors, ping
-
-ANSWERS_BYTES = 3_000
-"""Of the result as JSON, at least, for the answers."""
 
 Diagnosis: TypeAlias = Annotated[
     dict[str, object],
@@ -61,7 +51,6 @@ async def xmpp_diagnose(
     body, twice); whether anybody's text has hidden characters; what it said last. Takes 5 s where
     it does not answer pings.
     """
-    # Deferred, since tools are listed before it is loaded.
     membership, journal = link.room(room), link.participant.journal
     occupant = evidence.occupant_of(membership.status(), nickname)
     pinged: evidence.Ping | None = None
@@ -74,10 +63,10 @@ async def xmpp_diagnose(
         elif not occupant.own:
             kind = iq_errors.TargetKind.OCCUPANT
             target = iq_errors.Target(kind, occupant.jid, membership.occupant)
-            found = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
-            alone = found.own is not None and found.own.in_room is ping.Verdict.IN
-            pong = found.pong
-            pinged = evidence.Ping(pong.seconds, pong.error, found.verdict, alone)
+            compared = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
+            pong, own = compared.pong, compared.own
+            alone = own is not None and own.in_room is ping.Verdict.IN
+            pinged = evidence.Ping(pong.seconds, pong.error, compared.verdict, alone)
     status = membership.status()
     occupant = evidence.occupant_of(status, nickname)  # who may have come or left meanwhile
     name = nickname if occupant is None else occupant.nickname
@@ -89,9 +78,7 @@ async def xmpp_diagnose(
             break
     reader = link.recorded()
     if occupant is None and not past.gone and reader is not None:
-        wanted = await event_filter(
-            kinds=("leave", "nick"), sender=name, contains=None, pattern=None
-        )
+        wanted = EventFilter(frozenset({"leave", "nick"}), name)
         with suppress(StoreError):  # what the bridge itself remembers has to do
             walk = await reader.walk([membership.name], wanted, backward=True)
             async for row in walk:
@@ -101,8 +88,7 @@ async def xmpp_diagnose(
     answers: list[Entry] = []
     if past.sent is not None and past.outcome is not None:
         said = Said(past.outcome.number, past.outcome.at, past.sent.id, membership.name)
-        replies = reversed(past.replies)
-        made = (answer(journal.encode(one), one.number, one.at, said) for one in replies)
+        made = (answer(reply, journal, said) for reply in reversed(past.replies))
         answers = [*islice(filter(None, made), MAX_ANSWERS)]
     known = evidence.Evidence(
         nickname=name,
@@ -119,15 +105,12 @@ async def xmpp_diagnose(
     result: dict[str, object] = {
         "verdict": verdict,
         "findings": [
-            {"name": name, "ok": one.ok, "detail": one.detail, **nonempty({"hint": one.hint})}
-            for name, one in findings.items()
+            {"name": cause, "ok": finding.ok, "detail": finding.detail}
+            | nonempty({"hint": finding.hint})
+            for cause, finding in findings.items()
         ],
         "answers": [],
         "notice": NOTICE,
     }
-    result = sanitized(result, RESULT_BYTES - ANSWERS_BYTES)
-    page: Page[Entry] = Page(size=RESULT_BYTES - MARK_BYTES - json_size(result))
-    share = page.bytes_left // MAX_ANSWERS - len(", ")
-    if not all(page.add(sanitized(one, share)) for one in answers):
-        result["truncated"] = True
-    return result | {"answers": page.entries}
+    fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
+    return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})

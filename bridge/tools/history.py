@@ -1,61 +1,46 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
-from bridge.recording.recorded import Reader
 from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
+from bridge.tools import paging
 from bridge.tools.entries import (
     FIELDS,
     NOTICE,
     RESULT_BYTES,
     Entry,
     brief,
+    fit,
     json_size,
     nonempty,
-    sanitized,
 )
-from bridge.tools.link import RoomLink, RoomName, connection_in, failed
-from bridge.tools.paging import (
-    ENVELOPE_BYTES,
-    OLDEST,
-    Contains,
-    Kinds,
-    Limit,
-    MaxBytes,
-    Page,
-    PatternText,
-    Sender,
-    Since,
-    TimeSlice,
-    event_filter,
-    no_cursor,
-    position_of,
-)
+from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
 
 BUDGET_SECONDS = 25.0
-"""For one page: clients give up on a call after a minute, and a search can be gone on with."""
+"""How long the archive is asked for one page: clients give up on a call after a minute, and the
+next call goes on from there."""
 
 MARK = "archive:"
 """How the archive's cursors begin, which the journal's cannot."""
 
 
 History: TypeAlias = Annotated[
-    dict[str, object],
-    always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool),
+    dict[str, object], always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool)
 ]
 """A page of what happened, oldest first."""
 
@@ -64,17 +49,17 @@ History: TypeAlias = Annotated[
 async def xmpp_history(
     link: RoomLink,
     /,
-    since: Since = None,
-    limit: Limit = 50,
-    from_: Sender = None,
-    contains: Contains = None,
-    pattern: PatternText = None,
-    kinds: Kinds = None,
+    since: paging.Since = None,
+    limit: paging.Limit = 50,
+    from_: paging.Sender = None,
+    contains: paging.Contains = None,
+    pattern: paging.PatternText = None,
+    kinds: paging.Kinds = None,
     before: Annotated[str | None, "until this time"] = None,
     after: Annotated[str | None, "from this time on"] = None,
     archive: Annotated[bool, "of the room (XEP-0313)"] = False,
     detail: Annotated[Literal["brief", "full"], "full has ids and JIDs"] = "brief",
-    max_bytes: MaxBytes = RESULT_BYTES,
+    max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> History:
     r"""To see what happened in the room: messages, who came and left, what went wrong.
@@ -86,229 +71,227 @@ async def xmpp_history(
     connection. `archive: true`: what the room has kept. Times: 2026-01-31T12:00:00Z. \u{...} is a
     hidden character.
     """
-    # The archive knows senders by more than their messages tell: it is asked for them.
-    sender = None if archive else from_
-    wanted = await event_filter(kinds=kinds, sender=sender, contains=contains, pattern=pattern)
-    if detail == "brief" and not archive:
-        unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
-        wanted = replace(wanted, unheard=unheard)
+    if since not in {None, paging.OLDEST} and since.startswith(MARK) is not archive:
+        raise ArgumentError(
+            "Cursors of the archive go with archive: true only, and others without it.",
+            condition="bad-request",
+            hint="Take `since` from a result with the same `archive`, or give a time in `after`.",
+        )
     warnings = link.warnings()
-    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES - json_size(warnings))
-    asked = _Asked(
+    # The archive itself is asked for a sender: it knows real JIDs that its messages do not have.
+    sender = None if archive else from_
+    search = Search(
         link=link,
         room=room,
-        page=page,
-        wanted=wanted,
-        shorten=brief if detail == "brief" else dict,
-        most=page.bytes_left,
+        wanted=await paging.event_filter(
+            kinds=kinds, sender=sender, contains=contains, pattern=pattern
+        ),
         since=since,
         start=_time("after", after),
         end=_time("before", before),
+        brief=detail == "brief",
+        limit=limit,
+        page=paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)),
     )
-    oldest, recorded = None, False
-    if archive:
-        page.next, page.more = await _read_archive(asked, limit, from_)
-    elif (reader := _store(asked)) is not None:
-        recorded = True
-        try:
-            oldest, unreadable = await _read_store(asked, reader)
-        except StoreError as error:
-            raise ToolError(
-                f"What was recorded cannot be read: {error}.",
-                condition="internal-server-error",
-                hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
-                "leave out `after`, `before` and `since`.",
-            ) from error
-        if unreadable:  # in place of what the recorder found damaged
-            warnings = [one for one in warnings if not one.endswith(LEFT_OUT)]
-            warnings.append(left_out(unreadable))
-    else:
-        oldest = await _read_journal(asked)
-    around = {
-        "gap": page.gap,
-        "oldest": oldest,
-        "notice": NOTICE if page.entries else None,
-        # What is not being recorded, and what cannot be read, is in no page of the store.
-        "warnings": warnings if recorded else None,
-    }
+    source = read_store if _is_recorded(search) else read_memory
+    try:
+        around = await (read_archive(search, from_) if archive else source(search))
+    except StoreError as error:
+        raise ToolError(
+            f"What was recorded cannot be read: {error}.",
+            condition="internal-server-error",
+            hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
+            "leave out `after`, `before` and `since`.",
+        ) from error
+    page = search.page
+    around |= {"gap": page.gap, "notice": page.entries and NOTICE}
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
 
-class _Asked(NamedTuple):
-    """What a call of `xmpp_history` asks for."""
+@dataclass
+class Search:
+    """One call of `xmpp_history`: what it asks for, and the page that a source fills.
+
+    A source is the bridge's memory, the store or the room's archive. It offers its events to `add`,
+    in its order, until there is no space for one. It sets `next`, `more` and `gap` of the page, and
+    returns what else the result says of it.
+    """
 
     link: RoomLink
     room: str | None
-    page: Page[Entry]
-    """Empty as yet."""
     wanted: EventFilter
-    shorten: Callable[[Entry], Entry]
-    most: int
-    """Bytes of JSON in which an entry must fit."""
     since: str | None
     start: str | None
     """A time as entries have them."""
     end: str | None
+    brief: bool
+    limit: int
+    page: paging.Page[Entry]
+    time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
+
+    @property
+    def newest_first(self) -> bool:
+        """Whether the newest are asked for, so that a source is read from its end."""
+        return self.since is None and self.start is None
+
+    def in_time(self, at: str) -> bool:
+        """Whether what happened then is asked for."""
+        return (self.start or at) <= at <= (self.end or at)
+
+    def entry(self, event: Event, exact: Callable[[], Entry]) -> Entry | None:
+        """Return the entry of `event`, whose exact form `exact` makes; None if it is not wanted."""
+        if not self.wanted.matches(event):
+            return None
+        # An entry that is alone on a page fits.
+        return fit(brief(exact()) if self.brief else exact(), self.page.size)
+
+    async def add(self, event: Event, exact: Callable[[], Entry]) -> bool | None:
+        """Add the entry of `event`: False if there is no space for it, None if it is not wanted."""
+        cost = self.wanted.cost(event)
+        entry = await self.time_slice.run(partial(self.entry, event), exact, cost)
+        return None if entry is None else self.page.add(entry)
+
+    def stamp(self, cursor: str, at: str, room: str) -> Entry:
+        """Return what an entry begins with; with several rooms it names its own."""
+        several = len(self.link.participant.memberships) > 1
+        return {"cursor": cursor, "at": at, **({"room": room} if room and several else {})}
 
 
-async def _read_journal(asked: _Asked) -> str:
-    """Fill the page with what happened from `start` until `end`, and return `oldest`.
-
-    Oldest first: what came after `since`, or what there is from `start` on; without either, the
-    newest. Raises `ArgumentError` where `since` is no cursor.
-    """
-    link, room, page, wanted, shorten, most, since, start, end = asked
-    if (since or "").startswith(MARK):
-        raise ArgumentError(
-            "Cursors of the archive go with archive: true only.",
-            condition="bad-request",
-            hint="Add archive: true, or take a cursor from a result without it.",
-        )
-    journal, records = link.participant.journal, link.records(room)
-    if since is None and start is not None:
-        since = OLDEST
-    last, _ = position_of(records, OLDEST if since is None else since)
-    earlier = 0
+async def read_memory(search: Search) -> dict[str, object]:
+    """Read the journal."""
+    page, since = search.page, search.since
+    rooms = (membership.room for membership in search.link.participant.memberships)
+    if search.brief:
+        unheard = {id_ for room in rooms for id_ in room.unheard}
+        search.wanted = replace(search.wanted, unheard=unheard)
+    journal, records = search.link.participant.journal, search.link.records(search.room)
+    if since is None and search.start is not None:
+        since = paging.OLDEST
+    last, _ = paging.position_of(records, since or paging.OLDEST)
+    earlier, timed = 0, search.start or search.end
 
     def show(record: Record) -> Entry | None:
         nonlocal earlier, last
-        if start or end:
-            at = iso(record.at)
-            if at < (start or at):
-                earlier = max(earlier, record.number)
-                return None
-            if at > (end or at):
-                return None
-            last = max(last, record.number)
-        if not wanted.matches(record.event):
+        at = iso(record.at) if timed else ""
+        if at < (search.start or at):
+            earlier = max(earlier, record.number)
+        if not search.in_time(at):
             return None
-        return sanitized(shorten(journal.encode(record)), most)
+        last = max(last, record.number)
+        return search.entry(record.event, partial(journal.encode, record))
 
-    await page.read(records, since, show, lambda record: wanted.cost(record.event))
-    if end is not None and not (page.more and since is not None):
+    await page.read(records, since, show, lambda record: search.wanted.cost(record.event))
+    if search.end is not None and not (page.more and since is not None):
         page.next = records.cursor_of(last)  # what came after `end` comes after the page
     if earlier and page.gap is not None and page.gap["to"] <= earlier:
         page.gap = None  # what is lost came before `start`
-    return records.oldest
+    return {"oldest": records.oldest}
 
 
-def _store(asked: _Asked) -> Reader | None:
-    """Return what reads the store, if the bridge's memory does not reach as far as is asked for."""
-    reader, since, time_asked = asked.link.recorded(), asked.since, asked.start or asked.end
-    if reader is None or since is not None:
-        return reader if reader is not None and reader.is_cursor(since or "") else None
-    records = asked.link.records(asked.room)
+def _is_recorded(search: Search) -> bool:
+    """Whether the store is asked: it is where the bridge's memory does not reach far enough."""
+    if search.link.recorded() is None:
+        return False
+    if search.since is not None:
+        return search.since.startswith(RECORDED)
+    records, asked = search.link.records(search.room), search.start or search.end
     first = next(records.after(records.forgotten), None)
-    return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
+    return asked is not None and (first is None or asked < iso(first.at))
 
 
-async def _read_store(asked: _Asked, reader: Reader) -> tuple[str, int]:
-    """Fill the page as `_read_journal` does, from the store, and behind it from memory.
-
-    Returns how many rows of the store were left out, too.
-    """
-    link, room, page, wanted, shorten, most, since, start, end = asked
-    participant = link.participant
-    several = len(participant.memberships) > 1
-    among = participant.memberships if room is None else [link.room(room)]
+async def read_store(search: Search) -> dict[str, object]:
+    """Read the store, and what follows from memory."""
+    link, room, page, time_slice = search.link, search.room, search.page, search.time_slice
+    reader = link.recorded()
+    assert reader is not None
     unheard: set[str] = set()
-    if wanted.unheard is not None:
-        wanted = replace(wanted, unheard=unheard)
-    time_slice = TimeSlice()
+    if search.brief:
+        search.wanted = replace(search.wanted, unheard=unheard)
+    rooms = link.participant.memberships if room is None else [link.room(room)]
+    try:
+        walk = await reader.walk(
+            [membership.name for membership in rooms],
+            search.wanted,
+            since=search.since,
+            start=search.start,
+            end=search.end,
+            backward=search.newest_first,
+            connection=room is None,
+        )
+    except ValueError as error:
+        raise paging.no_cursor(error) from error
+    records, journal = link.records(room), link.participant.journal
+    unwritten = () if walk.unwritten is None else records.after(walk.unwritten - 1)
+    seen = [
+        record for record in unwritten if await time_slice.run(search.in_time, iso(record.at), 0)
+    ]
+    came = walk.messages_of(seen)
 
-    def show(found: "tuple[Recorded, Event]") -> Entry | None:
-        row, event = found
+    def exact(row: Recorded) -> Entry:
+        entry = search.stamp(walk.cursor_of(row.id), iso(row.at), row.room)
+        entry |= row.event | {"source": "recorded"}
+        if not row.shared and row.observer.run != journal.numbering.epoch:
+            entry["observer"] = str(row.observer)
+        return entry
+
+    async for row in walk:
         sent = row.event.get("id", ""), row.event.get("from")
         if row.event.get("direction") == "out" and not (row.echoed or sent in came):
             unheard.add(sent[0])
-        if not wanted.matches(event):
-            return None
-        entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
-        if row.room and several:
-            entry["room"] = row.room
-        entry |= row.event | {"source": "recorded"}
-        if not row.shared and row.observer.run != participant.journal.numbering.epoch:
-            entry["observer"] = str(row.observer)
-        return sanitized(shorten(entry), most)
-
-    def in_time(record: Record) -> bool:
-        at = iso(record.at)
-        return (start or at) <= at <= (end or at)
-
-    backward = since is None and start is None
-    begun = reader.walk(
-        [one.name for one in among],
-        wanted,
-        since=since,
-        start=start,
-        end=end,
-        backward=backward,
-        connection=room is None,
-    )
-    try:
-        walk = await begun
-    except ValueError as error:
-        raise no_cursor(error) from error
-    records = link.records(room)
-    behind = () if walk.unwritten is None else records.after(walk.unwritten - 1)
-    seen = [one for one in behind if await time_slice.run(in_time, one, 0)]
-    came = walk.messages_of(seen)
-    async for row in walk:
-        event = walk.record(row).event
-        entry = await time_slice.run(show, (row, event), wanted.cost(event))
-        page.more = entry is not None and not page.add(entry)
+        page.more = await search.add(walk.record(row).event, partial(exact, row)) is False
         if page.more:
             break
     page.more = page.more or walk.more
-    if backward:
+    if search.newest_first:
         page.entries.reverse()
-    if walk.gap is not None and not (backward and page.more):
-        page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
+    if walk.gap is not None and not (search.newest_first and page.more):
+        page.gap = paging.lost(walk.gap)
     page.next = walk.next
     if seen and not page.more:
-        missing = await walk.unrecorded(seen, records.numbering.epoch)
-        await _add_unrecorded(asked, missing, seen[-1].number)
-    return walk.oldest, walk.unreadable
+        missing = await walk.unrecorded(seen, journal.numbering.epoch)
+        await _add_unrecorded(search, missing, seen[-1].number)
+    warnings = link.warnings()
+    if walk.unreadable:  # in place of what the recorder found damaged
+        warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
+        warnings.append(left_out(walk.unreadable))
+    # What is not being recorded, and what cannot be read, is in no page of the store.
+    return {"oldest": walk.oldest, "warnings": warnings}
 
 
-async def _add_unrecorded(asked: _Asked, records: "list[Record]", last: int) -> None:
-    """Add to the page what the store does not have of what was seen up to the number `last`.
+async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
+    """Add what the store does not have of what was seen up to the number `last`.
 
-    Once an entry was added, `next` is a place in the bridge's memory, which goes on from there.
+    Once an entry of memory is on the page, `next` is a place there, which goes on from it.
     """
-    page, wanted, journal = asked.page, asked.wanted, asked.link.participant.journal
-    time_slice, told = TimeSlice(), False
+    page, journal, added = search.page, search.link.participant.journal, False
     for record in records:
-        if await time_slice.run(wanted.matches, record.event, wanted.cost(record.event)):
-            entry = sanitized(asked.shorten(journal.encode(record)), asked.most)
-            page.more = not page.add(entry)
-            if page.more:
-                last = record.number - 1
-                break
-            told = True
-    if told:
+        fits = await search.add(record.event, partial(journal.encode, record))
+        if fits is False:
+            page.more, last = True, record.number - 1
+            break
+        added = added or fits is True
+    if added:
         page.next = journal.cursor_of(last)
 
 
-async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:
-    """Fill the page with what the room has archived, and return `next` and `more`.
+async def read_archive(search: Search, sender: str | None) -> dict[str, object]:
+    """Read the room's archive.
 
-    Oldest first: what came after the cursor `since` or from the time `start` on; without either,
-    the newest. The page has room for `limit` entries at most. Raises `ToolError`, and
-    `ArgumentError` for what no archive can be asked.
+    Raises `ToolError`, and `ArgumentError` for what no archive can be asked.
     """
-    # Deferred, as all that speaks XMPP is, until the first answer has gone out.
-    link, room, page, wanted, shorten, most, since, start, end = asked
-    membership = link.room(room)
-    connection_in(membership)
+    page, membership = search.page, search.link.room(search.room)
+    search.link.connection(membership, inside=True)
     jid = membership.name
-    position = _position(since)
-    newest = since is None and start is None
+    after = "" if search.since in {None, paging.OLDEST} else str(search.since)
     if sender is not None and "@" not in sender:
         sender = f"{jid}/{sender}"
     try:
         query = archive.ArchiveQuery(
-            start=start, end=end, after=position, before="" if newest else None, sender=sender
+            start=search.start,
+            end=search.end,
+            after=unquote(after.removeprefix(MARK)) or None,
+            before="" if search.newest_first else None,
+            sender=sender,
         )
     except ValueError as error:
         raise ArgumentError(
@@ -316,56 +299,39 @@ async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[
             condition="bad-request",
             hint="`from` is a nickname or a JID; `after` and `before` are times.",
         ) from error
-    time_slice = TimeSlice()
+
+    def exact(result: archive.ArchiveResult, event: Event) -> Entry:
+        at = iso_of(result.at or "") or iso(time.time())
+        entry = search.stamp(_cursor(result.id), at, jid)
+        entry |= events.encode(event) | {"source": "archive"}
+        return entry if result.jid is None else entry | {"jid": result.jid}
 
     async def keep(result: archive.ArchiveResult) -> bool | None:
-        exact: Entry = {}
         for event in result.events:
-            if await time_slice.run(wanted.matches, event, wanted.cost(event)):
-                exact |= events.encode(event)
-        if not exact:
-            return None
-        at = iso_of(result.at or "") or iso(time.time())
-        entry: Entry = {"cursor": _cursor(result.id), "at": at}
-        if len(link.participant.memberships) > 1:
-            entry["room"] = jid
-        entry |= exact | {"source": "archive"}
-        if result.jid is not None:
-            entry["jid"] = result.jid
-        return page.add(sanitized(shorten(entry), most))
+            if (fits := await search.add(event, partial(exact, result, event))) is not None:
+                return fits
+        return None
 
     try:
-        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
+        searched = await membership.archive.search(
+            query, keep, limit=search.limit, seconds=BUDGET_SECONDS
+        )
     except archive.ArchiveError as error:
         raise failed(error.fault(jid)) from error
     except faults.ConnectionFailedError as ended:
         raise failed(
             ended.fault, "The connection ended before the archive had answered:"
         ) from ended
-    if not query.backward:
-        return _cursor(searched.next_id or ""), searched.more
-    page.entries.reverse()
-    newest_seen = str(page.entries[-1]["cursor"]) if page.entries else MARK
-    return newest_seen, searched.more
+    page.more, page.next = searched.more, _cursor(searched.next_id or "")
+    if search.newest_first:
+        page.entries.reverse()
+        page.next = str(page.entries[-1]["cursor"]) if page.entries else MARK
+    return {}
 
 
 def _cursor(id_: str) -> str:
     """Return the cursor after what the archive has under this id, which is a stranger's text."""
     return MARK + quote(id_, safe="/:=+@,;")
-
-
-def _position(cursor: str | None) -> str | None:
-    """Return the archive's id in a cursor of the archive."""
-    if cursor in {None, OLDEST}:
-        return None
-    if not cursor.startswith(MARK):
-        raise ArgumentError(
-            "since is a place in the bridge's own memory, and the archive has its own places.",
-            condition="bad-request",
-            hint="With archive: true, take `since` from results of archive: true, or give a "
-            "time in `after`.",
-        )
-    return unquote(cursor.removeprefix(MARK)) or None
 
 
 def _time(name: str, text: str | None) -> str | None:

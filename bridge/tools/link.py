@@ -6,7 +6,7 @@ from typing import Annotated
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
-from bridge.text import quoted
+from bridge.text import quoted, rooms_named
 from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
@@ -20,7 +20,7 @@ MAX_NAMED = 20
 """Rooms or occupants that are named when another one is asked for; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
-"""Of a name in such a sentence."""
+"""Characters of a name in such a sentence."""
 
 RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
@@ -68,24 +68,25 @@ class RoomLink:
             raise not_in_room("", self.participant.status())
         if name is None:
             return memberships[0]
-        found = [one for one in memberships if one.is_named(name)]
-        if len(found) == 1:
-            return found[0]
-        names = listed([one.name for one in memberships])
-        what = "is no room of the settings" if not found else "is the name of several rooms"
+        by_name = {membership.name: membership for membership in memberships}
+        matching = rooms_named(name, by_name)
+        if len(matching) == 1:
+            return by_name[matching[0]]
+        what = "is the name of several rooms" if matching else "is no room of the settings"
+        asked, rooms = quoted(name, MAX_NAME_CHARACTERS), listed([*by_name])
         raise ArgumentError(
-            f"room: {quoted(name, MAX_NAME_CHARACTERS)} {what}. The rooms are {names}.",
-            condition="bad-request" if found else "item-not-found",
+            f"room: {asked} {what}. The rooms are {rooms}.",
+            condition="bad-request" if matching else "item-not-found",
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
 
-    def connection(self, room: Membership) -> Connection:
-        """Return the connection to the server, whether or not it is in `room`.
+    def connection(self, room: Membership, *, inside: bool = False) -> Connection:
+        """Return the connection to the server, with `inside` only while it is in `room`.
 
-        Raises `ToolError` while no session stands.
+        Raises `ToolError` while there is none.
         """
         try:
-            return self.participant.connection
+            return room.connection if inside else self.participant.connection
         except NotInRoomError as error:
             raise not_in_room(room.name, room.status()) from error
 
@@ -94,23 +95,27 @@ class RoomLink:
         memberships = self.participant.memberships
         several = len(memberships) > 1
         return [
-            f"{one.name}: {warning}" if several else warning
-            for one in memberships
-            for warning in one.status().warnings
+            f"{membership.name}: {warning}" if several else warning
+            for membership in memberships
+            for warning in membership.status().warnings
         ]
 
     def event(self, cursor: str) -> Record:
         """Return the event whose entry has this cursor; raises `ArgumentError` without one."""
         journal = self.participant.journal
+        reason = "it is of no event, or of one that is not kept any more"
         try:
-            number, loss = journal.position(cursor)
+            number, _ = journal.position(cursor)
+            record = next(journal.after(number - 1), None)
+            if record is not None and journal.cursor_of(record.number) == cursor:
+                return record
         except ValueError as error:
-            raise _no_entry(str(error)) from error
-        record = next(journal.after(number - 1), None)
-        restarted = loss is not None and loss.reason == "restarted"
-        if restarted or record is None or record.number != number:
-            raise _no_entry("it is of no event, or of one that is not kept any more")
-        return record
+            reason = str(error)
+        raise ArgumentError(
+            f"of is not the cursor of an entry: {reason}.",
+            condition="item-not-found",
+            hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
+        )
 
     def records(self, name: str | None) -> Records[Record]:
         """Return what reads the events of the room of this name, or without one of all rooms.
@@ -120,27 +125,11 @@ class RoomLink:
         return self.participant.journal.of(None if name is None else self.room(name).name)
 
 
-def _no_entry(reason: str) -> ArgumentError:
-    return ArgumentError(
-        f"of is not the cursor of an entry: {reason}.",
-        condition="item-not-found",
-        hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
-    )
-
-
 def listed(names: Sequence[str]) -> str:
     """Return the names as a sentence has them: quoted, and counted beyond `MAX_NAMED`."""
-    first = ", ".join(quoted(one, MAX_NAME_CHARACTERS) for one in names[:MAX_NAMED])
+    first = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{first} and {more} more" if more > 0 else first
-
-
-def connection_in(room: Membership) -> Connection:
-    """Return the connection that stands in the room; raises `ToolError` when there is none."""
-    try:
-        return room.connection
-    except NotInRoomError as error:
-        raise not_in_room(room.name, room.status()) from error
 
 
 def not_in_room(room: str, status: RoomStatus) -> ToolError:

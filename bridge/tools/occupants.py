@@ -9,14 +9,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso, quoted, visible
-from bridge.tools.entries import (
-    NOTICE,
-    RESULT_BYTES,
-    json_size,
-    nonempty,
-    noticed,
-    sanitized,
-)
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, fit, nonempty, noticed
 from bridge.tools.link import (
     MAX_NAME_CHARACTERS,
     MAX_NAMED,
@@ -25,22 +18,18 @@ from bridge.tools.link import (
     listed,
     not_in_room,
 )
-from bridge.tools.paging import MAX_LIMIT, Page
-from bridge.xmpp.model.room import Departure, Occupant
+from bridge.tools.paging import MAX_LIMIT
+from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
 
-OCCUPANT_BYTES = range(600, 2_000)
-"""Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status
-text, and no less than what most have, nor more than is of use."""
-
 LEFT_SECONDS = 3_600.0
-"""How long somebody who went is told of."""
+"""How long `left` has somebody who went."""
 
 MAX_LEFT = 20
-"""Of those who went, the newest that are told of."""
+"""The most entries of `left`: those who went last."""
 
 LEFT_BYTES = RESULT_BYTES // 4
-"""Of JSON, for all of them: most of a result is for who is there."""
+"""Bytes of JSON for those who went: most of a result is for who is there."""
 
 OccupantEntry: TypeAlias = Annotated[
     dict[str, object], always(nickname=str, role=str, affiliation=str, voice=bool)
@@ -88,13 +77,13 @@ def xmpp_occupants(
             condition="bad-request",
             hint="Name the room, too.",
         )
-    inside = [one for one in rooms if one.status().connected]
+    inside = [membership for membership in rooms if membership.status().connected]
     if not inside:
         raise not_in_room(asked.name, asked.status())
-    found = occupants_of(link, rooms, nickname, limit, after)
-    if nickname is not None and not found["count"] and "left" not in found:
+    result = occupants_of(link, rooms, nickname, limit, after)
+    if nickname is not None and not result["count"] and "left" not in result:
         raise nobody(inside, nickname, "Write the nickname as it stands here; case matters.")
-    return found
+    return result
 
 
 def occupants_of(
@@ -106,75 +95,60 @@ def occupants_of(
 ) -> Occupants:
     """Return who is in these rooms, and who went.
 
-    With `nickname` only of this nickname, as it is or as it is shown; with `after` only those
-    behind it in the order of nicknames, and nobody who went.
+    With `nickname` only of this nickname, as it is or as it is shown; with `after` only those who
+    follow it in the order of nicknames, and nobody who went.
     """
-    several = len(rooms) > 1
-    pictures = {one.name: one.status() for one in rooms}
-    names = {room: room if several else None for room, one in pictures.items() if one.connected}
-    here = [
-        (one, room)
-        for room in names
-        for one in sorted(pictures[room].occupants, key=lambda one: visible(one.nickname))
-        if nickname is None or nickname in {one.nickname, visible(one.nickname)}
-    ]
+    several, since = len(rooms) > 1, time.time() - LEFT_SECONDS
+    statuses = {membership.name: membership.status() for membership in rooms}
+    here: list[tuple[Occupant, Sequence[str], str | None]] = []
+    went: list[tuple[float, Entry]] = []
+    for name, status in statuses.items():
+        if not status.connected:
+            continue
+        room, accounts = name if several else None, status.accounts
+        here += [
+            (occupant, accounts.get(occupant.account or "", ()), room)
+            for occupant in sorted(status.occupants, key=lambda who: visible(who.nickname))
+            if nickname in {None, occupant.nickname, visible(occupant.nickname)}
+        ]
+        for departure in status.departures:
+            named = nickname in {None, departure.nickname, visible(departure.nickname)}
+            if named and departure.at >= since and after is None:
+                entry = vars(departure) | {"at": iso(departure.at), "room": room}
+                went.append((departure.at, nonempty(entry)))
+    went.sort(key=lambda pair: -pair[0])
+    rest = [who for who in here if after is None or visible(who[0].nickname) > visible(after)]
+    left = fit({}, LEFT_BYTES, left=[entry for _, entry in went[:MAX_LEFT]])["left"]
+    out = [name for name, status in statuses.items() if not status.connected]
     head: Occupants = {
-        "room": None if several else next(iter(pictures), None),
+        "room": None if several else next(iter(statuses), None),
         "cursor": link.participant.journal.cursor,
-        "notIn": [room for room in pictures if room not in names] if several else None,
+        "notIn": out if several else None,
+        "left": left,
+        "notice": NOTICE if here or left else None,
     }
-    # So that the names of rooms leave room for people.
-    found = sanitized(nonempty(head), RESULT_BYTES // 2)
-    found |= {"count": len(here), "more": False}
-    went = sorted(
-        (
-            (one, room)
-            for room in names
-            for one in pictures[room].departures
-            if one.at >= time.time() - LEFT_SECONDS
-            and nickname in {None, one.nickname, visible(one.nickname)}
-        ),
-        key=lambda went: -went[0].at,
-    )
-    left: Page[dict[str, object]] = Page(MAX_LEFT, LEFT_BYTES)
-    for departure, room in went if after is None else ():
-        if not left.add(_departure_entry(departure, names[room])):
-            break
-    found |= nonempty({"left": left.entries})
-    if here or left.entries:
-        found["notice"] = NOTICE
-    # Those who are there come before those who went, and take what is left of the result.
-    page: Page[OccupantEntry] = Page(limit, RESULT_BYTES - json_size(found | {"occupants": []}))
-    rest = [one for one in here if after is None or visible(one[0].nickname) > visible(after)]
-    share = page.bytes_left // max(min(len(rest), limit), 1) - len(", ")
-    most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
-    accounts = {room: pictures[room].accounts for room in names}
-    found["more"] = not all(
-        page.add(occupant_entry(one, most, names[room], accounts[room].get(one.account or "", ())))
-        for one, room in rest
-    )
-    return found | {"occupants": page.entries}
+    result = nonempty(head) | {"count": len(here), "more": True}
+    fitting = fit(result, occupants=[exact_of(*who) for who in rest[:limit]])
+    return fitting | {"more": len(fitting["occupants"]) < len(rest)}
 
 
-def occupant_entry(
-    occupant: Occupant,
-    most: int = RESULT_BYTES,
-    room: str | None = None,
-    account: Sequence[str] = (),
+def exact_of(
+    occupant: Occupant, account: Sequence[str] = (), room: str | None = None
 ) -> OccupantEntry:
-    """Return what `occupant` looks like to an agent, in `most` bytes of JSON.
+    """Return what is known of `occupant`, under the names that users see.
 
-    `room` is named where several are listed; `account` has all nicknames of the same account, of
-    which `MAX_NAMED` others are named.
+    `account` has all nicknames of the same account, of which `MAX_NAMED` others are named; `room`
+    is named where several are listed.
     """
-    spoke, others = occupant.last_message_at, (one for one in account if one != occupant.nickname)
+    spoke = occupant.last_message_at
+    others = (name for name in account if name != occupant.nickname)
     exact: OccupantEntry = {
         "nickname": occupant.nickname,
         "role": occupant.role,
         "affiliation": occupant.affiliation,
         "voice": occupant.voice,
     }
-    more: dict[str, object] = {
+    more: Entry = {
         "show": occupant.show,
         "status": occupant.status,
         "jid": occupant.real_jid,
@@ -184,23 +158,13 @@ def occupant_entry(
         "self": occupant.own,
         "room": room,
     }
-    return sanitized(exact | nonempty(more), most)
-
-
-def _departure_entry(departure: Departure, room: str | None) -> dict[str, object]:
-    entry: dict[str, object] = {
-        "nickname": departure.nickname,
-        "at": iso(departure.at),
-        "why": departure.why,
-        "by": departure.by,
-        "room": room,
-    }
-    return sanitized(nonempty(entry), OCCUPANT_BYTES.start)
+    return exact | nonempty(more)
 
 
 def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
     """Return the error for a nickname that is in none of the rooms."""
-    names = sorted({one.nickname for room in rooms for one in room.status().occupants})
+    statuses = (room.status() for room in rooms)
+    names = sorted({occupant.nickname for status in statuses for occupant in status.occupants})
     where = "room" if len(rooms) == 1 else "rooms"
     return ToolError(
         noticed(

@@ -10,7 +10,7 @@ from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
-from bridge.xmpp.model.journal import Numbered, Records
+from bridge.xmpp.model.journal import Loss, Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -21,7 +21,7 @@ MAX_BYTES = 45_000
 to its model."""
 
 ENVELOPE_BYTES = 640
-"""Bytes of JSON for what stands around the entries: two cursors, of which the archive's are the
+"""Bytes of JSON for what surrounds the entries: two cursors, of which those of an archive are
 longest, a gap and the notice."""
 
 MAX_LIMIT = 500
@@ -49,9 +49,7 @@ threads are for looking up names, and a process ends when the last has."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
 MaxBytes = Annotated[
-    int,
-    Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES),
-    f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}",
+    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}"
 ]
 Since = Annotated[str | None, f'a cursor, or "{OLDEST}": what came after it']
 Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]
@@ -115,6 +113,7 @@ class Page(Generic[Shown]):
 
     def __init__(self, limit: int | None = None, size: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
         """Make a page for `limit` entries and `size` bytes of JSON."""
+        self.size = size
         self.entries: list[Shown] = []
         self.bytes_left = size
         """Bytes of JSON that are left for entries."""
@@ -128,7 +127,7 @@ class Page(Generic[Shown]):
 
     def add(self, entry: Shown) -> bool:
         """Add `entry`, if there is space for it."""
-        size = json_size(entry) + len(", ") * bool(self.entries)
+        size = json_size(entry) + (len(", ") if self.entries else 0)
         if len(self.entries) == self._limit or size > self.bytes_left:
             return False
         self.bytes_left -= size
@@ -186,9 +185,12 @@ def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | 
         number, loss = records.position(records.cursor_of(0) if since == OLDEST else since)
     except ValueError as error:
         raise no_cursor(error) from error
-    if loss is None:
-        return number, None
-    return number, {"from": loss.first, "to": loss.last, "reason": loss.reason}
+    return number, None if loss is None else lost(loss)
+
+
+def lost(loss: Loss) -> LostEntries:
+    """Return what is lost, as results have it."""
+    return {"from": loss.first, "to": loss.last, "reason": loss.reason}
 
 
 def no_cursor(error: ValueError) -> ArgumentError:
@@ -207,16 +209,13 @@ async def event_filter(
 
     Raises `ArgumentError` for a pattern that is invalid.
     """
-    # Deferred, since tools are listed before it is loaded.
-    compiled = None
-    if pattern is not None:
-        try:
-            compiled = await asyncio.to_thread(Pattern, pattern)
-        except PatternError as error:
-            raise ArgumentError(
-                f"pattern is no regular expression that RE2 takes: {error}.",
-                condition="bad-request",
-                hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
-            ) from error
+    try:
+        compiled = None if pattern is None else await asyncio.to_thread(Pattern, pattern)
+    except PatternError as error:
+        raise ArgumentError(
+            f"pattern is no regular expression that RE2 takes: {error}.",
+            condition="bad-request",
+            hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
+        ) from error
     kinds_wanted = None if kinds is None else frozenset(kinds)
     return EventFilter(kinds_wanted, sender, contains, compiled)

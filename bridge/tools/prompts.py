@@ -9,7 +9,7 @@ from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 
 MAX_NAME_CHARACTERS = 200
-"""Of a nickname, which a stranger chose; beyond it the length is given."""
+"""Characters of a nickname, which a stranger chose; the length of a longer one is given."""
 
 SCENARIO = """\
 [bot]
@@ -31,13 +31,14 @@ expect_nothing = { from = "Robot", during = 2 }
 
 def nicknames(link: RoomLink, /) -> list[str]:
     """Who is in the rooms, for completion."""
-    here = (one for room in link.participant.memberships for one in room.status().occupants)
-    return sorted({one_line(one.nickname, MAX_NAME_CHARACTERS) for one in here})
+    statuses = (room.status() for room in link.participant.memberships)
+    here = (occupant.nickname for status in statuses for occupant in status.occupants)
+    return sorted({one_line(nickname, MAX_NAME_CHARACTERS) for nickname in here})
 
 
 def rooms(link: RoomLink, /) -> list[str]:
     """The rooms of the settings, the default room first, for completion."""
-    return [one.name for one in link.participant.memberships]
+    return [room.name for room in link.participant.memberships]
 
 
 def _quoted(name: str) -> str:

@@ -4,16 +4,14 @@ The address is that of the server, the room, an occupant or anything else that h
 """
 
 from collections.abc import Mapping
-from itertools import takewhile
 from typing import Annotated, Any, TypeAlias
 
 from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import Bounds, always, wire_name
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, noticed, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, noticed
 from bridge.tools.link import RoomLink, RoomName, failed
-from bridge.tools.occupants import nobody, occupant_entry
-from bridge.tools.paging import Page
+from bridge.tools.occupants import exact_of, nobody
 from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -21,27 +19,18 @@ from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.queries import disco, iq_errors, ping, xeps
-from bridge.xmpp.queries.iq_errors import Target
+from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import Pong
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
 
-LISTS_BYTES = 3_000
-"""Of the result as JSON, at least, for its lists; what is left out of them is counted."""
-
 NOTES_BYTES = 200
-"""Of these, for the counts of what is left out."""
-
-ITEM_BYTES = 400
-"""Of JSON for one item of a list: the longest real feature has 80 characters."""
+"""Bytes of JSON that are kept free to count what is left out of the lists."""
 
 MAX_ITEMS = {"identities": 20, "rooms": 100, "features": 500, "fields": 50}
-"""Of each list that are shown. An identity is told once for each language that its name was
+"""How many items of each list are shown. An identity comes once for each language that its name was
 translated to; a room's form has about ten fields."""
-
-MAX_VALUES = 5
-"""Of one field that are shown: lists of addresses are the longest."""
 
 TargetName = Annotated[
     str,
@@ -75,21 +64,20 @@ async def xmpp_ping(
     is. `roundTripMs` is absent where nothing came. Somebody called server, room or self, or by a
     name with an @, is reached by their full JID, `room@service/nickname`.
     """
-    # Deferred, since tools are listed before it is loaded.
     connection = link.connection(link.room(room))
     try:
-        found = await ping.ping_compared(connection, find(link, target, room), timeout_seconds)
+        compared = await ping.ping_compared(connection, find(link, target, room), timeout_seconds)
     except ConnectionFailedError as ended:
         raise _ended(ended) from ended
-    pong = found.pong
-    result = {"target": target, **_told(pong), "verdict": found.verdict}
-    answered, occupant = pong.seconds is not None, iq_errors.TargetKind.OCCUPANT
+    pong = compared.pong
+    result = {"target": target, **_outcome(pong), "verdict": compared.verdict}
     if pong.seconds is None:
-        between = {"self": found.own, "server": found.server}
-        result |= {name: _told(one) for name, one in between.items() if one is not None}
-    if pong.target.kind is occupant or (answered and pong.error is not None):
+        further = {"self": compared.own, "server": compared.server}
+        result |= {name: _outcome(other) for name, other in further.items() if other is not None}
+    answered_with_error = pong.seconds is not None and pong.error is not None
+    if pong.target.kind is TargetKind.OCCUPANT or answered_with_error:
         result["notice"] = NOTICE  # the address has a nickname in it, an answer its sender's words
-    return sanitized(result)
+    return fit(result)
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)
@@ -111,12 +99,11 @@ async def xmpp_info(
     `answered` is false. `notes` says what else was not answered, and what is left out. Fails where
     the address refuses.
     """
-    # Deferred, since tools are listed before it is loaded.
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
-    is_server = kind is iq_errors.TargetKind.SERVER
+    is_server = kind is TargetKind.SERVER
     try:
-        found = await disco.discover(connection, address, is_server=is_server)
+        discovery = await disco.discover(connection, address, is_server=is_server)
     except stanzas.IqError as refused:
         condition, text = refused.error.condition, refused.error.text
         meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
@@ -125,80 +112,76 @@ async def xmpp_info(
         ) from refused
     except ConnectionFailedError as ended:
         raise _ended(ended) from ended
-    description = found.description
-    known = {
-        "feature_count": len(description.features) if found.answered else None,
-        "software": None if found.software is None else _known(vars(found.software)),
-        "uptime_seconds": found.uptime_seconds,
-        "room": None if found.room is None else _known(vars(found.room)),
+    description = discovery.description
+    about = {
+        "target": target,
+        "address": address,
+        "answered": discovery.answered,
+        "feature_count": len(description.features) if discovery.answered else None,
+        "software": discovery.software and _known(vars(discovery.software)),
+        "uptime_seconds": discovery.uptime_seconds,
+        "room": discovery.room and _known(vars(discovery.room)),
         "self": _self(link, address),
         "connection": _connection(link, connection) if is_server else None,
-        "notes": [str(one) for one in found.unanswered],
+        "notes": [str(question) for question in discovery.unanswered],
         "notice": NOTICE,
     }
-    about = {"target": target, "address": address, "answered": found.answered, **_known(known)}
-    info: dict[str, Any] = sanitized(about, RESULT_BYTES - LISTS_BYTES)
-    lists: dict[str, list[dict[str, object]]] = {
-        "identities": [vars(one) for one in description.identities],
-        "rooms": [vars(one) for one in found.rooms],
+    lists: dict[str, list[dict[str, Any]]] = {
+        "identities": [vars(identity) for identity in description.identities],
+        "rooms": [vars(listed) for listed in discovery.rooms],
     }
     if features:
-        standards = [(one, xeps.standard_of(one)) for one in description.features]
-        standards.sort(key=lambda one: one[1] is None)
         lists["fields"] = [
-            {"form": one.form, "field": one.name, "values": _values(one.values)}
-            for one in description.fields
+            {"form": field.form, "field": field.name, "values": [*field.values]}
+            for field in description.fields
         ]
+        standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
+        standards.sort(key=lambda pair: pair[1] is None)
         lists["features"] = [
-            {"feature": one, "xep": known and known.number, "name": known and known.name}
-            for one, known in standards
+            {"feature": feature, "xep": known and known.number, "name": known and known.name}
+            for feature, known in standards
         ]
-    page: Page[object] = Page(size=RESULT_BYTES - NOTES_BYTES - json_size(info))
+    bounded = {
+        name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
+    }
+    info = fit(_known(about), RESULT_BYTES - NOTES_BYTES, **bounded)
     for name, items in lists.items():
-        shown = (sanitized(_known(one), ITEM_BYTES) for one in items[: MAX_ITEMS.get(name)])
-        if fitting := list(takewhile(page.add, shown)):
-            info[name] = fitting
-        if left_out := len(items) - len(fitting):
+        if left_out := len(items) - len(info[name]):
             info["notes"].append(f"{left_out} further {name} are not shown.")
-    if not info["notes"]:
-        del info["notes"]
-    return info
-
-
-def _values(values: tuple[str, ...]) -> list[str]:
-    more = len(values) - MAX_VALUES
-    return [*values[:MAX_VALUES], *[f"... and {more} more"] * (more > 0)]
+    return {name: value for name, value in info.items() if value != []}
 
 
 def _self(link: RoomLink, room: str) -> object:
     """Return the bridge as an occupant of the room; None if it is in no room of this JID."""
-    rooms = [one for one in link.participant.memberships if one.jid == room]
-    ours = [each for one in rooms for each in one.status().occupants if each.own]
-    return occupant_entry(ours[0]) if ours else None
+    for membership in link.participant.memberships:
+        for occupant in membership.status().occupants:
+            if membership.jid == room and occupant.own:
+                return exact_of(occupant)
+    return None
 
 
 def _ended(error: ConnectionFailedError) -> ToolError:
     return failed(error.fault, "The connection ended before the answer came:")
 
 
-def _told(pong: Pong) -> dict[str, object]:
+def _outcome(pong: Pong) -> dict[str, object]:
     """Return what came of a ping."""
     error, seconds = pong.error, pong.seconds
-    told = {
-        "address": pong.target.address,
-        "reachable": pong.reachable,
-        "round_trip_ms": None if seconds is None else round(seconds * 1000, 3),
-        "in_room": None if pong.in_room is None else pong.in_room.value,
-        "error": None
-        if error is None
-        else {"condition": error.condition, "message": error.message, "hint": error.hint},
-    }
-    return _known(told)
+    return _known(
+        {
+            "address": pong.target.address,
+            "reachable": pong.reachable,
+            "round_trip_ms": None if seconds is None else round(seconds * 1000, 3),
+            "in_room": pong.in_room and pong.in_room.value,
+            "error": error
+            and {"condition": error.condition, "message": error.message, "hint": error.hint},
+        }
+    )
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields that are not None, under the names that users see."""
-    return {wire_name(name): one for name, one in fields.items() if one is not None}
+    return {wire_name(name): value for name, value in fields.items() if value is not None}
 
 
 def _connection(link: RoomLink, connection: Connection) -> dict[str, object]:
@@ -208,7 +191,7 @@ def _connection(link: RoomLink, connection: Connection) -> dict[str, object]:
         {
             "jid": status.jid,
             "service": status.service,
-            "tls": None if status.tls is None else _known(vars(status.tls)),
+            "tls": status.tls and _known(vars(status.tls)),
             "sasl": status.sasl,
             "channel_binding": connection.channel_binding,
             "stream_management": management is not None,
@@ -226,28 +209,26 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
-    The words come first, so that nobody can stand before the server by a nickname; then what has
-    an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
-    word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
+    The words come first, so that nobody can take the place of the server by a nickname. Then comes
+    what has an `@` and is a JID, for the same reason, then nicknames, then what else is a JID and
+    no mere word, or our own server (`localhost` has no dot). Raises `ToolError` for anything else,
     and for a nickname when not in the room.
     """
-    # Deferred, since tools are listed before it is loaded.
-    kinds, target_of = iq_errors.TargetKind, iq_errors.Target
     membership = link.room(name)
     room, own, status = membership.jid, _occupant(membership), membership.status()
     domain = link.connection(membership).place.domain
     domain = prepared(domain) or domain
     match target:
         case "server":
-            return target_of(kinds.SERVER, domain)
+            return Target(TargetKind.SERVER, domain)
         case "room":
-            return target_of(kinds.ROOM, room, own)
+            return Target(TargetKind.ROOM, room, own)
         case "self":
-            return target_of(kinds.SELF, own, own)
+            return Target(TargetKind.SELF, own, own)
     jid = prepared(target) or ""
     if not jid or "@" not in target:
         named = stanzas.occupant_jid(room, target)
-        if named and any(one.jid == named for one in status.occupants):
+        if named and any(occupant.jid == named for occupant in status.occupants):
             jid = named
         elif not jid or not (jid == domain or "." in target or "/" in target):
             if not status.connected:
@@ -259,12 +240,12 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
                 "Give server, room, self, a nickname as it is written here, or a full JID.",
             )
     bare, _, resource = jid.partition("/")
-    for one in link.participant.memberships:
-        if bare == one.jid:
-            own = _occupant(one)
+    for other in link.participant.memberships:
+        if bare == other.jid:
+            own = _occupant(other)
             if jid == own:
-                return target_of(kinds.SELF, jid, own)
-            return target_of(kinds.OCCUPANT if resource else kinds.ROOM, jid, own)
+                return Target(TargetKind.SELF, jid, own)
+            return Target(TargetKind.OCCUPANT if resource else TargetKind.ROOM, jid, own)
     if jid == domain:
-        return target_of(kinds.SERVER, jid)
-    return target_of(kinds.ACCOUNT if "@" in bare else kinds.DOMAIN, jid)
+        return Target(TargetKind.SERVER, jid)
+    return Target(TargetKind.ACCOUNT if "@" in bare else TargetKind.DOMAIN, jid)

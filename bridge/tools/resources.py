@@ -1,11 +1,12 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.toolset import Completes, resource
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, brief, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, brief, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, occupants_of
 from bridge.tools.paging import ENVELOPE_BYTES, Page
@@ -59,12 +60,11 @@ def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
     around = nonempty({"room": room, "cursor": journal.cursor})
     page: Page[Entry] = Page(size=RESULT_BYTES - ENVELOPE_BYTES - json_size(around))
-    most = page.bytes_left
     for record in reversed(records):
         if record.event.kind == "message":
             event = journal.encode(record)
             said = event["direction"] == "in" and "payload" not in event
-            if said and not page.add(sanitized(brief(event), most)):
+            if said and not page.add(fit(brief(event), page.size)):
                 break
     notice = nonempty({"notice": page.entries and NOTICE})
     return around | {"entries": page.entries[::-1]} | notice
@@ -87,6 +87,6 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
         case _:
             return [STATUS]
     where = event.get("room")
-    changed = [one for one in rooms if where in {None, one}]
     default = [of_default] if where in {None, *rooms[:1]} else []
-    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded({"room": one}))]
+    changed = (of_room.expanded({"room": room}) for room in rooms if where in {None, room})
+    return [STATUS, *default, *chain(*changed)]

@@ -19,14 +19,15 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     Entry,
     cut,
+    fit,
     json_size,
     nonempty,
-    sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
-from bridge.tools.paging import Page, Sender, event_filter
+from bridge.tools.paging import Sender
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentError
+from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
 
 MAX_WAIT_SECONDS = 50
@@ -36,7 +37,7 @@ MAX_SHOWN = 10 * MAX_BODY_BYTES
 """Characters of a message that a person is asked about: all of it, escaped."""
 
 PROGRESS_SECONDS = 1.0
-"""Between two progress notifications."""
+"""The pause between two progress notifications."""
 
 SECOND_ANSWER_SECONDS = 1.5
 """How long another answer is waited for after the first: who answers twice does so at once."""
@@ -56,15 +57,15 @@ class RateLimiter:
         """Where BRIDGE_READ_ONLY was set after the start, when the settings were read anew."""
         self.confirm_in = ""
         """Where BRIDGE_CONFIRM_SEND is set, if it is."""
-        self._at = 0.0
-        self._missing = 0.0
-        """How many seconds after `_at` the bucket is full again."""
+        self._full_at = 0.0
+        """When as many may go at once again as go in a minute, on the clock of `take`."""
         self.set_rate(per_minute, set_by)
 
     def set_rate(self, per_minute: int, set_by: str) -> None:
         """Let so many messages go from now on; `set_by` is where that is set, if it is."""
-        self.rate = f"{per_minute} message{'s' * (per_minute > 1)} a minute"
-        self.setting = "BRIDGE_SEND_RATE" + f" in {set_by}" * bool(set_by)
+        messages = "message" if per_minute == 1 else "messages"
+        self.rate = f"{per_minute} {messages} a minute"
+        self.setting = f"BRIDGE_SEND_RATE in {set_by}" if set_by else "BRIDGE_SEND_RATE"
         """The setting, and where it is set if it is, for who has to change it."""
         self._interval = SECONDS / per_minute
 
@@ -73,19 +74,15 @@ class RateLimiter:
 
         `now` is in seconds, of any clock that is not set back.
         """
-        wait = self._missing_at(now) + self._interval - SECONDS
+        wait = max(self._full_at, now) + self._interval - SECONDS - now
         return wait if wait > TOLERANCE_SECONDS else 0.0
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one."""
-        if wait := self.wait(now):
-            return wait
-        self._missing = self._missing_at(now) + self._interval
-        self._at = now
-        return 0.0
-
-    def _missing_at(self, now: float) -> float:
-        return max(0.0, self._missing - (now - self._at))
+        wait = self.wait(now)
+        if not wait:
+            self._full_at = max(self._full_at, now) + self._interval
+        return wait
 
     def check(self, wait: float) -> None:
         """Raise `ToolError` where nothing may be sent, or only after `wait` seconds."""
@@ -107,19 +104,13 @@ class RateLimiter:
 
     def give_back(self) -> None:
         """Return a token that was taken for nothing."""
-        self._missing -= self._interval
+        self._full_at -= self._interval
 
 
 Sent: TypeAlias = Annotated[
     dict[str, object],
     always(
-        sent=bool,
-        to=str,
-        message=str,
-        id=str,
-        reflected_at=str,
-        round_trip_ms=float,
-        cursor=str,
+        sent=bool, to=str, message=str, id=str, reflected_at=str, round_trip_ms=float, cursor=str
     ),
 ]
 """The proof that the room heard it, and who answered."""
@@ -201,7 +192,11 @@ async def xmpp_send(
         ) from error
     record = reflection.record
     said = Said(record.number, record.at, reflection.message.id or "", record.room)
-    result: dict[str, object] = {
+    answers: list[Entry] = []
+    if await_seconds:
+        answers = await _answers(link, said, from_, await_seconds, context)
+    lists = {"answers": answers} if await_seconds else {}
+    result: Entry = {
         "sent": True,
         "to": membership.name,
         "message": "",
@@ -210,23 +205,15 @@ async def xmpp_send(
         "reflectedAt": iso(said.at),
         "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
         "cursor": link.participant.journal.cursor_of(said.number),
+        **nonempty({"notice": answers and NOTICE}),
     }
-    answers: list[Entry] = []
-    if await_seconds:
-        answers = await _answers(link, said, from_, await_seconds, context)
-        result |= {"answers": []} | nonempty({"notice": NOTICE if answers else None})
-    result = sanitized(result)
-    # The caller's own words stay as they are; the answers have at least half of what is left.
-    left = RESULT_BYTES - MARK_BYTES - json_size(result)
-    result["message"] = kept = cut(message, left // 2 if answers else left)
-    page: Page[Entry] = Page(size=left - json_size(kept))
-    share = page.bytes_left // max(len(answers), 1) - len(", ")
-    shown = [page.add(sanitized(one, share)) for one in answers]
-    if await_seconds:
-        result["answers"] = page.entries
-    if kept != message or not all(shown):
-        result["truncated"] = True
-    return result
+    # The caller's own words stay as they are, and leave half of the space for answers.
+    limit = RESULT_BYTES - MARK_BYTES
+    left = limit - json_size(fit(result))
+    kept = cut(message, left // 2 if answers else left)
+    sent = fit(result, limit - json_size(kept), **lists) | {"message": kept}
+    left_out = kept != message or len(sent.get("answers", ())) < len(answers)
+    return sent | nonempty({"truncated": left_out})
 
 
 async def _confirm(context: Context, set_in: str, room: str, message: str) -> None:
@@ -262,32 +249,32 @@ async def _answers(
     Reports progress meanwhile.
     """
     journal = link.participant.journal
-    wanted = await event_filter(kinds=None, sender=sender, contains=None, pattern=None)
+    wanted = EventFilter(sender=sender)
     began = reported = time.monotonic()
     until, number = began + seconds, said.number
-    found: list[Entry] = []
+    answers: list[Entry] = []
     news = asyncio.Event()
     stop_listening = link.participant.listen(lambda record: news.set())
     try:
         while True:
             news.clear()
             now = time.monotonic()
-            first = not found
+            first = not answers
             for record in journal.of(said.room).after(number):
                 number = record.number
                 # The error with which the room returns what we said is from nobody in it.
                 returned = record.event.kind == "error" and not hasattr(record.event, "sender")
                 if not (returned or wanted.matches(record.event)):
                     continue
-                if one := answer(journal.encode(record), number, record.at, said):
-                    found.append(one)
-            if found and first:
+                if entry := answer(record, journal, said):
+                    answers.append(entry)
+            if answers and first:
                 until = min(until, now + SECOND_ANSWER_SECONDS)
-            if now >= until or len(found) >= MAX_ANSWERS:
-                return found[:MAX_ANSWERS]
+            if now >= until or len(answers) >= MAX_ANSWERS:
+                return answers[:MAX_ANSWERS]
             if now - reported >= PROGRESS_SECONDS:
                 reported = now
-                context.progress(round(now - began, 3), seconds, f"{len(found)} answers so far")
+                context.progress(round(now - began, 3), seconds, f"{len(answers)} answers so far")
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(until - now, PROGRESS_SECONDS)):
                     await news.wait()

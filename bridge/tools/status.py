@@ -1,4 +1,4 @@
-"""The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
+"""The tools to begin with: whether the bridge answers, and whether it is in its rooms."""
 
 from typing import Annotated, TypeAlias
 
@@ -7,16 +7,13 @@ from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
-from bridge.xmpp.model.room import LastIncoming, RoomStatus
+from bridge.xmpp.model.room import RoomStatus
 
 ROOM_BYTES = 148
-"""Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
-and the start of its JID. Fifty of them leave 1,600 bytes, into which the rest can be cut."""
-
-DISPENSABLE = ("hint", "message", "retry", "at", "nickname", "occupants")
-"""What is left out of such a room, the first of them first, where it would not fit otherwise."""
+"""Bytes of JSON at least for each of several rooms in a status: its phase, the condition of its
+fault and the start of its JID. Fifty of them leave 1,600 bytes, into which the rest can be cut."""
 
 Status: TypeAlias = Annotated[
     dict[str, object],
@@ -35,7 +32,7 @@ Status: TypeAlias = Annotated[
         cursor=str,
     ),
 ]
-"""How things stand."""
+"""Whether the bridge is in its rooms, and what is known of them."""
 
 
 @tool(title="Echo", read_only=True, open_world=False)
@@ -72,104 +69,92 @@ def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
 
 
 def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
-    """Return how things stand, for the tool and for the resource."""
-    participant = link.participant
-    rooms = [(one.name, one.status()) for one in participant.memberships]
-    status = participant.status()
-    several = len(rooms) > 1
-    incoming = [(one.last_incoming, name) for name, one in rooms if one.last_incoming is not None]
-    last, where = max(incoming, key=lambda one: one[0].at, default=(None, ""))
-    configuration = current.configuration
-    warnings = link.room_warnings()
-    quotes = any(
-        one.subject or one.similar_rooms or (one.last_error and one.last_error.fault.quotes)
-        for _, one in rooms
-    )
+    """Return the status, for the tool and for the resource."""
+    participant, configuration = link.participant, current.configuration
+    rooms = {membership.name: membership.status() for membership in participant.memberships}
+    status, several = participant.status(), len(rooms) > 1
+    candidates = [
+        {"path": candidate.path, "reason": candidate.reason}
+        for candidate in configuration.candidates
+    ]
     problems = list(map(str, (*configuration.problems, *current.problems)))
-    candidates = [{"path": one.path, "reason": one.reason} for one in configuration.candidates]
-    told: Status = {
+    last = max(
+        ((room.last_incoming.at, name) for name, room in rooms.items() if room.last_incoming),
+        default=None,
+    )
+    incoming = None if last is None else _incoming(rooms[last[1]], last[1] if several else None)
+    quotes = incoming is not None or any(
+        room.subject or room.similar_rooms or (room.last_error and room.last_error.fault.quotes)
+        for room in rooms.values()
+    )
+    result: Status = {
         "connected": status.connected,
         "room": participant.room_jid or None,
         "nickname": status.nickname or None,
-        "lastIncoming": None if last is None else _incoming(last, where if several else None),
+        "lastIncoming": incoming,
         "phase": status.phase.value,
         "since": iso(status.since),
         "occupants": len(status.occupants),
         "jid": status.jid,
         "service": status.service or None,
-        "tls": None if status.tls is None else dict(vars(status.tls)),
+        "tls": status.tls and dict(vars(status.tls)),
         "sasl": status.sasl,
         "cursor": participant.journal.cursor,
-        **_position(status),
-        **nonempty(
-            {
-                "subject": status.subject,
-                "attempt": status.attempt or None,
-                "nextAttemptAt": status.next_attempt_at and iso(status.next_attempt_at),
-                "lastError": _last_error(status),
-                "selfPingMs": status.self_ping_ms,
-                "roomCreated": status.room_created,
-                "problems": problems,
-                "warnings": [*configuration.warnings, *link.warnings(), *warnings],
-                "envFile": configuration.env_file,
-                "envCandidates": candidates if problems or not status.connected else [],
-                "notice": NOTICE if quotes or last is not None else None,
-            }
-        ),
     }
+    for occupant in status.occupants:
+        if occupant.own:
+            own = {"role": occupant.role, "affiliation": occupant.affiliation}
+            result["self"] = own | {"voice": occupant.voice}
+            if status.moderated is not None:
+                result["moderated"] = status.moderated
+    result |= nonempty(
+        {
+            "subject": status.subject,
+            "attempt": status.attempt or None,
+            "nextAttemptAt": status.next_attempt_at and iso(status.next_attempt_at),
+            "lastError": _last_error(status),
+            "selfPingMs": status.self_ping_ms,
+            "roomCreated": status.room_created,
+            "problems": problems,
+            "warnings": [*configuration.warnings, *link.warnings(), *link.room_warnings()],
+            "envFile": configuration.env_file,
+            "envCandidates": candidates if problems or not status.connected else [],
+            "notice": NOTICE if quotes else None,
+        }
+    )
     if not several:
-        return sanitized(told)
-    told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
-    shown: list[Status] = []
-    told["rooms"] = shown
-    for left, (name, one) in zip(range(len(rooms), 0, -1), rooms, strict=True):
-        most = (RESULT_BYTES - json_size(told)) // left - len(", ")
-        shown.append(_room_entry(name, one, most))
-    return told
+        return fit(result)
+    fitting = fit(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
+    left = RESULT_BYTES - json_size(fitting | {"rooms": []})
+    entries = [_room_entry(name, room) for name, room in rooms.items()]
+    if json_size(entries) > left:  # a fault of all rooms has its words outside, in the default's
+        entries = [_room_entry(name, room, short=True) for name, room in rooms.items()]
+    share = left // len(rooms) - len(", ")
+    return fitting | {"rooms": [fit(entry, share) for entry in entries]}
 
 
-def _incoming(last: LastIncoming, room: str | None) -> dict[str, object]:
-    """Return the last message from somebody else, and the room, where there are several."""
-    message = last.message
-    told: dict[str, object] = {
+def _incoming(status: RoomStatus, room: str | None) -> dict[str, object]:
+    """Return the last message from somebody else, and `room` where there are several."""
+    assert status.last_incoming is not None
+    message, at = status.last_incoming.message, status.last_incoming.at
+    entry: dict[str, object] = {
         "body": message.body,
         "sender": message.sender,
         "from": message.from_,
         "type": message.type,
-        "receivedAt": iso(last.at),
+        "receivedAt": iso(at),
     }
-    return told if room is None else told | {"room": room}
+    return entry | nonempty({"room": room})
 
 
-def _position(status: RoomStatus) -> dict[str, object]:
-    """Return what the bridge may do in the room, while it is there."""
-    own = next((one for one in status.occupants if one.own), None)
-    if own is None:
-        return {}
-    told: dict[str, object] = {
-        "self": {"role": own.role, "affiliation": own.affiliation, "voice": own.voice}
-    }
-    return told if status.moderated is None else told | {"moderated": status.moderated}
-
-
-def _room_entry(name: str, status: RoomStatus, most: int) -> dict[str, object]:
-    """Return how things stand in a room, in so many bytes of JSON."""
-    entry: dict[str, object] = {
-        "room": name,
-        "phase": status.phase.value,
-        "nickname": status.nickname,
-        "occupants": len(status.occupants),
-    }
+def _room_entry(name: str, status: RoomStatus, *, short: bool = False) -> dict[str, object]:
+    """Return the status of one of several rooms; `short`, its fault has the condition alone."""
+    entry: dict[str, object] = {"room": name, "phase": status.phase.value}
     error = _last_error(status)
-    if error:
-        entry["lastError"] = error
-    whole = sanitized(entry)["room"]
-    for field in DISPENSABLE:
-        shown = sanitized(entry, most)
-        if json_size(shown) <= most and shown["room"] == whole:
-            return shown
-        (error if field in error else entry).pop(field, None)
-    return sanitized(entry, most)
+    if short and error:
+        return entry | {"lastError": {"condition": error["condition"]}}
+    more = {"nickname": status.nickname, "occupants": len(status.occupants), "lastError": error}
+    return entry | nonempty(more)
 
 
 def _last_error(status: RoomStatus) -> dict[str, object]:

@@ -6,19 +6,12 @@ from urllib.parse import unquote
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.entries import NOTICE, RESULT_BYTES, nonempty, sanitized
+from bridge.tools import paging
+from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, nonempty
 from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import (
-    ENVELOPE_BYTES,
-    MAX_FILTER_CHARACTERS,
-    Limit,
-    MaxBytes,
-    Page,
-    Sender,
-    Since,
-)
-from bridge.xmpp.link import stanzas, trace
+from bridge.xmpp.link.stanzas import xml_of
+from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.muc import stanza_filter
 
 NO_STANZA = (
@@ -29,8 +22,7 @@ NO_STANZA = (
 LOST_STANZA = "The stanza behind this entry is not kept any more: of the trace the newest are."
 
 TraceEntry: TypeAlias = Annotated[
-    dict[str, object],
-    always(cursor=str, at=str, direction=str, xml=str),
+    dict[str, object], always(cursor=str, at=str, direction=str, xml=str)
 ]
 """One stanza, or another piece of the stream."""
 
@@ -44,16 +36,16 @@ TracePage: TypeAlias = Annotated[
 async def xmpp_trace(
     link: RoomLink,
     /,
-    since: Since = None,
+    since: paging.Since = None,
     of: Annotated[str | None, "an entry's cursor: only the stanzas behind it"] = None,
-    limit: Limit = 50,
-    from_: Sender = None,
+    limit: paging.Limit = 50,
+    from_: paging.Sender = None,
     direction: Literal["in", "out"] | None = None,
     contains: Annotated[
-        str | None, Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS), "in the XML"
+        str | None, Bounds(min_length=1, max_length=paging.MAX_FILTER_CHARACTERS), "in the XML"
     ] = None,
     keepalives: bool = False,
-    max_bytes: MaxBytes = RESULT_BYTES,
+    max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> TracePage:
     """Use this when entries do not tell enough: the raw stanzas, without secrets, oldest first.
@@ -63,44 +55,39 @@ async def xmpp_trace(
     their answers and acknowledgements only with `keepalives`. `connection` counts from 1, `bytes`
     are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
     """
-    # Deferred, since tools are listed before it is loaded.
     kept, memberships = link.participant.trace, link.participant.memberships
-    jid = None if room is None else link.room(room).jid
-    behind: set[int] | None = None
+    numbers: set[int] | None = None
     why_none = LOST_STANZA
     if of is not None and of.startswith(MARK):
         id_ = unquote(of.removeprefix(MARK))
-        behind = stanza_filter.archived([*kept], link.room(room).jid, id_)
+        numbers = stanza_filter.archived(kept, link.room(room).jid, id_)
     elif of is not None:
         record = link.event(of)
+        numbers = stanza_filter.behind(record, [*kept])
         if record.event.kind in {"connection", "gap"}:
-            behind, why_none = set(), NO_STANZA
-        else:
-            behind = stanza_filter.behind(record, [*kept])
+            numbers, why_none = set(), NO_STANZA
     hidden = set() if keepalives else stanza_filter.keepalives(kept)
     own: set[str] = set()
-    for one in memberships:
-        status = one.status()
+    for membership in memberships:
+        status = membership.status()
         account = status.jid or ""
-        own |= {one.occupant, status.nickname, account, account.partition("/")[0]}
+        own |= {membership.occupant, status.nickname, account, account.partition("/")[0]}
     wanted = stanza_filter.StanzaFilter(
         direction=direction,
-        room=jid,
+        room=None if room is None else link.room(room).jid,
         sender=from_,
         contains=contains,
-        rooms={one.jid for one in memberships},
+        rooms={membership.jid for membership in memberships},
         own=own,
     )
-    page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    most = page.bytes_left
+    page: paging.Page[TraceEntry] = paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES)
 
-    def show(traced: trace.TracedStanza) -> TraceEntry | None:
+    def show(traced: TracedStanza) -> TraceEntry | None:
         number = traced.number
-        if (number in hidden) if behind is None else (number not in behind):
+        left_out = number in hidden if numbers is None else number not in numbers
+        if left_out or not wanted.matches(traced):
             return None
-        if not wanted.matches(traced):
-            return None
-        xml = stanzas.xml_of(traced.xml)
+        xml = xml_of(traced.xml)
         entry: TraceEntry = {
             "cursor": kept.cursor_of(number),
             "at": iso(traced.at),
@@ -109,15 +96,13 @@ async def xmpp_trace(
             "connection": traced.connection,
             "xml": xml,
         }
-        return sanitized(entry, most)
+        return fit(entry, page.size)
 
     await page.read(kept, since, show)
-    found: TracePage = {
-        "entries": page.entries,
-        "next": page.next,
-        "more": page.more,
-        "oldest": kept.oldest,
+    around = {
+        "gap": page.gap if of is None else None,
+        "note": why_none if numbers == set() else None,
+        "notice": page.entries and NOTICE,
     }
-    gap = page.gap if of is None else None
-    note = why_none if behind == set() else None
-    return found | nonempty({"gap": gap, "note": note, "notice": page.entries and NOTICE})
+    read: TracePage = {"entries": page.entries, "next": page.next, "more": page.more}
+    return read | {"oldest": kept.oldest} | nonempty(around)

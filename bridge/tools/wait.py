@@ -9,33 +9,15 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import (
-    NOTICE,
-    RESULT_BYTES,
-    Entry,
-    brief,
-    json_size,
-    nonempty,
-    sanitized,
-)
+from bridge.tools import paging
+from bridge.tools.entries import NOTICE, brief, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import (
-    Contains,
-    Kinds,
-    LostEntries,
-    Page,
-    PatternText,
-    Sender,
-    TimeSlice,
-    event_filter,
-    position_of,
-)
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
 
 MIN_CATCH_UP_SECONDS = 1.0
-"""For searching past events, even with a timeout of 0."""
+"""How long past events are searched at least, even with a timeout of 0."""
 
 AT_ONCE_COST = 10_000
 """The highest cost of matching, as `EventFilter.cost` counts it, that a wait pays while an event is
@@ -66,10 +48,10 @@ async def xmpp_wait(
     context: Context,
     /,
     since: Annotated[str | None, "a cursor: what came after it counts; else from now on"] = None,
-    from_: Sender = None,
-    contains: Contains = None,
-    pattern: PatternText = None,
-    kinds: Annotated[Kinds, "without it, messages"] = None,
+    from_: paging.Sender = None,
+    contains: paging.Contains = None,
+    pattern: paging.PatternText = None,
+    kinds: Annotated[paging.Kinds, "without it, messages"] = None,
     timeout_seconds: Annotated[
         float,
         Bounds(minimum=0, maximum=MAX_WAIT_SECONDS),
@@ -89,7 +71,9 @@ async def xmpp_wait(
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds
-    wanted = await event_filter(kinds=awaited, sender=from_, contains=contains, pattern=pattern)
+    wanted = await paging.event_filter(
+        kinds=awaited, sender=from_, contains=contains, pattern=pattern
+    )
     wanted = replace(wanted, own=from_ is not None, silent=kinds is not None, unheard=())
     return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
@@ -115,7 +99,7 @@ class _Wait:
         There is no future while the journal is read."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
-        self._gap: LostEntries | None = None
+        self._gap: paging.LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
@@ -127,7 +111,7 @@ class _Wait:
             stop_listening()
 
     def _move_to(self, cursor: str) -> None:
-        self._number, gap = position_of(self._records, cursor)
+        self._number, gap = paging.position_of(self._records, cursor)
         if gap is not None:
             self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
 
@@ -160,7 +144,7 @@ class _Wait:
     async def _catch_up(self) -> Record | None:
         """Look at what the journal has, until there is no more of it; return what matches."""
         records, wanted = self._records, self._wanted
-        time_slice = TimeSlice()
+        time_slice = paging.TimeSlice()
         while True:
             self._move_to(records.cursor_of(self._number))
             evicted = records.forgotten
@@ -201,10 +185,10 @@ class _Wait:
         journal = self._participant.journal
         status = (self._room or self._participant).status()
         fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)
-        entry = None if record is None else brief(journal.encode(record))
-        passed = [brief(journal.encode(one)) for one in self._passed]
+        entries = [] if record is None else [brief(journal.encode(record))]
+        passed = [brief(journal.encode(event)) for event in reversed(self._passed)]
         out_because = "" if status.connected else f"{fault.message} {fault.hint}"
-        strange = entry or passed or (out_because and fault.quotes)
+        strange = entries or passed or (out_because and fault.quotes)
         result: Waited = {
             "matched": record is not None,
             "next": journal.cursor_of(self._number),
@@ -214,13 +198,8 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        result = sanitized(result | nonempty(around))
-        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result) - len('"entry": , '))
-        most = page.bytes_left // PASSED
-        if entry is not None:
-            result["entry"] = shown = sanitized(entry, page.bytes_left)
-            page.add(shown)
-        # As many as fit beside it, the newest first.
-        fitting = [sanitized(one, most) for one in reversed(passed)]
-        result["passed"] = [one for one in fitting if page.add(one)][::-1]
-        return result
+        # The newest of those that passed come first: as many as the entry leaves space for.
+        fitting = fit(result | nonempty(around), entry=entries, passed=passed)
+        fitting["passed"].reverse()
+        entry = fitting.pop("entry")
+        return fitting | {"entry": entry[0]} if entry else fitting

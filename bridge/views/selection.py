@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from bridge.text import quoted
+from bridge.text import quoted, rooms_named
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Record
@@ -59,10 +59,9 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
 
 def _room(name: str, rooms: Sequence[str]) -> str:
     """Return the room that is called `name`, by its JID or its local part."""
-    wanted = name.casefold()
-    found = [one for one in rooms if wanted in {one.casefold(), one.casefold().partition("@")[0]}]
-    if len(found) != 1:
-        what = "is the name of several rooms" if found else "is no room of the settings"
+    matching = rooms_named(name, rooms)
+    if len(matching) != 1:
+        what = "is the name of several rooms" if matching else "is no room of the settings"
         named = ", ".join(map(quoted, rooms))
         raise SelectionError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
-    return found[0]
+    return matching[0]

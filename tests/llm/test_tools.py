@@ -22,7 +22,7 @@ from bridge.llm.tools import (
 )
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
-from bridge.tools.entries import RESULT_BYTES, sanitized
+from bridge.tools.entries import RESULT_BYTES, fit
 from bridge.xmpp.model.events import (
     MessageReceived,
     OccupantJoined,
@@ -155,7 +155,7 @@ def test_no_text_of_an_event_leaves_its_line(body: str, sender: str, subject: st
     journal = Journal("epoch")
     journal.append(MessageReceived(f"{ROOM}/{sender}", sender, body), 0.0)
     journal.append(SubjectChanged(subject, sender), 1.0)
-    seen = Excerpt([sanitized(journal.encode(one)) for one in journal], "what?")
+    seen = Excerpt([fit(journal.encode(one)) for one in journal], "what?")
     for node in (SCOUT, DIGEST):
         prompt = write_prompt(node.instruction, node.write(seen), {}, "c0de")
         assert [one["cursor"] for one in events_in(prompt.message)] == ["epoch-1", "epoch-2"]
@@ -326,13 +326,13 @@ async def test_a_flood_of_long_messages_fits_into_one_request(
 def test_one_event_alone_always_fits(text: str) -> None:
     journal = room(text * 4, sender=text[:300])
     (record,) = journal
-    line = data_line(shown_to_model(sanitized(journal.encode(record))))
+    line = data_line(shown_to_model(fit(journal.encode(record))))
     assert len(line.encode()) < MAX_DATA_BYTES / 2
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     journal = room("x" * MAX_SHOWN_CHARACTERS, "x" * (MAX_SHOWN_CHARACTERS + 1))
-    whole, cut = (shown_to_model(sanitized(journal.encode(one))) for one in journal)
+    whole, cut = (shown_to_model(fit(journal.encode(one))) for one in journal)
     assert whole["body"] == cut["body"]
     assert "truncated" not in whole
     assert cut["truncated"] is True
@@ -345,7 +345,7 @@ def test_what_the_model_does_not_need_stays_here() -> None:
         0.0,
     )
     (record,) = journal
-    entry = sanitized(journal.encode(record))
+    entry = fit(journal.encode(record))
     assert "fred@example" in str(render(entry))
     assert "fred@example" not in str(shown_to_model(entry))
 

@@ -89,8 +89,6 @@ class Played:
         played = (self, *self.further) if self.room_jid else ()
         return cast("tuple[Membership, ...]", played)
 
-    is_named = Membership.is_named
-
     @property
     def archive(self) -> RoomArchive:
         return RoomArchive(self.connection, self.room_jid, self.occupant)
@@ -107,9 +105,13 @@ class Played:
         return partial(self.listeners.remove, listener)
 
     def publish(self, event: Event, room: str | None = None, *, at: float = 0.0) -> Record:
-        """Let `event` happen in the default room, in another, or to the connection (``)."""
+        """Let `event` happen in the default room, in another, or to the connection (``).
+
+        The newest stanza of the trace has brought it.
+        """
         name = self.room_jid if room is None else room
-        record = self.journal.append(event, at, name)
+        stanza = next((traced.number for traced in reversed(self.trace)), 0)
+        record = self.journal.append(event, at, name, stanza)
         for one in (self, *self.further):
             if one.room_jid == name:
                 one.room.apply(record)

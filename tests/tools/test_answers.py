@@ -59,7 +59,7 @@ HOWS: dict[str, tuple[Event, str | None]] = {
 
 def _found(journal: Journal, record: Record, said: Record) -> Entry | None:
     ours = Said(said.number, said.at, "m1", ROOM)
-    return answer(journal.encode(record), record.number, record.at, ours)
+    return answer(record, journal, ours)
 
 
 @pytest.mark.parametrize("name", HOWS)

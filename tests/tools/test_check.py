@@ -16,7 +16,7 @@ from bridge.mcp.schema import render
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
-from bridge.tools.check import CurrentSettings, told_of, xmpp_check
+from bridge.tools.check import CurrentSettings, result_of, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import RoomLink
 from bridge.xmpp.checks.report import (
@@ -402,7 +402,7 @@ def test_what_came_of_fifty_rooms_fits_into_a_result(
 ) -> None:
     report = of_rooms(50, failing, name=name)
     set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES[:variables]]
-    result: dict[str, Any] = told_of(report, set_, "s" * 100, changed=True)
+    result: dict[str, Any] = result_of(report, set_, "s" * 100, changed=True)
     Draft202012Validator(xmpp_check.output_schema).validate(result)
     assert json_size(result) <= RESULT_BYTES
     assert report.rooms is not None
@@ -415,18 +415,19 @@ def test_what_came_of_fifty_rooms_fits_into_a_result(
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_a_phase_is_left_out_where_there_is_no_space_for_it(over: int) -> None:
+def test_what_passed_in_rooms_is_left_out_where_there_is_no_space_for_it(over: int) -> None:
     report = of_rooms(2, 1, text=10)
     assert report.rooms == [
         CheckedRoom("00xxxx@conference.example.org", False, "registration-required"),
         CheckedRoom("01xxxx@conference.example.org", True, None),
     ]
-    whole = told_of(report, [], "", changed=False)
-    result = told_of(report, [], "s" * (RESULT_BYTES - json_size(whole) + over), changed=False)
-    assert result.get("leftOut") == (1 if over else None)
+    whole = result_of(report, [], "", changed=False)
+    result = result_of(report, [], "s" * (RESULT_BYTES - json_size(whole) + over), changed=False)
     phases = whole["phases"]
     assert isinstance(phases, list)
-    assert result["phases"] == phases[: -1 if over else None]
+    kept = [one for one in phases if "room" not in one or not one["ok"]] if over else phases
+    assert result["phases"] == kept
+    assert result.get("leftOut", 0) == len(phases) - len(kept)
 
 
 async def test_a_room_that_the_bridge_made_for_nobody_is_told_beside_what_the_check_found(

@@ -2,7 +2,16 @@
 
 import pytest
 
-from bridge.tools.entries import MAX_BRIEF_BODY_BYTES, Entry, brief, nonempty
+from bridge.tools.entries import (
+    LEAST_ITEM_BYTES,
+    LISTS_SHARE,
+    MAX_BRIEF_BODY_BYTES,
+    Entry,
+    brief,
+    fit,
+    json_size,
+    nonempty,
+)
 
 STAMP: Entry = {"cursor": "e-1", "at": "2026-01-31T12:00:00.000Z"}
 MESSAGE: Entry = {
@@ -62,3 +71,30 @@ def test_a_brief_entry_has_4_kb_of_a_body_at_most(over: int) -> None:
 def test_a_field_that_says_nothing_is_left_out_and_zero_is_none_of_these() -> None:
     silent: Entry = {"none": None, "no": False, "text": "", "list": [], "object": {}}
     assert nonempty({**silent, "zero": 0, "time": 0.0}) == {"zero": 0, "time": 0.0}
+
+
+@pytest.mark.parametrize("limit", [2_000, 9_000, 45_000])
+def test_lists_have_their_share_however_long_the_other_texts_are(limit: int) -> None:
+    items: list[Entry] = [{"text": "x" * 10_000} for _ in range(200)]
+    result = fit({"texts": ["y" * 10_000] * 50, "body": "z" * 99_000}, limit, items=items)
+    assert json_size(result) <= limit
+    assert result["truncated"] is True
+    assert json_size(result["items"]) > limit // LISTS_SHARE - LEAST_ITEM_BYTES
+    assert all(json_size(item) <= LEAST_ITEM_BYTES for item in result["items"])
+
+
+def test_a_list_takes_what_is_left_and_leaves_out_its_last_items() -> None:
+    few: list[Entry] = [{"text": "x"}]
+    many: list[Entry] = [{"text": "\u202e" * 40, "number": number} for number in range(100)]
+    result = fit({"head": "y"}, 2_000, few=few, many=many, none=[])
+    assert (result["head"], result["few"], result["none"]) == ("y", few, [])
+    numbers = [item["number"] for item in result["many"]]
+    assert numbers == [*range(len(numbers))]
+    assert 0 < len(numbers) < 100
+    assert all(item["escaped"] for item in result["many"])
+    assert json_size(result) <= 2_000 < json_size(result) + json_size(result["many"][0])
+
+
+def test_a_result_that_fits_is_not_cut_for_its_lists() -> None:
+    texts: Entry = {"a": "x" * 900, "b": "y" * 900}
+    assert fit(texts, 4_000, items=[{"n": 1}]) == {**texts, "items": [{"n": 1}]}

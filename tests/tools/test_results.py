@@ -23,9 +23,9 @@ from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
 from bridge.tools.answers import MAX_ANSWERS
-from bridge.tools.check import CurrentSettings, told_of, xmpp_check
+from bridge.tools.check import CurrentSettings, result_of, xmpp_check
 from bridge.tools.diagnose import xmpp_diagnose
-from bridge.tools.entries import sanitized
+from bridge.tools.entries import fit
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import xmpp_occupants
@@ -216,8 +216,8 @@ async def test_whatever_happened_and_is_asked_for_is_told_once_page_by_page(
 
 def test_a_body_that_is_cut_twice_says_how_long_it_was() -> None:
     exact: dict[str, object] = {"cursor": "epoch-1", "body": "x" * 20_000}
-    once = sanitized(exact, 8_000)
-    twice = sanitized(once, 1_000)
+    once = fit(exact, 8_000)
+    twice = fit(once, 1_000)
     assert once["bodyBytes"] == twice["bodyBytes"] == 20_000
     assert len(json.dumps(twice)) <= 1_000 < len(json.dumps(once)) <= 8_000
     assert twice["truncated"] is True
@@ -454,4 +454,4 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
     report = Report(False, [stage] * 11, text, text, False, 1.0, None, (text,) * 3)
-    _checked(told_of(report, set_, text, changed=False), tool=xmpp_check)
+    _checked(result_of(report, set_, text, changed=False), tool=xmpp_check)

@@ -88,6 +88,8 @@ class TracedStanza(NamedTuple):
     xml: Element | str
     """Redacted. A string for what is no element: the header and footer of the stream, and our
     comments, as on TLS."""
+    identity: int = 0
+    """The `id` of the element before anything was redacted, by which `Trace.number_of` knows it."""
 
 
 class Trace(Ring[TracedStanza]):
@@ -112,17 +114,29 @@ class Trace(Ring[TracedStanza]):
         self, direction: Direction, connection: str, xml: Element | str, raw: bytes, at: float
     ) -> None:
         """Redact one piece, which is `raw` on the wire, and keep it."""
+        identity = id(xml)
         if not isinstance(xml, str):
             xml = redacted(xml)
         weight = _weight(raw)
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {len(raw)} bytes are too many to keep -->"
             weight = _weight(xml.encode())
-        traced = TracedStanza(self.numbering.next(), at, direction, connection, xml)
+        traced = TracedStanza(self.numbering.next(), at, direction, connection, xml, identity)
         self.add(traced, weight)
         self.evict_beyond(self._capacity, self._max_weight)
         for listener in self._listeners:
             listener(traced)
+
+    def number_of(self, stanza: Element) -> int:
+        """Return the number of a stanza that came; 0 if it is not kept any more.
+
+        The `id` of `stanza` is nobody else's as long as the caller has it. Most often it came last;
+        what came while a session was resumed is read later.
+        """
+        for kept in reversed(self._records):
+            if kept.identity == id(stanza):
+                return kept.number
+        return 0
 
     def listen(self, listener: Callable[[TracedStanza], None]) -> None:
         """Call `listener` with each piece from now on."""

@@ -205,6 +205,8 @@ class Record:
     event: Event
     room: str = ""
     """The room's bare JID; empty for what concerns the connection as a whole."""
+    stanza: int = 0
+    """The number of the stanza in the trace that brought the event; 0 if it came by none."""
 
 
 class Journal(Records[Record]):
@@ -237,9 +239,9 @@ class Journal(Records[Record]):
         """Return what reads the events of one room, given by its bare JID, or of all with None."""
         return self if room is None else self._ring(room)
 
-    def append(self, event: Event, at: float, room: str = "") -> Record:
-        """Number and stamp `event`, and keep it."""
-        record = Record(self.numbering.next(), at, event, room)
+    def append(self, event: Event, at: float, room: str = "", stanza: int = 0) -> Record:
+        """Number and stamp `event`, and keep it with the number of its `stanza`."""
+        record = Record(self.numbering.next(), at, event, room, stanza)
         characters = _characters(event)
         self._ring(room).add(record, characters)
         self._length += 1

@@ -139,11 +139,6 @@ class Membership:
         """The room's bare JID as configured."""
         return self._place.room
 
-    def is_named(self, name: str) -> bool:
-        """Whether `name` is the room's JID, or what stands before its `@`."""
-        full = name if "@" in name else f"{name}@{self.jid.partition('@')[2]}"
-        return prepared(full) == self.jid
-
     @property
     def place(self) -> Place:
         """Where this is, for sentences."""

@@ -239,7 +239,11 @@ class Participant:
         sender = stanzas.sender_of(stanza)
         membership = None if sender is None else self._by_jid.get(sender.bare)
         if membership is not None:
-            membership.receive(stanza)
+            self._publisher.stanza = self.trace.number_of(stanza)
+            try:
+                membership.receive(stanza)
+            finally:
+                self._publisher.stanza = 0
 
     def _wake(self) -> None:
         for membership in self.memberships:

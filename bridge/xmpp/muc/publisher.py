@@ -21,11 +21,13 @@ class Publisher:
         self._clock = clock
         self.rooms: dict[str, Room] = {}
         """The state of each room, by the room's name as configured."""
+        self.stanza = 0
+        """The number in the trace of the stanza that is being read; 0 while none is."""
         self._listeners: list[Callable[[Record], None]] = []
 
     def publish(self, event: Event, room: str = "") -> Record:
         """Record `event`. Without a room it is the connection's, and concerns all rooms."""
-        record = self._journal.append(event, self._clock(), room)
+        record = self._journal.append(event, self._clock(), room, self.stanza)
         if room in self.rooms:
             self.rooms[room].apply(record)
         elif not room:

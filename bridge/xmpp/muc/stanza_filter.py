@@ -2,28 +2,20 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import chain
 from xml.etree.ElementTree import Element
 
 from bridge.text import visible
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import Direction, TracedStanza
-from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, SendFailed, Source, encode
+from bridge.xmpp.model.events import MessageReceived, MessageSent, SendFailed, Source
 from bridge.xmpp.model.filter import looks_like_jid
 from bridge.xmpp.model.journal import Record
-from bridge.xmpp.muc import reading
-from bridge.xmpp.muc.archive import read_result
 
 PING = f"{{{stanzas.PING}}}ping"
 
 ACKNOWLEDGEMENTS = frozenset({f"{{{stanzas.SM}}}r", f"{{{stanzas.SM}}}a"})
 """The tags of requests for acknowledgement, and of acknowledgements (XEP-0198, section 4)."""
-
-AS_READ = frozenset(
-    {"kind", "source", "delayedFrom", "reflection", "self", "formerRole", "formerAffiliation"}
-)
-"""What an event says beyond its stanza: it depends on what else was known when that was read."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +107,8 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    Of what we said these are the one that went out and the one with which the room sent it back, or
-    refused it.
+    What we said has two: the message that went out, and the one with which the room sent it back or
+    refused it. What an archive told has its result there.
     """
     event, room = record.event, prepared(record.room) or ""
     match event:
@@ -124,16 +116,9 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
             return _both_ways(traced, room, id_)
         case MessageReceived(own=True, source=Source.LIVE, id=str(id_)):
             return _both_ways(traced, room, id_)
-    # A stanza stands before its events, most often right before them. What comes while a session
-    # is resumed, or from an archive, is read later, many at once: so it is told by what it says.
-    archived_ = isinstance(event, MessageReceived) and event.source is Source.ARCHIVE
-    said = _said(event, event)
-    for one in reversed(traced):
-        if one.number < record.number and one.direction == "in" and not isinstance(one.xml, str):
-            events = _events_in(one.xml, room, archived=archived_)
-            if any(_said(read, event) == said for read in events):
-                return {one.number}
-    return set()
+        case MessageReceived(source=Source.ARCHIVE, stanza_id=str(id_)):
+            return archived(traced, room, id_)
+    return {record.stanza} & {kept.number for kept in traced}
 
 
 def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
@@ -148,23 +133,3 @@ def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
             if one.direction == "in":
                 break
     return found
-
-
-def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
-    address = stanzas.sender_of(xml)
-    if address is None or address.bare != room:
-        return ()
-    if archived:
-        found = stanzas.archive_result(xml)
-        result = None if found is None else read_result(found[2], room=room, own="")
-        return () if result is None else result.events
-    # That a room was destroyed is read from presence about ourselves only.
-    return chain.from_iterable(reading.read(xml, room=room, own=own) for own in ("", address.jid))
-
-
-def _said(event: Event, like: Event) -> dict[str, object]:
-    """Return what the stanza of `event` said itself, as far as it is known of `like`."""
-    ignored = AS_READ
-    if isinstance(like, MessageReceived):
-        ignored |= {"jid"} if like.stanza_id else {"jid", "stanzaId"}
-    return {name: one for name, one in encode(event).items() if name not in ignored}

@@ -44,9 +44,15 @@ class Wire:
         numbers = []
         for xml in xmls:
             element, number = self.traced(xml)
-            self.membership.receive(element)
+            self.receive(element)
             numbers.append(number)
         return numbers
+
+    def receive(self, element: Element) -> None:
+        """Read a stanza that was traced, as the participant has it read."""
+        self._publisher.stanza = self.trace.number_of(element)
+        self.membership.receive(element)
+        self._publisher.stanza = 0
 
     def behind(self, record: Record) -> list[int]:
         return sorted(behind(record, [*self.trace]))
@@ -142,14 +148,13 @@ async def test_of_a_burst_that_was_read_later_each_entry_has_its_own_stanza() ->
         _present("Fred", "<show>away</show>"),
         _present("Fred"),
         *(_said(f"{number}", more="id='same'") for number in range(20)),
+        KINDS["an encrypted one"],  # of which the trace keeps a redacted copy
         _said("0", "Fred"),
     ]
     elements = [wire.traced(one) for one in burst]  # while the session was being resumed
     for element, _ in elements:
-        wire.membership.receive(element)
-    expected = [number for _, number in elements]
-    expected[0] = expected[2]  # nothing in them tells these two apart
-    assert [wire.behind(one) for one in wire.records] == [[number] for number in expected]
+        wire.receive(element)
+    assert [wire.behind(one) for one in wire.records] == [[number] for _, number in elements]
 
 
 def _result(id_: str, inner: str, sender: str = ROOM) -> str:
