@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
 from bridge.client.client import LISTS, Client
-from bridge.client.errors import ArgumentError, RequestError
+from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, console_error, console_message
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
@@ -135,13 +135,13 @@ class CommandRunner:
     def __init__(
         self, client: Client, ask: AskArgument | None, interpret: Interpreter | None = None
     ) -> None:
+        self._client = client
+        self._ask = ask
         self._interpret = interpret
         self.catalogue_is_stale = False
         """Whether to read the lists of the server again before the next command."""
-        self._client = client
-        self._ask = ask
-        self.asking_seconds = 0.0
-        """How long the person took to answer, while the command was carried out."""
+        self._began = 0.0
+        """When the command began, or the person had typed its arguments."""
         self._room: str | None = None
         """The room that calls name where the user names none; None: the server's own default."""
 
@@ -150,21 +150,21 @@ class CommandRunner:
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
             await self._client.read_catalogue()
-        began, self.asking_seconds = monotonic(), 0.0
+        self._began = monotonic()
         try:
             answer = await self._run(command)
-        except ArgumentError as error:
+        except InvalidInputError as error:
             return console_error(str(error))
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
-        seconds = None if answer.own else monotonic() - began - self.asking_seconds
-        answer = replace(answer, seconds=seconds)
+        if not answer.own:
+            answer = replace(answer, seconds=monotonic() - self._began)
         if answer.instruction and self._interpret is not None:
             return await self._interpret(answer)
         return answer
 
     async def _run(self, command: Command) -> Answer:
-        name, rest = command.name, command.rest
+        name, rest = command
         tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
         if tool_command is not None:
             return await self._call(tool_command, rest or tool_command.default)
@@ -201,20 +201,18 @@ class CommandRunner:
             main = known[0].name
         arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
         if not typed.startswith("{"):
+            missing = [parameter for parameter in known if parameter.name not in arguments]
             every = command.asks_all and not typed
-            missing = [one for one in known if one.name not in arguments]
-            arguments |= await self._asked([one for one in missing if every or one.required])
-            if self._room is not None and ROOM_ARGUMENT in (one.name for one in missing):
+            arguments |= await self._asked([each for each in missing if every or each.required])
+            if self._room is not None and any(each.name == ROOM_ARGUMENT for each in missing):
                 arguments.setdefault(ROOM_ARGUMENT, self._room)
         return formatting.tool_result(await self._client.call(tool, arguments))
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
-        began = monotonic()
-        if self._ask is not None:
-            for one in wanted:
-                arguments |= await self._ask(one)
-        self.asking_seconds += monotonic() - began
+        for parameter in wanted if self._ask is not None else ():
+            arguments |= await self._ask(parameter)
+        self._began = monotonic()
         return arguments
 
     async def _show(self, kind: str, name: str, typed: str) -> Answer:
@@ -229,7 +227,10 @@ class CommandRunner:
                 return console_error(f"{what} that were read; the server has more, to be called.")
             if tool is None:
                 return _no_tool(name)
-            return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])
+            parameters = [
+                each.question + one_line(each.description) for each in catalogue.tools[name]
+            ]
+            return formatting.tool_definition(tool, parameters)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)
@@ -250,23 +251,27 @@ class CommandRunner:
             return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
             return console_message("(sent; nothing answers that)")
-        wire = [json.loads(jsonrpc.encode(one)) for one in responses]
         failed = any(
-            one.error is not None or formatting.tool_result(one.result).failed for one in responses
+            each.error is not None or formatting.tool_result(each.result).failed
+            for each in responses
         )
-        came: Json = wire[0] if len(wire) == 1 else wire
-        return Answer(came, came, failed=failed)
+        received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
+        return Answer(received, received, failed=failed)
 
     async def _choose_room(self, wanted: str) -> Answer:
-        """Make a room of the server the default of this session, or tell which one is."""
+        """Make a room of the server the default of this session, or say which one is."""
         rooms = await self._client.rooms()
         if wanted:
-            names = [(one, one.partition("@")[0]) for one in rooms]
-            found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
-            if len(found) != 1:
-                listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
+            folded = wanted.casefold()
+            matching = [
+                room
+                for room in rooms
+                if folded in (room.casefold(), room.partition("@")[0].casefold())
+            ]
+            if len(matching) != 1:
+                listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
                 return console_error(f"The rooms of this server are: {listed}.")
-            self._room = found[0][0]
+            self._room = matching[0]
         return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
     async def _framing(self, wanted: str) -> Answer:
@@ -286,7 +291,7 @@ class CommandRunner:
     async def _revision(self, wanted: str) -> Answer:
         revision = revisions.find(wanted)
         if wanted and revision is None:
-            dates = ", ".join(one.date for one in revisions.ALL)
+            dates = ", ".join(each.date for each in revisions.ALL)
             return console_error(f"The revisions are {dates}.")
         if revision is not None:
             agreed = await self._client.negotiate(revision)
@@ -313,4 +318,4 @@ def _answered_ids(text: str) -> list[Id | None]:
     messages = decoded if isinstance(decoded, list) else [decoded]
     if not messages:  # an empty batch is answered with an error
         return [None]
-    return [one.id for one in messages if isinstance(one, (Request, Malformed))]
+    return [message.id for message in messages if isinstance(message, (Request, Malformed))]

@@ -187,11 +187,9 @@ class _Conversation:
         async with self._asking:
             if self._call is None or self._call.done():
                 return {"action": "cancel"}
-            began = monotonic()
             try:
                 return await fill_in(params, self._frontend)
             finally:
-                self._runner.asking_seconds += monotonic() - began
                 self._watch_typing()  # the prompt took its place
 
     def _interrupt(self) -> None:

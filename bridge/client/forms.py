@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bridge.client.arguments import Parameter, parameters
-from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.frontend import Frontend
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
@@ -35,7 +35,7 @@ async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, J
             content |= await frontend.answer(field)
     except (InputCancelledError, EOFError):
         return {"action": "cancel"}
-    except ArgumentError as error:
+    except InvalidInputError as error:
         frontend.tell(f"  {error}; cancelled")
         return {"action": "cancel"}
     return {"action": action, "content": content}

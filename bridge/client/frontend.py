@@ -27,7 +27,7 @@ class Frontend(Protocol):
     async def answer(self, parameter: Parameter) -> dict[str, Json]:
         """Ask for a field of a form that a server shows, and return it by its name, or nothing.
 
-        Raises `ArgumentError` where a script answers what does not fit, and as `line` does.
+        Raises `InvalidInputError` where a script answers what does not fit, and as `line` does.
         """
 
     async def line(self) -> str:

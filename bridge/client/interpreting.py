@@ -37,11 +37,11 @@ def interpreter_for(configuration: Configuration) -> Interpreter | None:
             material = Material(TASK, [answer.data])
             prompt = write_prompt(answer.instruction, material, None, secrets.token_hex(8))
             said = (await model.complete(prompt)).strip()
+            problem = "" if said else "its answer is empty"
         except ToolError as error:
-            log.warning("the model gave no report: %s", one_line(error.message))
-            return answer
-        if not said:
-            log.warning("the model gave no report: its answer is empty")
+            problem = one_line(error.message)
+        if problem:
+            log.warning("the model gave no report: %s", problem)
             return answer
         return replace(answer, value=None, text=visible(said))
 

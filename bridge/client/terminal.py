@@ -20,7 +20,7 @@ from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.client.client import ServerCatalogue
 from bridge.client.completion import LineCompleter, possible_values
-from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
@@ -71,7 +71,7 @@ class Terminal:
             try:
                 if text or "string" in parameter.types:
                     return {parameter.name: parameter.read(text)}
-            except ArgumentError as error:
+            except InvalidInputError as error:
                 self.tell(f"  {error}")
             else:
                 name = one_line(parameter.name, SHOWN_CHARACTERS)

@@ -77,7 +77,7 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
                 "description": HOSTILE,
                 "annotations": {HOSTILE: True},
             },
-            [one.summary for one in parameters(SCHEMA)],
+            [one.question for one in parameters(SCHEMA)],
         ),
         resource_contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}),
         resource_contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}),
