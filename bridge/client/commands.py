@@ -13,6 +13,7 @@ from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
 from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, console_error, console_message
+from bridge.client.frontend import Frontend
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
@@ -27,13 +28,12 @@ class ToolCommand(NamedTuple):
 
     tool: str
     argument: str | None = None
-    """The argument that words without a name are the value of."""
+    """The argument that words without a name are the value of; where there is none, a person who
+    types no argument is asked for all, and not only for the required ones."""
     verbatim: bool = False
     """Whether the whole rest of the line is that argument, as it stands."""
     default: str = ""
     """The rest of the line where none is typed."""
-    asks_all: bool = False
-    """Whether a person who types no argument is asked for all, and not only the required ones."""
 
 
 TOOL_COMMANDS = {
@@ -118,10 +118,6 @@ def parse(line: str) -> Command:
     return Command(None, line)
 
 
-AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
-"""Asks a person for an argument, and returns it by its name, or nothing."""
-
-
 Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
 """Takes an answer with an instruction, and returns the one that is shown."""
 
@@ -129,14 +125,12 @@ Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
 class CommandRunner:
     """Carries out commands, one after the other.
 
-    `ask` is None where nobody can be asked for arguments, `interpret` where no model can be.
+    `interpret` is None where no model can be asked.
     """
 
-    def __init__(
-        self, client: Client, ask: AskArgument | None, interpret: Interpreter | None = None
-    ) -> None:
+    def __init__(self, client: Client, frontend: Frontend, interpret: Interpreter | None) -> None:
         self._client = client
-        self._ask = ask
+        self._frontend = frontend
         self._interpret = interpret
         self.catalogue_is_stale = False
         """Whether to read the lists of the server again before the next command."""
@@ -189,7 +183,7 @@ class CommandRunner:
         tool, typed = _two(rest)
         if not tool:
             return console_error("Which tool? Type /call NAME; /tools lists them.")
-        return await self._call(ToolCommand(tool, asks_all=True), typed)
+        return await self._call(ToolCommand(tool), typed)
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
         tool, main, catalogue = command.tool, command.argument, self._client.catalogue
@@ -202,7 +196,7 @@ class CommandRunner:
         arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
         if not typed.startswith("{"):
             missing = [parameter for parameter in known if parameter.name not in arguments]
-            every = command.asks_all and not typed
+            every = command.argument is None and not typed
             arguments |= await self._asked([each for each in missing if every or each.required])
             if self._room is not None and any(each.name == ROOM_ARGUMENT for each in missing):
                 arguments.setdefault(ROOM_ARGUMENT, self._room)
@@ -210,8 +204,8 @@ class CommandRunner:
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
-        for parameter in wanted if self._ask is not None else ():
-            arguments |= await self._ask(parameter)
+        for parameter in wanted if self._frontend.interactive else ():
+            arguments |= await self._frontend.ask(parameter)
         self._began = monotonic()
         return arguments
 
@@ -225,12 +219,7 @@ class CommandRunner:
             if tool is None and kind in catalogue.more:
                 what = f"{one_line(name)} is not among the {len(catalogue.definitions)} tools"
                 return console_error(f"{what} that were read; the server has more, to be called.")
-            if tool is None:
-                return _no_tool(name)
-            parameters = [
-                each.question + one_line(each.description) for each in catalogue.tools[name]
-            ]
-            return formatting.tool_definition(tool, parameters)
+            return _no_tool(name) if tool is None else Answer(tool, tool, own=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)
@@ -243,18 +232,17 @@ class CommandRunner:
         if not text:
             example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
             return console_error(f"What? For example /raw {example}")
-        ids = _answered_ids(text)
+        ids, body = _answered_ids(text), text.encode("utf-8", "replace")
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
-                responses = await self._client.server.send_raw(text.encode("utf-8", "replace"), ids)
+                # A response without an id ends the waiting, whether it was expected or not.
+                responses = await self._client.server.exchange(body, "raw", ids, None)
         except TimeoutError:
             return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
             return console_message("(sent; nothing answers that)")
-        failed = any(
-            each.error is not None or formatting.tool_result(each.result).failed
-            for each in responses
-        )
+        failed = any(each.error is not None for each in responses)
+        failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
         received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
         return Answer(received, received, failed=failed)
 
@@ -262,12 +250,8 @@ class CommandRunner:
         """Make a room of the server the default of this session, or say which one is."""
         rooms = await self._client.rooms()
         if wanted:
-            folded = wanted.casefold()
-            matching = [
-                room
-                for room in rooms
-                if folded in (room.casefold(), room.partition("@")[0].casefold())
-            ]
+            names = {room: {room.casefold(), room.casefold().partition("@")[0]} for room in rooms}
+            matching = [room for room in rooms if wanted.casefold() in names[room]]
             if len(matching) != 1:
                 listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
                 return console_error(f"The rooms of this server are: {listed}.")

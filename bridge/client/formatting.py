@@ -4,7 +4,7 @@ What strangers wrote, or another server says of itself, is escaped before it rea
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -35,7 +35,7 @@ class Answer:
     """Whether the server was not asked: the words are the console's, and may be several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
-    data: Mapping[str, Json] = field(default_factory=dict)
+    data: Mapping[object, Json] = field(default_factory=dict)
     """What `instruction` is about, without it; `value` has both."""
     instruction: str = ""
     """How to report the data to a person; empty where the tool has none."""
@@ -93,26 +93,14 @@ def error_response(refusal: RequestError) -> Answer:
 def listing(kind: str, result: Json) -> Answer:
     """Return a list of tools, resources or prompts, a line each."""
     items = objects(result, kind)
-    names = [
-        one_line(str(item.get("uri", item.get("name"))), FIRST_LINE_CHARACTERS) for item in items
-    ]
+    uris_or_names = [str(item.get("uri", item.get("name"))) for item in items]
+    names = [one_line(name, FIRST_LINE_CHARACTERS) for name in uris_or_names]
     width = max(map(len, names), default=0)
     lines = []
     for name, item in zip(names, items, strict=True):
         words = (first_line(item.get(key) or "") for key in ("title", "description"))
         lines.append(f"{name:{width}}  {': '.join(filter(None, words))}".rstrip())
     return Answer(result, result, "\n".join(lines) or f"This server has no {kind}.")
-
-
-def tool_definition(tool: Mapping[str, Json], parameters: Iterable[str]) -> Answer:
-    """Return the definition of a tool, with a line for each of its parameters."""
-    name, description = str(tool.get("name")), str(tool.get("description") or "")
-    lines = [one_line(name), visible(description), *parameters]
-    annotations = tool.get("annotations")
-    if isinstance(annotations, dict):
-        hints = [one_line(str(k)) for k, v in annotations.items() if v is True]
-        lines.append(f"  [{', '.join(hints) or 'no hints'}]")
-    return Answer(dict(tool), dict(tool), "\n".join(lines), own=True)
 
 
 def resource_contents(result: Json) -> Answer:
@@ -181,7 +169,7 @@ def _page(value: Json) -> str:
         match entry:
             case {"at": at, "xml": xml}:
                 arrow = "<-" if entry.get("direction") == "in" else "->"
-                lines.append(f"{one_line(str(at))} {arrow} {one_line(str(xml))}")
+                lines.append(one_line(f"{at} {arrow} {xml}"))
             case {"at": _, "kind": _}:
                 lines.append(format_event(entry))
             case _:
@@ -195,8 +183,8 @@ def _content_block(block: Json) -> str:
     match block:
         case {"type": "resource", "resource": dict(resource)}:
             return resource_contents({"contents": [resource]}).text
-        case {"type": "resource_link"}:
-            return f"[{one_line(str(block.get('name')))} {one_line(str(block.get('uri')))}]"
+        case {"type": "resource_link", **link}:
+            return one_line(f"[{link.get('name')} {link.get('uri')}]")
         case {"type": "json", "json": data}:
             return _as_json(data, indent=2)
         case {"text": text} | {"type": "interpret", "prompt": text}:
@@ -205,8 +193,7 @@ def _content_block(block: Json) -> str:
             data = members.get("data", members.get("blob"))
             size = f", {len(data)} characters of base64" if isinstance(data, str) else ""
             kind = members.get("type") or members.get("uri") or "something"
-            mime = one_line(str(members.get("mimeType") or "of no type"))
-            return f"[{one_line(str(kind))}, {mime}{size}]"
+            return one_line(f"[{kind}, {members.get('mimeType') or 'of no type'}{size}]")
     return _as_json(block)
 
 
@@ -218,12 +205,12 @@ def _repeats(content: Sequence[Json], structured: Json) -> bool:
     return not content
 
 
-def _readable(data: Mapping[str, Json]) -> str:
+def _readable(data: Mapping[object, Json]) -> str:
     """Return an object as a line a field."""
     lines = []
     for name, value in data.items():
         text = visible(value) if isinstance(value, str) else _as_json(value, indent=2)
-        lines.append(f"{one_line(name)}: {text}")
+        lines.append(f"{one_line(str(name))}: {text}")
     return "\n".join(lines)
 
 

@@ -26,13 +26,13 @@ async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, J
         frontend.tell(f"  {one_line(line)}")
     content: dict[str, Json] = {}
     try:
-        action = (await frontend.answer(ANSWER))[ANSWER.name]
+        action = (await frontend.ask(ANSWER))[ANSWER.name]
         if action != "accept":
             return {"action": action}
         for field in parameters(params.get("requestedSchema")):
             if field.default is not None:
                 content[field.name] = field.default
-            content |= await frontend.answer(field)
+            content |= await frontend.ask(field)
     except (InputCancelledError, EOFError):
         return {"action": "cancel"}
     except InvalidInputError as error:

@@ -120,7 +120,7 @@ class ServerProcess:
         body = jsonrpc.encode(Request(id_, method, params or {}))
         began = monotonic()
         try:
-            (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
+            (response,) = await self.exchange(body, f"{method} id {id_}", [id_])
         except asyncio.CancelledError:
             if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
                 raise
@@ -133,14 +133,6 @@ class ServerProcess:
             raise RequestError(response.error)
         return response.result
 
-    async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:
-        """Send `body` as it is, and return the responses to `ids`.
-
-        None among `ids` stands for a response without an id, the answer to what is no message.
-        Such a response ends the waiting, whether it was expected or not. Raises `ServerError`.
-        """
-        return await self._exchange(body, "raw", ids, None)
-
     async def notify(self, method: str) -> None:
         """Send a notification."""
         await self._send(jsonrpc.encode(Notification(method, {})), method)
@@ -150,8 +142,9 @@ class ServerProcess:
         if not await self._exited(EXIT_SECONDS):
             return "the server closed its output"
         code = self._process.returncode or 0
-        how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
-        return f"the server ended: {how}"
+        return (
+            f"the server ended: {f'exit code {code}' if code >= 0 else f'killed by signal {-code}'}"
+        )
 
     async def stop(self) -> None:
         """Close the server's stdin and wait for its exit; terminate, then kill it if need be."""
@@ -179,10 +172,14 @@ class ServerProcess:
             await asyncio.wait_for(self._process.wait(), seconds)
         return self._process.returncode is not None
 
-    async def _exchange(
+    async def exchange(
         self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
     ) -> list[Response]:
-        """Send `body` and wait for the responses to all of `ids`, or to one of `last`."""
+        """Send `body` as it is, and return the responses to all of `ids`, or to one of `last`.
+
+        None as an id means a response without an id, the answer to what is no message. `what` is
+        the name of the body in the log. Raises `ServerError` when the server ends first.
+        """
         loop = asyncio.get_running_loop()
         waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
         self._waiting |= waiting
@@ -193,7 +190,7 @@ class ServerProcess:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if done == {self.ended}:
                 raise ServerError("the server ended without an answer")
-            return [one.result() for one in waiting.values() if one.done()]
+            return [answer.result() for answer in waiting.values() if answer.done()]
         finally:
             for id_ in waiting:
                 del self._waiting[id_]
@@ -232,16 +229,15 @@ class ServerProcess:
         if isinstance(frame, SkippedInput):
             self.on_unsolicited(frame)
             return
-        message = jsonrpc.decode(frame.body)
-        if isinstance(message, Malformed):
+        decoded = jsonrpc.decode(frame.body)
+        if isinstance(decoded, Malformed) and decoded.id is None:
             log.debug("<- no message: %s", preview(frame.body[:LOGGED_CHARACTERS]))
-            if message.id is None:
-                message = message._replace(id=self._awaited_id_in(frame.body))
-        for one in message if isinstance(message, list) else [message]:
-            self._receive(one)
+            decoded = decoded._replace(id=self._awaited_id_in(frame.body))
+        for message in decoded if isinstance(decoded, list) else [decoded]:
+            self._receive(message)
 
     def _awaited_id_in(self, body: bytes) -> Id | None:
-        """Return the id of a waiting request that stands in malformed JSON, if one does.
+        """Return the id of a waiting request that malformed JSON has, if it has one.
 
         The request would wait for ever otherwise: nothing else answers it.
         """
@@ -263,24 +259,19 @@ class ServerProcess:
                     answer.set_result(message)
             case Request(id=id_, method="ping"):
                 self._reply(Response(id_, {}))
-            case Request(id=id_, method=method) if (
-                method in self.answering
-                and id_ not in self._answers
-                and len(self._answers) < MAX_QUESTIONS
-            ):
-                self._answers[id_] = asyncio.create_task(self._answer(message))
-            case Notification(
-                method="notifications/cancelled", params={"requestId": str() | int() as id_}
-            ) if id_ in self._answers:
-                self._answers[id_].cancel()
             case Request(id=id_, method=method):
+                room = id_ not in self._answers and len(self._answers) < MAX_QUESTIONS
+                if method in self.answering and room:
+                    self._answers[id_] = asyncio.create_task(self._answer(message))
+                    return
                 why = "too often" if method in self.answering else "which this client lacks"
                 log.info("the server asked for %s, %s", one_line(method, 100), why)
                 error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
                 self._reply(Response(id_, error=error))
+            case Notification("notifications/cancelled", {"requestId": str() | int() as id_}):
+                if id_ in self._answers:
+                    self._answers[id_].cancel()
             case _:
-                if isinstance(message, Notification):
-                    log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
                 self.on_unsolicited(message)
 
     async def _answer(self, request: Request) -> None:
@@ -306,4 +297,4 @@ def _flaw(value: object, levels: int = MAX_DEPTH) -> str:
     if levels < 0:
         return f"it has more than {MAX_DEPTH} values inside one another"
     inner = value.values() if isinstance(value, dict) else value
-    return next(filter(None, (_flaw(one, levels - 1) for one in inner)), "")
+    return next(filter(None, (_flaw(item, levels - 1) for item in inner)), "")

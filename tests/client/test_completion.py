@@ -57,7 +57,6 @@ def completions(before: str) -> list[Completion]:
         ("/prompts greet n", ["name="]),
         ("/framing h", ["headers"]),
         ("/revision 2024", ["2024-11-05"]),
-        ("/bare o", ["on", "off"]),
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:
