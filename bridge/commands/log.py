@@ -81,7 +81,7 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         if parsed.follow:  # Ctrl-C is its usual end
             return SUCCESS
         raise
-    if log.shown or parsed.follow:
+    if log.has_shown or parsed.follow:
         return SUCCESS
     complain(f"xmpp-bridge: {_why_nothing(log.oldest, path, stanzas=parsed.stanzas)}")
     return FAILURE

@@ -79,7 +79,7 @@ class CheckView:
         The room is named above, where there are several and the `former` stage was in another.
         """
         first, *rest = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
-        return [*self._under_rooms([(stage.room, first)], former and former.room), *rest]
+        return [*self._under_rooms([(stage.room, first)], former.room if former else None), *rest]
 
     def bars(self, stages: Sequence[CheckStage]) -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis."""

@@ -69,8 +69,7 @@ class Output:
         """Why stdout cannot be written any more, unless its reader just left."""
         self._thread = Thread(target=self._write_all, name="output", daemon=True)
         self._thread.start()
-        self._watching = _is_writing_end_of_pipe(self._stdout)
-        if self._watching:  # `| head` may leave while nothing is written
+        if _is_writing_end_of_pipe(self._stdout):  # `| head` may leave while nothing is written
             self._loop.add_reader(self._stdout, self._end)
 
     def write(self, text: str) -> None:
@@ -84,8 +83,7 @@ class Output:
 
     def close(self) -> None:
         """Write what still waits, within `CLOSING_SECONDS`."""
-        if self._watching:
-            self._loop.remove_reader(self._stdout)
+        self._loop.remove_reader(self._stdout)
         self._queue.put(None)
         self._thread.join(CLOSING_SECONDS)
 
@@ -103,8 +101,7 @@ class Output:
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:
-        while (piece := self._queue.get()) is not None:
-            descriptor, data = piece
+        for descriptor, data in iter(self._queue.get, None):
             try:
                 _write(descriptor, data)
             except OSError as error:
@@ -116,9 +113,7 @@ class Output:
             self._written += len(data)
 
     def _end(self) -> None:
-        if self._watching:
-            self._loop.remove_reader(self._stdout)
-            self._watching = False
+        self._loop.remove_reader(self._stdout)
         self._on_end()
 
 

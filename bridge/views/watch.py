@@ -62,6 +62,9 @@ MINOR = (
 )
 """The events that are dim: they matter less than what is said."""
 
+FAILED = events.SendFailed | events.OccupantError | events.RoomError | events.StanzaDamaged
+"""The events that are red, as a connection with a fault is."""
+
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
 
@@ -70,9 +73,9 @@ class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
     A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
-    stranger comes to stand at the left edge. A pipe gets one line an event, with the date, of
-    several rooms the name, and as much of a message as of any text. On a terminal a date or a room
-    stands in a line of its own, before the first event of another day or room than before.
+    stranger comes to the left edge. A pipe gets one line an event, with the date, of several rooms
+    the name, and as much of a message as of any text. On a terminal a date or a room has a line of
+    its own, before the first event of another day or room than before.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class RoomView:
         *,
         names_rooms: bool = False,
     ) -> None:
-        """`columns` returns how wide the terminal is now; None stands for no terminal.
+        """`columns` returns how wide the terminal is now; None means that there is no terminal.
 
         With `names_rooms` it says which room an event is of.
         """
@@ -101,29 +104,26 @@ class RoomView:
         form = "%Y-%m-%dT%H:%M:%SZ" if columns is None else "%H:%M:%S"
         head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
         room = one_line(record.room) if self._names_rooms else ""
-        above: list[str] = []
+        above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
-            above = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
+            named = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
+            above += map(self._paint.dim, named)
         if isinstance(event, events.MessageReceived):
-            lines = self._message(head, event, columns)
+            lines = self._message(event, columns)
         else:
-            lines = self._other(head, event, columns)
-        if columns is not None:
-            above = [*self._new_day(record.at), *map(self._paint.dim, above)]
-        return "\n".join([*above, *lines])
+            lines = self._other(event, columns)
+        return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
         """Return a head, and the XML of a piece of the stream, indented."""
-        xml = traced.xml
-        size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
+        xml = deepcopy(traced.xml)
         if not isinstance(xml, str):
-            xml = deepcopy(xml)
             indent(xml)
         head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
-        head += f"{size} bytes, connection {traced.connection}"
+        head += f"{_size(xml_of(traced.xml))} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
         lines = hanging(self._paint.dim(head), 0, text, STANZA_INDENT, self._columns())
         return "\n".join([*self._new_day(traced.at), *lines])
@@ -133,38 +133,36 @@ class RoomView:
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
         return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
-    def _message(self, head: str, said: events.MessageReceived, columns: int | None) -> list[str]:
-        beside = EVENT_INDENT + len("<>") + 2
-        limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
-        nickname = padded(
-            f"<{cut(unambiguous_nickname(said.sender), limit)}>", NICKNAME_WIDTH + len("<>")
-        )
+    def _message(self, said: events.MessageReceived, columns: int | None) -> list[str]:
+        limit = NICKNAME_LIMIT
+        if columns is not None:
+            limit = min(limit, max(columns - EVENT_INDENT - len("<>") - 2, 2))
+        nickname = f"<{cut(unambiguous_nickname(said.sender), limit)}>"
+        nickname = padded(nickname, NICKNAME_WIDTH + len("<>"))
         about = one_line(notes_on_message(events.encode(said)), NOTES_LIMIT)
         if about and said.body:
             about += " "
-        used = EVENT_INDENT + width(nickname) + 2
         body = unambiguous_body(said.body)
         body = one_line(body, MAX_TEXT_CHARACTERS) if columns is None else visible(body)
+        used = EVENT_INDENT + width(nickname) + 2
         first, *rest = hanging("", used, about + body, INDENT, columns)
         if first.startswith(about):
             first = self._paint.dim(about) + first.removeprefix(about)
-        painted = self._paint.nickname(said.sender, nickname)
-        return [f"{head}{painted}  {first}", *rest]
+        return [f"{self._paint.nickname(said.sender, nickname)}  {first}", *rest]
 
-    def _other(self, head: str, event: events.Event, columns: int | None) -> list[str]:
+    def _other(self, event: events.Event, columns: int | None) -> list[str]:
         line = format_event(events.encode(event))
-        first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
-        paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
+        lines = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
         match event:
-            case (
-                events.SendFailed()
-                | events.OccupantError()
-                | events.RoomError()
-                | events.StanzaDamaged()
-                | events.ConnectionChanged(fault=Fault())
-            ):
+            case events.ConnectionChanged(fault=Fault()):
                 paint = self._paint.red
-        return [f"{head}{paint(first)}", *map(paint, rest)]
+            case _ if isinstance(event, FAILED):
+                paint = self._paint.red
+            case _ if isinstance(event, MINOR):
+                paint = self._paint.dim
+            case _:
+                return lines
+        return [*map(paint, lines)]
 
 
 class News:
@@ -216,11 +214,10 @@ async def watch(
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
-    journal = participant.journal
+    journal, news = participant.journal, News()
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
-    hopeless = shown = False
-    news = News()
+    hopeless = has_shown = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
     view = notices = RoomView(*look_of(stdout), names_rooms=several)
@@ -229,21 +226,22 @@ async def watch(
         notices = RoomView(*look_of(stderr), names_rooms=several)
 
     def on_record(record: Record) -> None:
-        nonlocal hopeless, shown
+        nonlocal hopeless, has_shown
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # asked of each, so that it knows when we enter
         if selection is None:
             wanted = not stanzas and (as_json or not about_us)
         else:
-            wanted = is_news and selection.picks(record) and not (first and shown)
-        if wanted and (
-            text := json.dumps(journal.encode(record)) if as_json else view.event(record)
-        ):
-            shown = True
+            wanted = is_news and selection.picks(record) and not (first and has_shown)
+        text = ""
+        if wanted:
+            text = json.dumps(journal.encode(record)) if as_json else view.event(record)
+        if text:
+            has_shown = True
             output.write(text)
             if first:
                 ended.set()
-        if about_us and stderr is not None:
+        if about_us:
             output.write_notice(notices.event(record))
         match record.event:
             case events.ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
@@ -270,23 +268,26 @@ async def watch(
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    awaits = first or seconds is not None
-    if limit.expired() and not shown:
+    if limit.expired() and not has_shown:
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
-    return not hopeless and output.error is None and (shown or not awaits)
+    missed = not has_shown and (first or seconds is not None)
+    return not (hopeless or missed or output.error)
 
 
 def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:
     """Return a piece of the stream as one line of ASCII, which harms no terminal."""
     xml = xml_of(traced.xml)
-    return json.dumps(
-        {
-            "cursor": journal.cursor_of(traced.number),
-            "at": iso(traced.at),
-            "kind": "stanza",
-            "direction": traced.direction,
-            "bytes": len(xml.encode("utf-8", "surrogatepass")),
-            "connection": traced.connection,
-            "xml": xml,
-        }
-    )
+    encoded: dict[str, object] = {
+        "cursor": journal.cursor_of(traced.number),
+        "at": iso(traced.at),
+        "kind": "stanza",
+        "direction": traced.direction,
+        "bytes": _size(xml),
+        "connection": traced.connection,
+        "xml": xml,
+    }
+    return json.dumps(encoded)
+
+
+def _size(xml: str) -> int:
+    return len(xml.encode("utf-8", "surrogatepass"))
