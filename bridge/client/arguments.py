@@ -112,15 +112,12 @@ def prompt_parameters(prompt: Mapping[str, Json]) -> tuple[Parameter, ...]:
 
 
 def read_arguments(
-    text: str, known: Sequence[Parameter], main: str | None = None, *, verbatim: bool = False
+    text: str, known: Sequence[Parameter], main: str | None = None
 ) -> dict[str, Json]:
     """Return the arguments in `text`: one JSON object, or `name=value` pairs and other words.
 
-    The other words are joined into the argument `main`; with `verbatim` the whole text
-    becomes its value, unparsed. Raises `InvalidInputError`.
+    The other words are joined into the argument `main`. Raises `InvalidInputError`.
     """
-    if verbatim and main is not None:
-        return {main: text} if text else {}
     if text.startswith("{"):
         try:
             value = _read_json(text)

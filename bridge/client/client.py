@@ -50,8 +50,6 @@ class ServerCatalogue:
 
     definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     """The tools as they were listed, by name."""
-    more: frozenset[str] = frozenset()
-    """The lists that went on when they were given up: there is more than we know."""
     tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
@@ -186,8 +184,6 @@ class Client:
             if not isinstance(cursor, str) or size > MAX_LIST_CHARACTERS:
                 break
             params = {"cursor": cursor}
-        there_is_more = {kind} if isinstance(cursor, str) else set()
-        self.catalogue.more = self.catalogue.more - {kind} | there_is_more
         return {**result, kind: items}
 
     async def read_catalogue(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
@@ -122,28 +122,26 @@ Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
 """Takes an answer with an instruction, and returns the one that is shown."""
 
 
+@dataclass(eq=False)
 class CommandRunner:
-    """Carries out commands, one after the other.
+    """Carries out commands, one after the other."""
 
-    `interpret` is None where no model can be asked.
-    """
-
-    def __init__(self, client: Client, frontend: Frontend, interpret: Interpreter | None) -> None:
-        self._client = client
-        self._frontend = frontend
-        self._interpret = interpret
-        self.catalogue_is_stale = False
-        """Whether to read the lists of the server again before the next command."""
-        self._began = 0.0
-        """When the command began, or the person had typed its arguments."""
-        self._room: str | None = None
-        """The room that calls name where the user names none; None: the server's own default."""
+    client: Client
+    frontend: Frontend
+    interpret: Interpreter | None
+    """Asks a model; None where there is none."""
+    catalogue_is_stale: bool = False
+    """Whether to read the lists of the server again before the next command."""
+    _began: float = 0.0
+    """When the command began, or the person had typed its arguments."""
+    _room: str | None = None
+    """The room that calls name where the user names none; None: the server's own default."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
-            await self._client.read_catalogue()
+            await self.client.read_catalogue()
         self._began = monotonic()
         try:
             answer = await self._run(command)
@@ -153,8 +151,8 @@ class CommandRunner:
             answer = formatting.error_response(refusal)
         if not answer.own:
             answer = replace(answer, seconds=monotonic() - self._began)
-        if answer.instruction and self._interpret is not None:
-            return await self._interpret(answer)
+        if answer.instruction and self.interpret is not None:
+            return await self.interpret(answer)
         return answer
 
     async def _run(self, command: Command) -> Answer:
@@ -186,40 +184,39 @@ class CommandRunner:
         return await self._call(ToolCommand(tool), typed)
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
-        tool, main, catalogue = command.tool, command.argument, self._client.catalogue
-        listed = tool in catalogue.definitions or "tools" in catalogue.more
-        if catalogue.definitions and not listed:
-            return _no_tool(tool)
-        known = catalogue.tools.get(tool, ())
+        tool, main = command.tool, command.argument
+        known = self.client.catalogue.tools.get(tool, ())
         if main is None and len(known) == 1 and known[0].types == ("string",):
             main = known[0].name
-        arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
+        if command.verbatim and main is not None:
+            arguments: dict[str, Json] = {main: typed} if typed else {}
+        else:
+            arguments = read_arguments(typed, known, main)
         if not typed.startswith("{"):
             missing = [parameter for parameter in known if parameter.name not in arguments]
             every = command.argument is None and not typed
             arguments |= await self._asked([each for each in missing if every or each.required])
             if self._room is not None and any(each.name == ROOM_ARGUMENT for each in missing):
                 arguments.setdefault(ROOM_ARGUMENT, self._room)
-        return formatting.tool_result(await self._client.call(tool, arguments))
+        return formatting.tool_result(await self.client.call(tool, arguments))
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
-        for parameter in wanted if self._frontend.interactive else ():
-            arguments |= await self._frontend.ask(parameter)
+        for parameter in wanted if self.frontend.interactive else ():
+            arguments |= await self.frontend.ask(parameter)
         self._began = monotonic()
         return arguments
 
     async def _show(self, kind: str, name: str, typed: str) -> Answer:
         """Show a list, or the tool, resource or prompt of this name in it."""
-        client, catalogue = self._client, self._client.catalogue
+        client, catalogue = self.client, self.client.catalogue
         if not name:
             return formatting.listing(kind, await client.list_all(kind))
         if kind == "tools":
             tool = catalogue.definitions.get(name)
-            if tool is None and kind in catalogue.more:
-                what = f"{one_line(name)} is not among the {len(catalogue.definitions)} tools"
-                return console_error(f"{what} that were read; the server has more, to be called.")
-            return _no_tool(name) if tool is None else Answer(tool, tool, own=True)
+            if tool is None:
+                return console_error(f"{one_line(name)} is not among the tools of this server.")
+            return Answer(tool, tool, own=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)
@@ -236,7 +233,7 @@ class CommandRunner:
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
                 # A response without an id ends the waiting, whether it was expected or not.
-                responses = await self._client.server.exchange(body, "raw", ids, None)
+                responses = await self.client.server.exchange(body, "raw", ids, None)
         except TimeoutError:
             return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
@@ -248,7 +245,7 @@ class CommandRunner:
 
     async def _choose_room(self, wanted: str) -> Answer:
         """Make a room of the server the default of this session, or say which one is."""
-        rooms = await self._client.rooms()
+        rooms = await self.client.rooms()
         if wanted:
             names = {room: {room.casefold(), room.casefold().partition("@")[0]} for room in rooms}
             matching = [room for room in rooms if wanted.casefold() in names[room]]
@@ -259,14 +256,14 @@ class CommandRunner:
         return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
     async def _framing(self, wanted: str) -> Answer:
-        server = self._client.server
+        server = self.client.server
         if wanted and wanted not in FRAMINGS:
             return console_error("The framings are lines and headers.")
         server.framing = FRAMINGS.get(wanted, server.framing)
         return console_message(f"framing: {server.framing.value}")
 
     async def _bare(self, wanted: str) -> Answer:
-        client = self._client
+        client = self.client
         if wanted not in {"", "on", "off"}:
             return console_error("Type /bare, /bare on or /bare off.")
         client.bare = wanted == "on" if wanted else not client.bare
@@ -278,22 +275,18 @@ class CommandRunner:
             dates = ", ".join(each.date for each in revisions.ALL)
             return console_error(f"The revisions are {dates}.")
         if revision is not None:
-            agreed = await self._client.negotiate(revision)
+            agreed = await self.client.negotiate(revision)
             self.catalogue_is_stale = True  # older revisions say less of each tool
             if agreed != wanted:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
                 return console_error(f"The server speaks {spoken} instead of {wanted}.")
-        return console_message(f"speaking {self._client.dialect}")
+        return console_message(f"speaking {self.client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:
     """Return the first word, and what follows it."""
     first, _, others = rest.partition(" ")
     return first, others.strip()
-
-
-def _no_tool(name: str) -> Answer:
-    return console_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
 
 
 def _answered_ids(text: str) -> list[Id | None]:

@@ -144,9 +144,7 @@ def for_pipe(answer: Answer) -> str:
         return _as_json(answer.value)
     if answer.failed:
         return _as_json({"error": answer.text})
-    if answer.own:
-        return answer.text
-    return answer.text.replace("\n", "\\u{A}")
+    return answer.text if answer.own else answer.text.replace("\n", "\\u{A}")
 
 
 def for_program(answer: Answer) -> str:

@@ -9,24 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from math import isfinite
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from bridge.client.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
-from bridge.mcp.jsonrpc import (
-    LOGGED_CHARACTERS,
-    Id,
-    Json,
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    preview,
-)
+from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Request, Response
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from bridge.text import one_line
 
@@ -85,27 +74,17 @@ class ServerProcess:
 
     @classmethod
     async def start(
-        cls,
-        command: Sequence[str],
-        *,
-        environment: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        stderr: int | None = None,
+        cls, command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
     ) -> "ServerProcess":
         """Start `command`; raises `ServerError` when that fails.
 
-        `environment`, `cwd` and `stderr` are our own unless given; `stderr` may be a pipe (`PIPE`).
+        `environment` is our own unless given. The `options` are those of `subprocess`: `cwd`, and
+        `stderr`, which may be a pipe (`PIPE`).
         """
+        options |= {"stdin": PIPE, "stdout": PIPE, "env": environment}
+        options["start_new_session"] = True  # Ctrl-C is for us; the server hears of the end from us
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=stderr,
-                cwd=cwd,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
-            )
+            process = await asyncio.create_subprocess_exec(*command, **options)
         except OSError as error:
             raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
         return cls(process)
@@ -196,7 +175,9 @@ class ServerProcess:
                 del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
-        log.debug("-> %s, %d bytes: %s", what, len(body), preview(body.decode("utf-8", "replace")))
+        log.debug(
+            "-> %s, %d bytes: %s", what, len(body), jsonrpc.preview(body.decode("utf-8", "replace"))
+        )
         self._write(body)
         with suppress(ConnectionError):  # the task that reads stdout sees the end too
             await self._stdin.drain()
@@ -230,8 +211,8 @@ class ServerProcess:
             self.on_unsolicited(frame)
             return
         decoded = jsonrpc.decode(frame.body)
-        if isinstance(decoded, Malformed) and decoded.id is None:
-            log.debug("<- no message: %s", preview(frame.body[:LOGGED_CHARACTERS]))
+        if isinstance(decoded, jsonrpc.Malformed) and decoded.id is None:
+            log.debug("<- no message: %s", jsonrpc.preview(frame.body[: jsonrpc.LOGGED_CHARACTERS]))
             decoded = decoded._replace(id=self._awaited_id_in(frame.body))
         for message in decoded if isinstance(decoded, list) else [decoded]:
             self._receive(message)
@@ -249,8 +230,8 @@ class ServerProcess:
     def _receive(self, message: Message) -> None:
         if why := _flaw(message):
             id_ = None if isinstance(message, Notification) else message.id
-            message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
-        if isinstance(message, Malformed) and message.id in self._waiting:
+            message = jsonrpc.Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
+        if isinstance(message, jsonrpc.Malformed) and message.id in self._waiting:
             why = f"the server's answer cannot be read: {message.error.data}"
             message = Response(message.id, error={"message": why})
         match message:

@@ -1,25 +1,20 @@
 """The check in a terminal: what each stage found, how long each took, and the outcome."""
 
+import argparse
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from statistics import median
 
 from bridge.logs import complain, write_out
-from bridge.settings.table import Configuration, Setting, Settings
+from bridge.settings.table import Configuration
 from bridge.text import one_line
-from bridge.views.monitoring import (
-    Level,
-    Limits,
-    exposition,
-    failures,
-    plugin_line,
-    plugin_result,
-)
+from bridge.views import monitoring
+from bridge.views.monitoring import Level, Limits
 from bridge.views.output import READER_GONE, look_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.xmpp.checks.probe import Probe
@@ -51,22 +46,18 @@ BLOCKS = "▏▎▍▌▋▊▉█"
 """An eighth of a column, two eighths, and so on."""
 
 
+@dataclass(eq=False)
 class CheckView:
     """Writes the stages of a check as lines for a terminal.
 
     None is wider than the terminal, so that nothing a stranger wrote begins a line.
     """
 
-    def __init__(
-        self, paint: Paint, columns: Callable[[], int | None], *, blocks: bool = True
-    ) -> None:
-        """`columns` returns how wide the terminal is now; None means that there is no terminal.
-
-        Without `blocks`, bars are #.
-        """
-        self._paint = paint
-        self._columns = columns
-        self._blocks = blocks
+    paint: Paint
+    columns: Callable[[], int | None]
+    """Returns how wide the terminal is now; None means that there is no terminal."""
+    blocks: bool = True
+    """Whether bars are drawn in blocks; without them, in #."""
 
     def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
@@ -121,7 +112,7 @@ class CheckView:
 
     def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:
         """Return `text`, and what to do after these runs: failures first, each advice once."""
-        paint = self._paint.bold if all(report.ok for report in reports) else self._paint.red
+        paint = self.paint.bold if all(report.ok for report in reports) else self.paint.red
         failed, passed = [], []
         for report in reports:
             conditions = {room.room: room.condition for room in report.rooms or ()}
@@ -144,7 +135,7 @@ class CheckView:
         named: list[str] = []
         for room, line in lines:
             if room is not None and room != former:
-                named += map(self._paint.bold, self._paragraph(room))
+                named += map(self.paint.bold, self._paragraph(room))
             former = room
             named.append(line)
         return named
@@ -153,7 +144,7 @@ class CheckView:
         return f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
 
     def _mark(self, *, ok: bool) -> str:
-        return self._paint.green("ok    ") if ok else self._paint.red("FAILED")
+        return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
 
     def _chart(self, indent: int, rows: Sequence[tuple[str | None, str, float, bool]]) -> list[str]:
         """Return the heads of `rows`, each with a bar of its milliseconds, and the axis.
@@ -161,26 +152,26 @@ class CheckView:
         A row has its room, its head, its milliseconds, and whether it passed. Where there is no
         place for bars, there is no axis either.
         """
-        columns = min(BAR_WIDTH, (self._columns() or PIPE_COLUMNS) - indent)
+        columns = min(BAR_WIDTH, (self.columns() or PIPE_COLUMNS) - indent)
         if columns < MIN_BAR_WIDTH:
             return self._under_rooms((room, head) for room, head, _, _ in rows)
         total, began = sum(ms for _, _, ms, _ in rows), 0.0
         lines = []
         for room, head, ms, ok in rows:
-            paint = self._paint.green if ok else self._paint.red
-            drawn = paint(bar(began, ms, total, columns, blocks=self._blocks))
+            paint = self.paint.green if ok else self.paint.red
+            drawn = paint(bar(began, ms, total, columns, blocks=self.blocks))
             lines.append((room, f"{head}  {drawn}"))
             began += ms
         end = f"{total:.1f} ms"
-        axis = self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")
+        axis = self.paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")
         return [*self._under_rooms(lines), axis]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
-        first, *rest = hanging(f"{head}  ", used, text, used, self._columns())
+        first, *rest = hanging(f"{head}  ", used, text, used, self.columns())
         return [first.rstrip(), *rest]
 
     def _paragraph(self, text: str) -> list[str]:
-        return hanging("", 0, text, PARAGRAPH_INDENT, self._columns())
+        return hanging("", 0, text, PARAGRAPH_INDENT, self.columns())
 
 
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
@@ -205,21 +196,17 @@ def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = T
 
 
 async def check(
-    settings: Settings,
-    first: CheckStage,
-    *,
-    send: bool,
-    form: str,
-    times: int,
-    limits: Limits,
-    in_effect: Iterable[Setting],
+    configuration: Configuration, first: CheckStage, parsed: argparse.Namespace
 ) -> Level:
-    """Check so many times, and write the outcome to stdout; return how things stand.
+    """Check as often as asked for, and write the outcome to stdout; return how things stand.
 
-    `first` is the stage before the connection's: reading the settings. `form` is one of the formats
-    of the command line. Where the outcome cannot be written, it is unknown. When nobody reads
-    stdout any more, no further run is begun.
+    `first` is the stage before the connection's: reading the settings. `parsed` has the options of
+    the command line. Where the outcome cannot be written, it is unknown. When nobody reads stdout
+    any more, no further run is begun.
     """
+    settings, send, form, times = configuration.settings, parsed.send, parsed.format, parsed.repeat
+    assert settings is not None
+    limits = Limits(parsed.warn, parsed.crit, parsed.cert_days)
     probe = Probe(settings)
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
@@ -245,12 +232,12 @@ async def check(
             lines = reasons
         case "json":
             encoded = _json(first, reports, times) | ({"warnings": reasons} if reasons else {})
-            lines = [json.dumps(encoded | {"settings": [asdict(each) for each in in_effect]})]
+            lines = [json.dumps(encoded | _in_effect(configuration))]
         case "prometheus":
-            lines = exposition(settings.rooms, reports, now)
-            reasons = [*failures(reports), *reasons]
+            lines = monitoring.exposition(settings.rooms, reports, now)
+            reasons = [*monitoring.failures(reports), *reasons]
         case "nagios":
-            lines = [plugin_result(reports, limits, now)]
+            lines = [monitoring.plugin_result(reports, limits, now)]
     if lines:
         screen.put(lines)
     if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
@@ -268,13 +255,16 @@ def show_unconfigured(configuration: Configuration, first: CheckStage, form: str
     match form:
         case "json":
             problems = [one_line(str(problem)) for problem in configuration.problems]
-            settings = [asdict(setting) for setting in configuration.in_effect.values()]
-            encoded = report.encode() | {"problems": problems, "settings": settings}
+            encoded = report.encode() | {"problems": problems} | _in_effect(configuration)
             write_out(json.dumps(encoded))
         case "prometheus":
-            write_out("\n".join(exposition([""], [report], datetime.now(UTC))))
+            write_out("\n".join(monitoring.exposition([""], [report], datetime.now(UTC))))
         case "nagios":
-            write_out(plugin_line(Level.UNKNOWN, report.diagnosis))
+            write_out(monitoring.plugin_line(Level.UNKNOWN, report.diagnosis))
+
+
+def _in_effect(configuration: Configuration) -> dict[str, object]:
+    return {"settings": [asdict(setting) for setting in configuration.in_effect.values()]}
 
 
 class _Screen:

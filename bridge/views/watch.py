@@ -1,5 +1,6 @@
 """The command `watch`: shows the events of the room, as a participant of its own."""
 
+import argparse
 import asyncio
 import json
 import signal
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import indent
 
@@ -19,16 +21,9 @@ from bridge.views.selection import Selection
 from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
-from bridge.xmpp.model import events
+from bridge.xmpp.model import events, formatting
 from bridge.xmpp.model.events import Phase, Source
 from bridge.xmpp.model.faults import Fault, Retry
-from bridge.xmpp.model.formatting import (
-    MAX_TEXT_CHARACTERS,
-    format_event,
-    notes_on_message,
-    unambiguous_body,
-    unambiguous_nickname,
-)
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.participant import Participant
 
@@ -62,13 +57,11 @@ MINOR = (
 )
 """The events that are dim: they matter less than what is said."""
 
-FAILED = events.SendFailed | events.OccupantError | events.RoomError | events.StanzaDamaged
-"""The events that are red, as a connection with a fault is."""
-
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
 
 
+@dataclass(eq=False)
 class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
@@ -78,39 +71,30 @@ class RoomView:
     its own, before the first event of another day or room than before.
     """
 
-    def __init__(
-        self,
-        paint: Paint,
-        columns: Callable[[], int | None] = lambda: None,
-        *,
-        names_rooms: bool = False,
-    ) -> None:
-        """`columns` returns how wide the terminal is now; None means that there is no terminal.
-
-        With `names_rooms` it says which room an event is of.
-        """
-        self._paint = paint
-        self._columns = columns
-        self._names_rooms = names_rooms
-        self._day = ""
-        self._room = ""
+    paint: Paint
+    columns: Callable[[], int | None] = lambda: None
+    """Returns how wide the terminal is now; None means that there is no terminal."""
+    names_rooms: bool = False
+    """Whether to say which room an event is of."""
+    _day: str = ""
+    _room: str = ""
 
     def event(self, record: Record) -> str:
         """Return the lines of one event; none for a message of ours: its reflection is shown."""
         event = record.event
         if isinstance(event, events.MessageSent):
             return ""
-        columns = self._columns()
+        columns = self.columns()
         form = "%Y-%m-%dT%H:%M:%SZ" if columns is None else "%H:%M:%S"
-        head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
-        room = one_line(record.room) if self._names_rooms else ""
+        head = self.paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
+        room = one_line(record.room) if self.names_rooms else ""
         above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
             named = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
-            above += map(self._paint.dim, named)
+            above += map(self.paint.dim, named)
         if isinstance(event, events.MessageReceived):
             lines = self._message(event, columns)
         else:
@@ -125,44 +109,37 @@ class RoomView:
         head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
         head += f"{_size(xml_of(traced.xml))} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
-        lines = hanging(self._paint.dim(head), 0, text, STANZA_INDENT, self._columns())
+        lines = hanging(self.paint.dim(head), 0, text, STANZA_INDENT, self.columns())
         return "\n".join([*self._new_day(traced.at), *lines])
 
     def _new_day(self, at: float) -> list[str]:
         """Return a line with the date, in UTC, if it is another than that of what came last."""
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-        return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
+        return [self.paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
     def _message(self, said: events.MessageReceived, columns: int | None) -> list[str]:
         limit = NICKNAME_LIMIT
         if columns is not None:
             limit = min(limit, max(columns - EVENT_INDENT - len("<>") - 2, 2))
-        nickname = f"<{cut(unambiguous_nickname(said.sender), limit)}>"
+        nickname = f"<{cut(formatting.unambiguous_nickname(said.sender), limit)}>"
         nickname = padded(nickname, NICKNAME_WIDTH + len("<>"))
-        about = one_line(notes_on_message(events.encode(said)), NOTES_LIMIT)
+        about = one_line(formatting.notes_on_message(events.encode(said)), NOTES_LIMIT)
         if about and said.body:
             about += " "
-        body = unambiguous_body(said.body)
-        body = one_line(body, MAX_TEXT_CHARACTERS) if columns is None else visible(body)
+        body = formatting.unambiguous_body(said.body)
+        body = one_line(body, formatting.MAX_TEXT_CHARACTERS) if columns is None else visible(body)
         used = EVENT_INDENT + width(nickname) + 2
         first, *rest = hanging("", used, about + body, INDENT, columns)
         if first.startswith(about):
-            first = self._paint.dim(about) + first.removeprefix(about)
-        return [f"{self._paint.nickname(said.sender, nickname)}  {first}", *rest]
+            first = self.paint.dim(about) + first.removeprefix(about)
+        return [f"{self.paint.nickname(said.sender, nickname)}  {first}", *rest]
 
     def _other(self, event: events.Event, columns: int | None) -> list[str]:
-        line = format_event(events.encode(event))
+        line = formatting.format_event(events.encode(event))
         lines = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
-        match event:
-            case events.ConnectionChanged(fault=Fault()):
-                paint = self._paint.red
-            case _ if isinstance(event, FAILED):
-                paint = self._paint.red
-            case _ if isinstance(event, MINOR):
-                paint = self._paint.dim
-            case _:
-                return lines
-        return [*map(paint, lines)]
+        if event.kind == "error" or isinstance(getattr(event, "fault", None), Fault):
+            return [*map(self.paint.red, lines)]
+        return [*map(self.paint.dim, lines)] if isinstance(event, MINOR) else lines
 
 
 class News:
@@ -197,22 +174,17 @@ class News:
 
 
 async def watch(
-    settings: Settings,
-    *,
-    stanzas: bool,
-    as_json: bool,
-    selection: Selection | None = None,
-    first: bool = False,
-    seconds: float | None = None,
+    settings: Settings, parsed: argparse.Namespace, selection: Selection | None
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    With a `selection` that is only what it picks of the news. It ends with Ctrl-C, when nobody
-    reads stdout any more, after so many `seconds`, and with `first` after one event. Return False
-    if nothing can be written, if the rooms cannot be reached and trying again would do harm, or if
-    it was to end by itself and nothing was shown.
+    `parsed` has the options of the command line. With a `selection` only what it picks of the news
+    is written. It ends with Ctrl-C, when nobody reads stdout any more, after `--timeout`, and with
+    `--first` after one event. Return False if nothing can be written, if the rooms cannot be
+    reached and trying again would do harm, or if it was to end by itself and nothing was shown.
     """
-    # Under a name of its own, beside a bridge that may be in the room already.
+    as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
+    # It has a nickname of its own: a bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal, news = participant.journal, News()
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
@@ -230,7 +202,7 @@ async def watch(
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # asked of each, so that it knows when we enter
         if selection is None:
-            wanted = not stanzas and (as_json or not about_us)
+            wanted = not parsed.stanzas and (as_json or not about_us)
         else:
             wanted = is_news and selection.picks(record) and not (first and has_shown)
         text = ""
@@ -252,7 +224,7 @@ async def watch(
         output.write(_stanza_as_json(traced, journal) if as_json else view.stanza(traced))
 
     participant.listen(on_record)
-    if stanzas:
+    if parsed.stanzas:
         participant.trace.listen(on_stanza)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())

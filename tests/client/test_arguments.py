@@ -141,11 +141,6 @@ def test_arguments_are_an_object_or_names_beside_words(
     assert read_arguments(typed, PARAMETERS, "text") == arguments
 
 
-def test_a_text_that_is_said_is_taken_as_it_stands() -> None:
-    said = '{"a"} count=3  "x"'
-    assert read_arguments(said, PARAMETERS, "text", verbatim=True) == {"text": said}
-
-
 @pytest.mark.parametrize(
     ("typed", "why"),
     [

@@ -148,7 +148,7 @@ async def test_a_tool_beyond_what_is_read_of_a_list_can_be_called() -> None:
         assert (called.failed, called.text) == (False, f"t{MANY - 1}")
         shown = await runner.run(parse(f"/tools t{MANY - 1}"))
         assert shown.failed
-        assert "is not among the 202 tools that were read; the server has more" in shown.text
+        assert "is not among the tools of this server" in shown.text
 
 
 async def test_a_script_gives_up_a_server_that_never_lists_its_tools(
