@@ -6,9 +6,8 @@ A schema is read only as far as a question needs it: type, `enum`, `default`, an
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import NoneType
 from typing import NamedTuple
 
 from bridge.client.errors import InvalidInputError
@@ -19,16 +18,8 @@ from bridge.text import one_line
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 """What a person may type for a boolean."""
 
-TYPES: dict[str, type | tuple[type, ...]] = {
-    "null": NoneType,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "object": dict,
-    "array": list,
-    "string": str,
-}
-"""The types of JSON Schema, each with those of the values that `json` reads."""
+NEVER_TEXT = frozenset({"boolean", "integer", "number", "object", "array"})
+"""The types of JSON Schema whose values can be typed in no other way than as JSON."""
 
 SHOWN_CHARACTERS = 300
 """Characters that are shown of what a server declares or answers, in a sentence of ours."""
@@ -67,30 +58,26 @@ class Parameter(NamedTuple):
         return f"  {one_line(self.name, SHOWN_CHARACTERS)} ({self.kind}){state}: "
 
     def read(self, text: str) -> Json:
-        """Return the value that `text` stands for; raises `InvalidInputError`."""
-        if self.choices and "array" not in self.types:
-            fitting = (choice for choice in self.choices if text == as_typed(choice))
-        else:
-            fitting = (value for value in self._readings(text) if _is_any(value, self.types))
-        for value in fitting:
-            return value
-        name = one_line(self.name, SHOWN_CHARACTERS)
-        raise InvalidInputError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
-
-    def _readings(self, text: str) -> Iterator[Json]:
-        """Yield the values that `text` can stand for, the likeliest first."""
-        with suppress(ValueError, RecursionError):
-            value = _read_json(text)
-            # For a string argument `null` is a text, even if the argument is nullable.
-            if value is not None or "string" not in self.types:
-                yield value
+        """Return the value that `text` means; raises `InvalidInputError`."""
         word = text.strip().lower()
-        if "boolean" in self.types and word in YES + NO:
-            yield word in YES
         if "array" in self.types and not word.startswith("["):
             item = Parameter(self.name, self.items, required=False)
-            yield [item.read(part.strip()) for part in text.split(",") if part.strip()]
-        yield text
+            return [item.read(part.strip()) for part in text.split(",") if part.strip()]
+        if self.choices and "array" not in self.types:
+            for choice in self.choices:
+                if text == as_typed(choice):
+                    return choice
+        elif "string" in self.types:
+            return text
+        elif "boolean" in self.types and word in YES + NO:
+            return word in YES
+        else:
+            with suppress(ValueError, RecursionError):
+                return _read_json(text)
+            if NEVER_TEXT.isdisjoint(self.types):
+                return text
+        name = one_line(self.name, SHOWN_CHARACTERS)
+        raise InvalidInputError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
 
 
 def parameters(schema: Json) -> tuple[Parameter, ...]:
@@ -181,11 +168,11 @@ def _variants(schema: Json) -> list[dict[str, Json]]:
 
 
 def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
-    declared = [schema.get("type") for schema in schemas]
-    listed = [
-        each for types in declared for each in (types if isinstance(types, list) else [types])
-    ]
-    return tuple(name for name in TYPES if name in listed)
+    names: list[Json] = []
+    for schema in schemas:
+        declared = schema.get("type")
+        names += declared if isinstance(declared, list) else [declared]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _choices(schemas: Sequence[Mapping[str, Json]]) -> tuple[Json, ...]:
@@ -198,9 +185,3 @@ def _choices(schemas: Sequence[Mapping[str, Json]]) -> tuple[Json, ...]:
         elif schema.get("type") != "null":
             return ()
     return tuple(choice for choice in listed if choice is not None)
-
-
-def _is_any(value: Json, types: Sequence[str]) -> bool:
-    """Whether `value` is of one of the types; to Python, true is a number too."""
-    of_python = (TYPES[name] for name in types if isinstance(value, bool) == (name == "boolean"))
-    return not types or any(isinstance(value, type_) for type_ in of_python)

@@ -18,6 +18,7 @@ from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
 from bridge.text import one_line
+from bridge.views.selection import rooms_named
 
 RAW_SECONDS = 5.0
 """How long an answer to a text that is no message is waited for: there may be none."""
@@ -247,8 +248,7 @@ class CommandRunner:
         """Make a room of the server the default of this session, or say which one is."""
         rooms = await self.client.rooms()
         if wanted:
-            names = {room: {room.casefold(), room.casefold().partition("@")[0]} for room in rooms}
-            matching = [room for room in rooms if wanted.casefold() in names[room]]
+            matching = rooms_named(wanted, rooms)
             if len(matching) != 1:
                 listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
                 return console_error(f"The rooms of this server are: {listed}.")

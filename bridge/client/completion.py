@@ -8,8 +8,7 @@ from prompt_toolkit.document import Document
 
 from bridge.client.arguments import Parameter, as_typed
 from bridge.client.client import ServerCatalogue
-from bridge.client.commands import FRAMINGS, NAMES, PLAIN_NAMES, TOOL_COMMANDS
-from bridge.mcp import revisions
+from bridge.client.commands import NAMES, PLAIN_NAMES, TOOL_COMMANDS
 from bridge.text import one_line
 
 NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupant"})
@@ -39,23 +38,20 @@ class LineCompleter(Completer):
             return _matching(names if word else (), word)
         if not word.startswith("/") and word != "send":
             return iter(())
-        name, (first, has_first, others) = word.removeprefix("/"), rest.partition(" ")
-        catalogue = self._catalogue
+        name, catalogue = word.removeprefix("/"), self._catalogue
         if name == "send":
             return _matching(catalogue.nicknames, rest.rpartition(" ")[2])
         if name in TOOL_COMMANDS:
             tool, main, *_ = TOOL_COMMANDS[name]
             return self._arguments(rest, catalogue.tools.get(tool, ()), main)
-        known = catalogue.prompts if name == "prompts" else catalogue.tools
-        if has_first and name in {"call", "prompts"}:
+        if name == "resources":
+            return _matching(catalogue.resources, rest)
+        first, has_first, others = rest.partition(" ")
+        lists = {"call": catalogue.tools, "tools": catalogue.tools, "prompts": catalogue.prompts}
+        known = lists.get(name, {})
+        if has_first and name != "tools":
             return self._arguments(others, known.get(first, ()))
-        words: dict[str, Iterable[str]] = {
-            **dict.fromkeys(("tools", "call", "prompts"), known),
-            "resources": catalogue.resources,
-            "framing": FRAMINGS,
-            "revision": [revision.date for revision in revisions.ALL],
-        }
-        return _matching(words.get(name, ()), rest)
+        return _matching(known, rest)
 
     def _arguments(
         self, typed: str, parameters: Sequence[Parameter], main: str | None = None

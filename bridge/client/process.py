@@ -121,9 +121,8 @@ class ServerProcess:
         if not await self._exited(EXIT_SECONDS):
             return "the server closed its output"
         code = self._process.returncode or 0
-        return (
-            f"the server ended: {f'exit code {code}' if code >= 0 else f'killed by signal {-code}'}"
-        )
+        how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+        return f"the server ended: {how}"
 
     async def stop(self) -> None:
         """Close the server's stdin and wait for its exit; terminate, then kill it if need be."""
@@ -175,9 +174,8 @@ class ServerProcess:
                 del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
-        log.debug(
-            "-> %s, %d bytes: %s", what, len(body), jsonrpc.preview(body.decode("utf-8", "replace"))
-        )
+        text = jsonrpc.preview(body.decode("utf-8", "replace"))
+        log.debug("-> %s, %d bytes: %s", what, len(body), text)
         self._write(body)
         with suppress(ConnectionError):  # the task that reads stdout sees the end too
             await self._stdin.drain()

@@ -53,12 +53,14 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
     return Selection(frozenset(_room(name, rooms) for name in parsed.rooms), filters)
 
 
-def _room(name: str, rooms: Sequence[str]) -> str:
-    """Return the room that is called `name`, by its JID or its local part."""
+def rooms_named(name: str, rooms: Sequence[str]) -> list[str]:
+    """Return the rooms that are called `name`, by their JID or its local part, in any case."""
     wanted = name.casefold()
-    named = [
-        room for room in rooms if wanted in (room.casefold(), room.casefold().partition("@")[0])
-    ]
+    return [room for room in rooms if wanted in {(jid := room.casefold()), jid.partition("@")[0]}]
+
+
+def _room(name: str, rooms: Sequence[str]) -> str:
+    named = rooms_named(name, rooms)
     if len(named) != 1:
         what = "is the name of several rooms" if named else "is no room of the settings"
         names = ", ".join(map(quoted, rooms))

@@ -55,8 +55,6 @@ def completions(before: str) -> list[Completion]:
         ("/resources b", ["bridge://status"]),
         ("/prompts g", ["greet"]),
         ("/prompts greet n", ["name="]),
-        ("/framing h", ["headers"]),
-        ("/revision 2024", ["2024-11-05"]),
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:
