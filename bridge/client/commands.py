@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
@@ -62,7 +62,12 @@ ROOM_ARGUMENT = "room"
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
-FRAMINGS = {"lines": Framing.LINES, "headers": Framing.HEADERS}
+SWITCHES: dict[str, dict[str, Any]] = {
+    "framing": {"lines": Framing.LINES, "headers": Framing.HEADERS},
+    "revision": {revision.date: revision for revision in revisions.ALL},
+    "bare": {"on": True, "off": False},
+}
+"""The commands that change how the server is spoken to, with the words that each takes."""
 
 USAGES = {
     "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
@@ -163,14 +168,9 @@ class CommandRunner:
             return await self._call(tool_command, rest or tool_command.default)
         if name in LISTS:
             return await self._show(name, *_two(rest))
-        others = {
-            "call": self._call_by_name,
-            "raw": self._raw,
-            "room": self._choose_room,
-            "framing": self._framing,
-            "bare": self._bare,
-            "revision": self._revision,
-        }
+        if name in SWITCHES:
+            return await self._switch(name, rest)
+        others = {"call": self._call_by_name, "raw": self._raw, "room": self._choose_room}
         if name in others:
             return await others[name](rest)
         if name == "help":
@@ -255,32 +255,22 @@ class CommandRunner:
             self._room = matching[0]
         return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
-    async def _framing(self, wanted: str) -> Answer:
-        server = self.client.server
-        if wanted and wanted not in FRAMINGS:
-            return console_error("The framings are lines and headers.")
-        server.framing = FRAMINGS.get(wanted, server.framing)
-        return console_message(f"framing: {server.framing.value}")
-
-    async def _bare(self, wanted: str) -> Answer:
-        client = self.client
-        if wanted not in {"", "on", "off"}:
-            return console_error("Type /bare, /bare on or /bare off.")
-        client.bare = wanted == "on" if wanted else not client.bare
-        return console_message(f"speaking {client.dialect}")
-
-    async def _revision(self, wanted: str) -> Answer:
-        revision = revisions.find(wanted)
-        if wanted and revision is None:
-            dates = ", ".join(each.date for each in revisions.ALL)
-            return console_error(f"The revisions are {dates}.")
-        if revision is not None:
-            agreed = await self.client.negotiate(revision)
+    async def _switch(self, name: str, word: str) -> Answer:
+        client, words = self.client, SWITCHES[name]
+        if word and word not in words:
+            return console_error(f"/{name} takes one of: {', '.join(words)}.")
+        if name == "framing":
+            client.server.framing = words.get(word, client.server.framing)
+            return console_message(f"framing: {client.server.framing.value}")
+        if name == "bare":
+            client.bare = words.get(word, not client.bare)
+        elif word:
+            agreed = await client.negotiate(words[word])
             self.catalogue_is_stale = True  # older revisions say less of each tool
-            if agreed != wanted:
+            if agreed != word:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
-                return console_error(f"The server speaks {spoken} instead of {wanted}.")
-        return console_message(f"speaking {self.client.dialect}")
+                return console_error(f"The server speaks {spoken} instead of {word}.")
+        return console_message(f"speaking {client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:

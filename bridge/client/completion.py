@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 
 from bridge.client.arguments import Parameter, as_typed
 from bridge.client.client import ServerCatalogue
-from bridge.client.commands import NAMES, PLAIN_NAMES, TOOL_COMMANDS
+from bridge.client.commands import NAMES, PLAIN_NAMES, SWITCHES, TOOL_COMMANDS
 from bridge.text import one_line
 
 NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupant"})
@@ -48,10 +48,9 @@ class LineCompleter(Completer):
             return _matching(catalogue.resources, rest)
         first, has_first, others = rest.partition(" ")
         lists = {"call": catalogue.tools, "tools": catalogue.tools, "prompts": catalogue.prompts}
-        known = lists.get(name, {})
-        if has_first and name != "tools":
-            return self._arguments(others, known.get(first, ()))
-        return _matching(known, rest)
+        if has_first and name in {"call", "prompts"}:
+            return self._arguments(others, lists[name].get(first, ()))
+        return _matching(SWITCHES.get(name, lists.get(name, ())), rest)
 
     def _arguments(
         self, typed: str, parameters: Sequence[Parameter], main: str | None = None

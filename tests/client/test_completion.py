@@ -55,6 +55,9 @@ def completions(before: str) -> list[Completion]:
         ("/resources b", ["bridge://status"]),
         ("/prompts g", ["greet"]),
         ("/prompts greet n", ["name="]),
+        ("/framing h", ["headers"]),
+        ("/revision 2024", ["2024-11-05"]),
+        ("/bare o", ["on", "off"]),
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:
