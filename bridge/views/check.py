@@ -210,22 +210,22 @@ async def check(
     probe = Probe(settings)
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
-    view, is_text = screen.view, form == "text"
-    if is_text:
-        screen.put(view.title(settings.rooms))
-    if is_text and times == 1:
-        screen.show_stage(first)
-        reports.append(await probe.run(screen.show_stage, send=send))
-        screen.show_verdict(reports[0])
-    elif is_text:
-        screen.put([*view.stage_lines(first), ""])
-    # Not after a refused password, which locks accounts.
+    view = screen.view
+    say = screen.put if form == "text" else lambda lines: None
+    show = screen.show_stage if form == "text" and times == 1 else lambda stage: None
+    say(view.title(settings.rooms))
+    show(first)
+    if times > 1:
+        say([*view.stage_lines(first), ""])
+    # Not again after a refused password, which locks accounts.
     while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-        reports.append(await probe.run(send=send))
-        if is_text:
-            screen.put(view.run(len(reports), reports[-1]))
-    if is_text and times > 1:
-        screen.put(["", *view.spread(reports), "", *view.outcome(reports, times)])
+        reports.append(await probe.run(show, send=send))
+        if times > 1:
+            say(view.run(len(reports), reports[-1]))
+    if times > 1:
+        say(["", *view.spread(reports), "", *view.outcome(reports, times)])
+    else:
+        say(["", *view.bars([first, *reports[0].phases]), "", *view.verdict(reports[0])])
     level, reasons = limits.judge(reports, now := datetime.now(UTC))
     match form:
         case "text":
@@ -278,7 +278,7 @@ class _Screen:
         self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
         self.view = CheckView(*look_of(stdout), blocks=stdout.encoding.lower().startswith("utf"))
         self._expected = expected
-        self._stages: list[CheckStage] = []
+        self._former: CheckStage | None = None
         self._erase = ""
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
@@ -292,16 +292,12 @@ class _Screen:
 
     def show_stage(self, stage: CheckStage) -> None:
         """Write what a stage found, and which one comes next."""
-        lines = self.view.stage_lines(stage, self._stages[-1] if self._stages else None)
-        self._stages.append(stage)
+        lines = self.view.stage_lines(stage, self._former)
+        self._former = stage
         following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
         if not stage.ok:  # the rest of its room is left out; without a room, all is
             following = [each for each in following if stage.room not in (None, each[1])]
         self.put(lines, following[0][0] if following else "")
-
-    def show_verdict(self, report: Report) -> None:
-        """Write the bars, and the outcome."""
-        self.put(["", *self.view.bars(self._stages), "", *self.view.verdict(report)])
 
 
 def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:
