@@ -43,11 +43,11 @@ class Parameter(NamedTuple):
     @property
     def kind(self) -> str:
         """The types and choices, in a few words."""
-        unnamed = "one of" if self.choices else "any JSON"
-        words = " or ".join(name for name in self.types if name != "null") or unnamed
-        if self.choices:
-            words += f": {', '.join(map(as_typed, self.choices))}"
-        return one_line(words, SHOWN_CHARACTERS)
+        types = " or ".join(name for name in self.types if name != "null")
+        if not self.choices:
+            return one_line(types or "any JSON", SHOWN_CHARACTERS)
+        choices = ", ".join(map(as_typed, self.choices))
+        return one_line(f"{types or 'one of'}: {choices}", SHOWN_CHARACTERS)
 
     @property
     def question(self) -> str:

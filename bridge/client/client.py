@@ -46,7 +46,7 @@ LISTS = ("tools", "resources", "prompts")
 
 @dataclass
 class ServerCatalogue:
-    """What the server has told of itself so far, for completion and for reading arguments."""
+    """What is known of the server so far, for completion and for reading arguments."""
 
     definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     """The tools as they were listed, by name."""

@@ -32,7 +32,7 @@ class ToolCommand(NamedTuple):
     """The argument that words without a name are the value of; where there is none, a person who
     types no argument is asked for all, and not only for the required ones."""
     verbatim: bool = False
-    """Whether the whole rest of the line is that argument, as it stands."""
+    """Whether the whole rest of the line is that argument, unchanged."""
     default: str = ""
     """The rest of the line where none is typed."""
 
@@ -85,7 +85,7 @@ USAGES = {
     "/trace [TEXT]": "the stanzas on the wire",
     "/tools [NAME]": "the tools of the server; one with its arguments",
     "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
-    "/resources [URI]": "the resources, or what stands in one",
+    "/resources [URI]": "the resources, or the content of one",
     "/prompts [NAME]": "the prompts, or one filled in",
     "/raw {JSON}": "send this as it is; the answer is shown as it came",
     "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",

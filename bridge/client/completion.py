@@ -22,7 +22,7 @@ MAX_CHARACTERS = 1_023
 
 
 class LineCompleter(Completer):
-    """Completes a line from what the server has told of itself by then."""
+    """Completes a line from what is known of the server by then."""
 
     def __init__(self, catalogue: ServerCatalogue) -> None:
         self._catalogue = catalogue
@@ -30,7 +30,7 @@ class LineCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """Yield what may stand at the cursor."""
+        """Yield the words that may follow at the cursor."""
         del complete_event
         word, space, rest = document.text_before_cursor.partition(" ")
         if not space:
@@ -44,13 +44,12 @@ class LineCompleter(Completer):
         if name in TOOL_COMMANDS:
             tool, main, *_ = TOOL_COMMANDS[name]
             return self._arguments(rest, catalogue.tools.get(tool, ()), main)
-        if name == "resources":
-            return _matching(catalogue.resources, rest)
         first, has_first, others = rest.partition(" ")
         lists = {"call": catalogue.tools, "tools": catalogue.tools, "prompts": catalogue.prompts}
+        words = {**SWITCHES, **lists, "resources": catalogue.resources}
         if has_first and name in {"call", "prompts"}:
             return self._arguments(others, lists[name].get(first, ()))
-        return _matching(SWITCHES.get(name, lists.get(name, ())), rest)
+        return _matching(words.get(name, ()), rest)
 
     def _arguments(
         self, typed: str, parameters: Sequence[Parameter], main: str | None = None

@@ -64,7 +64,6 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
     code is 1 if any call failed, or the server did. `configuration` may have a model.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    to_terminal = sys.stderr is not None and sys.stderr.isatty()
     task = asyncio.current_task()
     if interactive and task is not None:
         # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
@@ -72,11 +71,23 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
         call_on_termination(task.cancel)
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
         complain(f"[Client] WARNING: {one_line(problem)}")
+    try:
+        return await _talk(command, configuration, interactive=interactive, as_json=as_json)
+    except asyncio.CancelledError as error:
+        if not error.args:
+            raise
+        return 128 + int(error.args[0])
+
+
+async def _talk(
+    command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
+) -> int:
+    # The server must not write to the terminal itself: it would garble the prompt, and may send
+    # escape sequences. We read its stderr and show it escaped, and the room's events in it.
+    to_terminal = sys.stderr is not None and sys.stderr.isatty()
+    stderr = PIPE if interactive or to_terminal else None
     server = None
     try:
-        # The server must not write to the terminal itself: it would garble the prompt, and may send
-        # escape sequences. We read its stderr and show it escaped, and the room's events in it.
-        stderr = PIPE if interactive or to_terminal else None
         server = await ServerProcess.start(command, stderr=stderr)
         client = Client(server)
         frontend: Frontend = Pipe(json=as_json)
@@ -93,10 +104,6 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
         return 1
-    except asyncio.CancelledError as error:
-        if not error.args:
-            raise
-        return 128 + int(error.args[0])
     finally:
         if server is not None:
             await server.stop()
@@ -123,7 +130,6 @@ class Conversation:
     ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client
-        self._server = client.server
         self._frontend = frontend
         self._interactive = frontend.interactive
         self._answer_seconds = None if self._interactive else SCRIPT_SECONDS
@@ -138,8 +144,8 @@ class Conversation:
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
         """Held while a form of the server is filled in: one at a time."""
-        self._server.on_log_line = self._take_log_line
-        self._server.on_unsolicited = self._take_unsolicited
+        client.server.on_log_line = self._take_log_line
+        client.server.on_unsolicited = self._take_unsolicited
         client.take_forms(self._fill_in)
 
     async def run(self) -> int:
@@ -153,14 +159,16 @@ class Conversation:
         except TimeoutError:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s, and given up") from None
         self._frontend.tell(GREETING)
+        loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             self._following = True
             await self._client.read_nicknames()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
+            # While a line is typed, Ctrl-C is a key and no signal.
+            loop.add_signal_handler(signal.SIGINT, lambda: self._call and self._call.cancel())
         try:
             return 1 if await self._converse() else 0
         finally:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGINT)
             self._following = False
             self._frontend.close()
 
@@ -173,11 +181,6 @@ class Conversation:
                 return await fill_in(params, self._frontend)
             finally:
                 self._watch_typing()  # the prompt took its place
-
-    def _interrupt(self) -> None:
-        """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""
-        if self._call is not None:
-            self._call.cancel()
 
     async def _room_state(self) -> str:
         """Return whether the bridge is in the room, once that is settled."""
@@ -219,14 +222,14 @@ class Conversation:
 
     async def _typed(self) -> str:
         """Return what is typed next; raises `ServerError` when the server ends meanwhile."""
-        reading = asyncio.create_task(self._frontend.line())
+        reading, server = asyncio.create_task(self._frontend.line()), self._client.server
         try:
-            await asyncio.wait((reading, self._server.ended), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((reading, server.ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 self._frontend.close()
                 if self._interactive:
                     await asyncio.wait((reading,), timeout=CLOSING_SECONDS)
-                raise ServerError(await self._server.exit_description())
+                raise ServerError(await server.exit_description())
             return reading.result()
         finally:
             reading.cancel()
@@ -254,7 +257,7 @@ class Conversation:
         return None
 
     def _watch_typing(self) -> None:
-        """See to it that a line that is typed while no prompt stands is not met with silence."""
+        """Watch for a line that is typed while there is no prompt, so that it gets an answer."""
         if self._interactive and self._call is not None and not self._call.done():
             # Nobody reads it before the next prompt: the terminal keeps it.
             asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)

@@ -12,7 +12,7 @@ ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "dec
 """What is asked first; only who accepts is asked for the fields."""
 
 MAX_LINES = 50
-"""Lines of the server's message; what follows them stands in one line."""
+"""Lines of the server's message that are shown as such; all that follows becomes one line."""
 
 
 async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:

@@ -23,7 +23,7 @@ STOP_SECONDS = 12.0
 """How long the server may take to end after its stdin was closed: our own drains for 10 s."""
 
 NOTICE_SECONDS = 2.0
-"""How long that may take before the person at the terminal is told what is waited for."""
+"""How long that may take before the log says what is waited for."""
 
 TERMINATE_SECONDS = 2.0
 """How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""

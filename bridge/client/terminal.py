@@ -94,7 +94,7 @@ class Terminal:
         sys.stdout.flush()
 
     def close(self) -> None:
-        """End the prompt that stands, if one does."""
+        """End the prompt, if there is one."""
         app = get_app_or_none()
         if app is not None and not app.is_done:
             app.exit(exception=EOFError())
@@ -102,7 +102,7 @@ class Terminal:
     async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
         self._prompt = prompt
         # A blank at the end is written only where it has a style; programs that read what is shown
-        # here look for the prompt as it stands.
+        # here look for the whole prompt.
         styled: StyleAndTextTuples = [("fg:ansidefault", prompt)]
         # A dumb terminal is prompted before prompt_toolkit changes its mode, and whoever types on
         # seeing the prompt would be too early.

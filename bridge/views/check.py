@@ -198,7 +198,7 @@ def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = T
 async def check(
     configuration: Configuration, first: CheckStage, parsed: argparse.Namespace
 ) -> Level:
-    """Check as often as asked for, and write the outcome to stdout; return how things stand.
+    """Check as often as asked for, and write the outcome to stdout; return how the service is.
 
     `first` is the stage before the connection's: reading the settings. `parsed` has the options of
     the command line. Where the outcome cannot be written, it is unknown. When nobody reads stdout

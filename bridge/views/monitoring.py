@@ -43,7 +43,7 @@ class Limits:
     cert_days: int
 
     def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
-        """Return how things stand after these runs, and which limits they are beyond."""
+        """Return how the service is after these runs, and which limits they are beyond."""
         level, reasons = Level.OK, []
         days = days_left(reports, now)
         if days is not None and days < self.cert_days:

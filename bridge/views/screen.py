@@ -14,7 +14,7 @@ from zlib import crc32
 from wcwidth import wcwidth
 
 TAB = "    "
-"""What a tab becomes: how far it jumps depends on where it stands."""
+"""What a tab becomes: how far it jumps depends on its column."""
 
 EMOJI_STYLE = "\ufe0f"
 """The variation selector that makes a narrow symbol a wide emoji."""

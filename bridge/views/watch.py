@@ -48,9 +48,8 @@ STANZA_INDENT = 4
 ARROWS = {"in": "<--", "out": "-->"}
 
 MINOR = (
-    events.OccupantJoined
+    events.OccupantPresence
     | events.OccupantLeft
-    | events.OccupantChanged
     | events.NicknameChanged
     | events.AffiliationChanged
     | events.ConnectionChanged
@@ -205,10 +204,9 @@ async def watch(
             wanted = not parsed.stanzas and (as_json or not about_us)
         else:
             wanted = is_news and selection.picks(record) and not (first and has_shown)
-        text = ""
-        if wanted:
-            text = json.dumps(journal.encode(record)) if as_json else view.event(record)
-        if text:
+        if wanted and (
+            text := json.dumps(journal.encode(record)) if as_json else view.event(record)
+        ):
             has_shown = True
             output.write(text)
             if first:
