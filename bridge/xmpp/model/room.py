@@ -90,14 +90,16 @@ class LastIncoming(NamedTuple):
     """When it came, in seconds since the epoch; of the history, when the room says it got it."""
 
 
-class LastError(NamedTuple):
+@dataclass(frozen=True)
+class LastError:
     """The last fault, and when it was."""
 
     fault: Fault
     at: float
 
 
-class Departure(NamedTuple):
+@dataclass(frozen=True)
+class Departure:
     """Somebody who was in the room, and when and why they went."""
 
     nickname: str
