@@ -23,24 +23,22 @@ MAX_PAGES = 100
 """Most pages fetched of one list after the first: a server's list may never end."""
 
 MAX_LIST_CHARACTERS = 4 * 1024 * 1024
-"""Of JSON in these pages, after which no further one is fetched: in memory it is 30 times that."""
+"""Most JSON in these pages, after which no further one is fetched: it takes 30 times the memory."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
 FIRST_OFFER = revisions.HANDSHAKE[0]
 """The revision that a server is offered first: most servers support `initialize`."""
 
-FALLBACK_OFFER = next(one for one in revisions.ALL if not one.handshake)
+FALLBACK_OFFER = next(revision for revision in revisions.ALL if not revision.handshake)
 """The revision that a server is offered when it refuses `initialize`."""
-
-FORM = "elicitation/create"
-"""The request by which a server shows a person a form."""
 
 MAX_ROUNDS = 20
 """How often one request is answered with questions before it is given up."""
 
 FillIn: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[dict[str, Json]]]
-"""Takes the params of such a request, and returns its result."""
+"""Takes the params of `elicitation/create`, by which a server shows a person a form, and returns
+its result."""
 
 LISTS = ("tools", "resources", "prompts")
 """What a server can be asked to list, by MCP's names."""
@@ -48,12 +46,10 @@ LISTS = ("tools", "resources", "prompts")
 
 @dataclass
 class ServerCatalogue:
-    """What the server has told of itself so far, for completion and for reading arguments."""
+    """What is known of the server so far, for completion and for reading arguments."""
 
     definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     """The tools as they were listed, by name."""
-    more: frozenset[str] = frozenset()
-    """The lists that went on when they were given up: there is more than we know."""
     tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
@@ -77,7 +73,7 @@ class Client:
 
     def take_forms(self, fill_in: FillIn) -> None:
         """Declare that a person can be asked, and ask them by `fill_in`; before `open`."""
-        self._fill_in = self.server.answering[FORM] = fill_in
+        self._fill_in = self.server.answering["elicitation/create"] = fill_in
 
     @property
     def _own_capabilities(self) -> dict[str, Json]:
@@ -110,20 +106,16 @@ class Client:
         Raises `RequestError`, and keeps the former revision then.
         """
         if revision.handshake:
-            offer: dict[str, Json] = {
-                "protocolVersion": revision.date,
-                "capabilities": self._own_capabilities,
-                "clientInfo": CLIENT_INFO,
-            }
-            result = await self.server.request("initialize", offer)
+            offer = {"protocolVersion": revision.date, "capabilities": self._own_capabilities}
+            result = await self.server.request("initialize", {**offer, "clientInfo": CLIENT_INFO})
             await self.server.notify("notifications/initialized")
         else:
             result = await self.server.request("server/discover", self._with_meta({}, revision))
-        told = result if isinstance(result, dict) else {}
-        date = str(told.get("protocolVersion", revision.date))
+        agreed = result if isinstance(result, dict) else {}
+        date = str(agreed.get("protocolVersion", revision.date))
         # A revision that we do not know is spoken as the one we offered: there is no other way.
         self.revision = revisions.find(date) or revision
-        capabilities = told.get("capabilities")
+        capabilities = agreed.get("capabilities")
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
         return date
 
@@ -136,13 +128,11 @@ class Client:
         sent = self._with_meta(params or {}, self.revision)
         result = await self.server.request(method, sent)
         for _ in range(MAX_ROUNDS):
-            match result:
-                case {"resultType": "input_required", **asked}:
-                    answers = {"inputResponses": await self._answers(asked.get("inputRequests"))}
-                    state = {name: asked[name] for name in ("requestState",) if name in asked}
-                    result = await self.server.request(method, sent | answers | state)
-                case _:
-                    return result
+            if not isinstance(result, dict) or result.get("resultType") != "input_required":
+                return result
+            answers = {"inputResponses": await self._answers(result.get("inputRequests"))}
+            state = {"requestState": result["requestState"]} if "requestState" in result else {}
+            result = await self.server.request(method, sent | answers | state)
         raise RequestError(f"the server asked for something {MAX_ROUNDS} times")
 
     async def _answers(self, questions: Json) -> dict[str, Json]:
@@ -150,9 +140,7 @@ class Client:
         answers: dict[str, Json] = {}
         for name, question in questions.items() if isinstance(questions, dict) else ():
             match question:
-                case {"method": method, "params": dict() as params} if (
-                    method == FORM and self._fill_in is not None
-                ):
+                case {"method": "elicitation/create", "params": dict(params)} if self._fill_in:
                     answers[name] = await self._fill_in(params)
                 case _:
                     raise RequestError("the server asks for what this client lacks")
@@ -179,8 +167,8 @@ class Client:
     async def rooms(self) -> list[str]:
         """Return the rooms that the server says it sits in, its default room first."""
         status = await self.structured_content("xmppStatus")
-        listed = [one.get("room") for one in objects(status, "rooms")] or [status.get("room")]
-        return [one for one in listed if isinstance(one, str)]
+        rooms = [each.get("room") for each in (*objects(status, "rooms"), status)]
+        return [*dict.fromkeys(room for room in rooms if isinstance(room, str))]
 
     async def list_all(self, kind: str) -> dict[str, Any]:
         """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
@@ -196,28 +184,24 @@ class Client:
             if not isinstance(cursor, str) or size > MAX_LIST_CHARACTERS:
                 break
             params = {"cursor": cursor}
-        self.catalogue.more -= {kind}
-        if isinstance(cursor, str):
-            self.catalogue.more |= {kind}
         return {**result, kind: items}
 
     async def read_catalogue(self) -> None:
         """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
         tools, resources, prompts = [await self._items(kind) for kind in LISTS]
-        there = self.catalogue
-        there.definitions = {str(one.get("name")): one for one in tools}
-        there.tools = {k: parameters(v.get("inputSchema")) for k, v in there.definitions.items()}
-        there.resources = [str(one.get("uri")) for one in resources]
-        there.prompts = {str(one.get("name")): prompt_parameters(one) for one in prompts}
+        lists = self.catalogue
+        lists.definitions = {str(tool.get("name")): tool for tool in tools}
+        lists.tools = {k: parameters(v.get("inputSchema")) for k, v in lists.definitions.items()}
+        lists.resources = [str(resource.get("uri")) for resource in resources]
+        lists.prompts = {str(prompt.get("name")): prompt_parameters(prompt) for prompt in prompts}
 
     async def read_nicknames(self) -> None:
         """Read who is in the room, for completion, if the server is a bridge."""
         if "xmppOccupants" in self.catalogue.tools:
             with suppress(ServerError):  # the conversation reports the end of the server
                 page = await self.structured_content("xmppOccupants")
-                self.catalogue.nicknames = [
-                    str(one["nickname"]) for one in objects(page, "occupants") if "nickname" in one
-                ]
+                occupants = [each for each in objects(page, "occupants") if "nickname" in each]
+                self.catalogue.nicknames = [str(each["nickname"]) for each in occupants]
 
     async def _items(self, kind: str) -> list[dict[str, Json]]:
         """Return all items of a list, none if the server refuses it."""

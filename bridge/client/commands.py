@@ -4,19 +4,20 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
 from bridge.client.client import LISTS, Client
-from bridge.client.errors import ArgumentError, RequestError
+from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, console_error, console_message
+from bridge.client.frontend import Frontend
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
-from bridge.text import one_line
+from bridge.text import one_line, rooms_named
 
 RAW_SECONDS = 5.0
 """How long an answer to a text that is no message is waited for: there may be none."""
@@ -27,13 +28,12 @@ class ToolCommand(NamedTuple):
 
     tool: str
     argument: str | None = None
-    """The argument that words without a name are the value of."""
+    """The argument that words without a name are the value of; where there is none, a person who
+    types no argument is asked for all, and not only for the required ones."""
     verbatim: bool = False
-    """Whether the whole rest of the line is that argument, as it stands."""
+    """Whether the whole rest of the line is that argument, unchanged."""
     default: str = ""
     """The rest of the line where none is typed."""
-    asks_all: bool = False
-    """Whether a person who types no argument is asked for all, and not only the required ones."""
 
 
 TOOL_COMMANDS = {
@@ -61,7 +61,12 @@ ROOM_ARGUMENT = "room"
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
-FRAMINGS = {"lines": Framing.LINES, "headers": Framing.HEADERS}
+SWITCHES: dict[str, dict[str, Any]] = {
+    "framing": {"lines": Framing.LINES, "headers": Framing.HEADERS},
+    "revision": {revision.date: revision for revision in revisions.ALL},
+    "bare": {"on": True, "off": False},
+}
+"""The commands that change how the server is spoken to, with the words that each takes."""
 
 USAGES = {
     "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
@@ -79,7 +84,7 @@ USAGES = {
     "/trace [TEXT]": "the stanzas on the wire",
     "/tools [NAME]": "the tools of the server; one with its arguments",
     "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
-    "/resources [URI]": "the resources, or what stands in one",
+    "/resources [URI]": "the resources, or the content of one",
     "/prompts [NAME]": "the prompts, or one filled in",
     "/raw {JSON}": "send this as it is; the answer is shown as it came",
     "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",
@@ -118,66 +123,53 @@ def parse(line: str) -> Command:
     return Command(None, line)
 
 
-AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
-"""Asks a person for an argument, and returns it by its name, or nothing."""
-
-
 Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
 """Takes an answer with an instruction, and returns the one that is shown."""
 
 
+@dataclass(eq=False)
 class CommandRunner:
-    """Carries out commands, one after the other.
+    """Carries out commands, one after the other."""
 
-    `ask` is None where nobody can be asked for arguments, `interpret` where no model can be.
-    """
-
-    def __init__(
-        self, client: Client, ask: AskArgument | None, interpret: Interpreter | None = None
-    ) -> None:
-        self._interpret = interpret
-        self.catalogue_is_stale = False
-        """Whether to read the lists of the server again before the next command."""
-        self._client = client
-        self._ask = ask
-        self.asking_seconds = 0.0
-        """How long the person took to answer, while the command was carried out."""
-        self._room: str | None = None
-        """The room that calls name where the user names none; None: the server's own default."""
+    client: Client
+    frontend: Frontend
+    interpret: Interpreter | None
+    """Asks a model; None where there is none."""
+    catalogue_is_stale: bool = False
+    """Whether to read the lists of the server again before the next command."""
+    _began: float = 0.0
+    """When the command began, or the person had typed its arguments."""
+    _room: str | None = None
+    """The room that calls name where the user names none; None: the server's own default."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
-            await self._client.read_catalogue()
-        began, self.asking_seconds = monotonic(), 0.0
+            await self.client.read_catalogue()
+        self._began = monotonic()
         try:
             answer = await self._run(command)
-        except ArgumentError as error:
+        except InvalidInputError as error:
             return console_error(str(error))
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
-        seconds = None if answer.own else monotonic() - began - self.asking_seconds
-        answer = replace(answer, seconds=seconds)
-        if answer.instruction and self._interpret is not None:
-            return await self._interpret(answer)
+        if not answer.own:
+            answer = replace(answer, seconds=monotonic() - self._began)
+        if answer.instruction and self.interpret is not None:
+            return await self.interpret(answer)
         return answer
 
     async def _run(self, command: Command) -> Answer:
-        name, rest = command.name, command.rest
+        name, rest = command
         tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
         if tool_command is not None:
             return await self._call(tool_command, rest or tool_command.default)
         if name in LISTS:
             return await self._show(name, *_two(rest))
-        others = {
-            "call": self._call_by_name,
-            "raw": self._raw,
-            "room": self._choose_room,
-            "framing": self._framing,
-            "bare": self._bare,
-            "revision": self._revision,
-        }
+        if name in SWITCHES:
+            return await self._switch(name, rest)
+        others = {"call": self._call_by_name, "raw": self._raw, "room": self._choose_room}
         if name in others:
             return await others[name](rest)
         if name == "help":
@@ -189,47 +181,42 @@ class CommandRunner:
         tool, typed = _two(rest)
         if not tool:
             return console_error("Which tool? Type /call NAME; /tools lists them.")
-        return await self._call(ToolCommand(tool, asks_all=True), typed)
+        return await self._call(ToolCommand(tool), typed)
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
-        tool, main, catalogue = command.tool, command.argument, self._client.catalogue
-        listed = tool in catalogue.definitions or "tools" in catalogue.more
-        if catalogue.definitions and not listed:
-            return _no_tool(tool)
-        known = catalogue.tools.get(tool, ())
+        tool, main = command.tool, command.argument
+        known = self.client.catalogue.tools.get(tool, ())
         if main is None and len(known) == 1 and known[0].types == ("string",):
             main = known[0].name
-        arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
+        if command.verbatim and main is not None:
+            arguments: dict[str, Json] = {main: typed} if typed else {}
+        else:
+            arguments = read_arguments(typed, known, main)
         if not typed.startswith("{"):
-            every = command.asks_all and not typed
-            missing = [one for one in known if one.name not in arguments]
-            arguments |= await self._asked([one for one in missing if every or one.required])
-            if self._room is not None and ROOM_ARGUMENT in (one.name for one in missing):
+            missing = [parameter for parameter in known if parameter.name not in arguments]
+            every = command.argument is None and not typed
+            arguments |= await self._asked([each for each in missing if every or each.required])
+            if self._room is not None and any(each.name == ROOM_ARGUMENT for each in missing):
                 arguments.setdefault(ROOM_ARGUMENT, self._room)
-        return formatting.tool_result(await self._client.call(tool, arguments))
+        return formatting.tool_result(await self.client.call(tool, arguments))
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
-        began = monotonic()
-        if self._ask is not None:
-            for one in wanted:
-                arguments |= await self._ask(one)
-        self.asking_seconds += monotonic() - began
+        for parameter in wanted if self.frontend.interactive else ():
+            arguments |= await self.frontend.ask(parameter)
+        self._began = monotonic()
         return arguments
 
     async def _show(self, kind: str, name: str, typed: str) -> Answer:
         """Show a list, or the tool, resource or prompt of this name in it."""
-        client, catalogue = self._client, self._client.catalogue
+        client, catalogue = self.client, self.client.catalogue
         if not name:
             return formatting.listing(kind, await client.list_all(kind))
         if kind == "tools":
             tool = catalogue.definitions.get(name)
-            if tool is None and kind in catalogue.more:
-                what = f"{one_line(name)} is not among the {len(catalogue.definitions)} tools"
-                return console_error(f"{what} that were read; the server has more, to be called.")
             if tool is None:
-                return _no_tool(name)
-            return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])
+                return console_error(f"{one_line(name)} is not among the tools of this server.")
+            return Answer(tool, tool, own=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)
@@ -242,59 +229,47 @@ class CommandRunner:
         if not text:
             example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
             return console_error(f"What? For example /raw {example}")
-        ids = _answered_ids(text)
+        ids, body = _answered_ids(text), text.encode("utf-8", "replace")
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
-                responses = await self._client.server.send_raw(text.encode("utf-8", "replace"), ids)
+                # A response without an id ends the waiting, whether it was expected or not.
+                responses = await self.client.server.exchange(body, "raw", ids, None)
         except TimeoutError:
             return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
             return console_message("(sent; nothing answers that)")
-        wire = [json.loads(jsonrpc.encode(one)) for one in responses]
-        failed = any(
-            one.error is not None or formatting.tool_result(one.result).failed for one in responses
-        )
-        came: Json = wire[0] if len(wire) == 1 else wire
-        return Answer(came, came, failed=failed)
+        failed = any(each.error is not None for each in responses)
+        failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
+        received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
+        return Answer(received, received, failed=failed)
 
     async def _choose_room(self, wanted: str) -> Answer:
-        """Make a room of the server the default of this session, or tell which one is."""
-        rooms = await self._client.rooms()
+        """Make a room of the server the default of this session, or say which one is."""
+        rooms = await self.client.rooms()
         if wanted:
-            names = [(one, one.partition("@")[0]) for one in rooms]
-            found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
-            if len(found) != 1:
-                listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
+            matching = rooms_named(wanted, rooms)
+            if len(matching) != 1:
+                listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
                 return console_error(f"The rooms of this server are: {listed}.")
-            self._room = found[0][0]
+            self._room = matching[0]
         return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
-    async def _framing(self, wanted: str) -> Answer:
-        server = self._client.server
-        if wanted and wanted not in FRAMINGS:
-            return console_error("The framings are lines and headers.")
-        server.framing = FRAMINGS.get(wanted, server.framing)
-        return console_message(f"framing: {server.framing.value}")
-
-    async def _bare(self, wanted: str) -> Answer:
-        client = self._client
-        if wanted not in {"", "on", "off"}:
-            return console_error("Type /bare, /bare on or /bare off.")
-        client.bare = wanted == "on" if wanted else not client.bare
-        return console_message(f"speaking {client.dialect}")
-
-    async def _revision(self, wanted: str) -> Answer:
-        revision = revisions.find(wanted)
-        if wanted and revision is None:
-            dates = ", ".join(one.date for one in revisions.ALL)
-            return console_error(f"The revisions are {dates}.")
-        if revision is not None:
-            agreed = await self._client.negotiate(revision)
+    async def _switch(self, name: str, word: str) -> Answer:
+        client, words = self.client, SWITCHES[name]
+        if word and word not in words:
+            return console_error(f"/{name} takes one of: {', '.join(words)}.")
+        if name == "framing":
+            client.server.framing = words.get(word, client.server.framing)
+            return console_message(f"framing: {client.server.framing.value}")
+        if name == "bare":
+            client.bare = words.get(word, not client.bare)
+        elif word:
+            agreed = await client.negotiate(words[word])
             self.catalogue_is_stale = True  # older revisions say less of each tool
-            if agreed != wanted:
+            if agreed != word:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
-                return console_error(f"The server speaks {spoken} instead of {wanted}.")
-        return console_message(f"speaking {self._client.dialect}")
+                return console_error(f"The server speaks {spoken} instead of {word}.")
+        return console_message(f"speaking {client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:
@@ -303,14 +278,10 @@ def _two(rest: str) -> tuple[str, str]:
     return first, others.strip()
 
 
-def _no_tool(name: str) -> Answer:
-    return console_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
-
-
 def _answered_ids(text: str) -> list[Id | None]:
     """Return the ids of the responses that `text` asks for; None for one without an id."""
     decoded = jsonrpc.decode(text)
     messages = decoded if isinstance(decoded, list) else [decoded]
     if not messages:  # an empty batch is answered with an error
         return [None]
-    return [one.id for one in messages if isinstance(one, (Request, Malformed))]
+    return [message.id for message in messages if isinstance(message, (Request, Malformed))]

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import re
 import signal
 import sys
@@ -35,7 +34,7 @@ SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
 """Phases in which the bridge stays for a while: the greeting waits no longer."""
 
 POLL_SECONDS = 0.05
-"""Between two calls of xmppStatus while the greeting waits."""
+"""Pause between two calls of xmppStatus while the greeting waits."""
 
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do; a person has Ctrl-C."""
@@ -65,34 +64,30 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
     code is 1 if any call failed, or the server did. `configuration` may have a model.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    running = asyncio.create_task(
-        _run(command, configuration, interactive=interactive, as_json=as_json)
-    )
-    if interactive:
+    task = asyncio.current_task()
+    if interactive and task is not None:
         # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
         # of the cancellation is the signal's number, for the exit code.
-        call_on_termination(running.cancel)
+        call_on_termination(task.cancel)
+    if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
+        complain(f"[Client] WARNING: {one_line(problem)}")
     try:
-        return await running
+        return await _talk(command, configuration, interactive=interactive, as_json=as_json)
     except asyncio.CancelledError as error:
         if not error.args:
             raise
         return 128 + int(error.args[0])
 
 
-async def _run(
+async def _talk(
     command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
 ) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
     # escape sequences. We read its stderr and show it escaped, and the room's events in it.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
-    level = os.environ.get("LOG_LEVEL", "").upper()
-    level = level if level in logging.getLevelNamesMapping() else "INFO"
-    if problem := open_log("[Client]", level, configuration.log_file):
-        complain(f"[Client] WARNING: {one_line(problem)}")
+    stderr = PIPE if interactive or to_terminal else None
     server = None
     try:
-        stderr = PIPE if interactive or to_terminal else None
         server = await ServerProcess.start(command, stderr=stderr)
         client = Client(server)
         frontend: Frontend = Pipe(json=as_json)
@@ -101,25 +96,24 @@ async def _run(
             from bridge.client.terminal import Terminal
 
             frontend = Terminal(client.catalogue)
-            if to_terminal:
-                shown = _LogHandler(frontend.tell)
-                shown.setLevel(level)
-                logging.getLogger("bridge").handlers[0] = shown
+        if interactive and to_terminal:
+            handler = _LogHandler(frontend.tell, configuration.log_level)
+            logging.getLogger("bridge").handlers[0] = handler
         interpret = None if as_json else interpreter_for(configuration)
-        return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
+        return await Conversation(client, frontend, interpret, to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
+        return 1
     finally:
         if server is not None:
             await server.stop()
-    return 1
 
 
 class _LogHandler(logging.Handler):
     """Shows lines of our log above the prompt."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
+    def __init__(self, tell: Callable[[str], None], level: str) -> None:
+        super().__init__(level)
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -128,36 +122,30 @@ class _LogHandler(logging.Handler):
             self._tell(line)
 
 
-class _Conversation:
+class Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
     def __init__(
-        self,
-        client: Client,
-        frontend: Frontend,
-        interpret: Interpreter | None,
-        *,
-        to_terminal: bool,
+        self, client: Client, frontend: Frontend, interpret: Interpreter | None, to_terminal: bool
     ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client
-        self._server = client.server
         self._frontend = frontend
-        self._interactive = frontend.ask is not None
+        self._interactive = frontend.interactive
         self._answer_seconds = None if self._interactive else SCRIPT_SECONDS
         self._to_terminal = to_terminal
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
         self._following = False
         """Whether what happens in the room is shown at the prompt."""
-        self._server.on_log_line = self._take_log_line
-        self._runner = CommandRunner(client, frontend.ask, interpret)
+        self._runner = CommandRunner(client, frontend, interpret)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
-        self._server.on_unsolicited = self._take_unsolicited
         self._asking = asyncio.Lock()
         """Held while a form of the server is filled in: one at a time."""
+        client.server.on_log_line = self._take_log_line
+        client.server.on_unsolicited = self._take_unsolicited
         client.take_forms(self._fill_in)
 
     async def run(self) -> int:
@@ -171,14 +159,16 @@ class _Conversation:
         except TimeoutError:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s, and given up") from None
         self._frontend.tell(GREETING)
+        loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             self._following = True
             await self._client.read_nicknames()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
+            # While a line is typed, Ctrl-C is a key and no signal.
+            loop.add_signal_handler(signal.SIGINT, lambda: self._call and self._call.cancel())
         try:
             return 1 if await self._converse() else 0
         finally:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGINT)
             self._following = False
             self._frontend.close()
 
@@ -187,17 +177,10 @@ class _Conversation:
         async with self._asking:
             if self._call is None or self._call.done():
                 return {"action": "cancel"}
-            began = monotonic()
             try:
                 return await fill_in(params, self._frontend)
             finally:
-                self._runner.asking_seconds += monotonic() - began
                 self._watch_typing()  # the prompt took its place
-
-    def _interrupt(self) -> None:
-        """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""
-        if self._call is not None:
-            self._call.cancel()
 
     async def _room_state(self) -> str:
         """Return whether the bridge is in the room, once that is settled."""
@@ -208,14 +191,13 @@ class _Conversation:
             if phase in SETTLED_PHASES or monotonic() > deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
-        error = status.get("lastError")
-        if phase == "joined":
-            room, nickname = (one_line(str(status.get(k))) for k in ("room", "nickname"))
-            return f"in the room {room} as {nickname}"
-        if isinstance(error, dict):
-            return f"not in the room: {one_line(str(error.get('message')))}"
-        if phase == "unconfigured":
-            return "not in the room: settings are missing or wrong; type status to see which"
+        match status:
+            case {"phase": "joined"}:
+                return one_line(f"in the room {status.get('room')} as {status.get('nickname')}")
+            case {"lastError": {"message": message}}:
+                return one_line(f"not in the room: {message}")
+            case {"phase": "unconfigured"}:
+                return "not in the room: settings are missing or wrong; type status to see which"
         return f"not in the room yet, {phase}; type status to see how far it is"
 
     async def _converse(self) -> bool:
@@ -240,14 +222,14 @@ class _Conversation:
 
     async def _typed(self) -> str:
         """Return what is typed next; raises `ServerError` when the server ends meanwhile."""
-        reading = asyncio.create_task(self._frontend.line())
+        reading, server = asyncio.create_task(self._frontend.line()), self._client.server
         try:
-            await asyncio.wait((reading, self._server.ended), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((reading, server.ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 self._frontend.close()
                 if self._interactive:
                     await asyncio.wait((reading,), timeout=CLOSING_SECONDS)
-                raise ServerError(await self._server.exit_description())
+                raise ServerError(await server.exit_description())
             return reading.result()
         finally:
             reading.cancel()
@@ -275,7 +257,7 @@ class _Conversation:
         return None
 
     def _watch_typing(self) -> None:
-        """See to it that a line that is typed while no prompt stands is not met with silence."""
+        """Watch for a line that is typed while there is no prompt, so that it gets an answer."""
         if self._interactive and self._call is not None and not self._call.done():
             # Nobody reads it before the next prompt: the terminal keeps it.
             asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
@@ -287,31 +269,28 @@ class _Conversation:
 
     def _take_log_line(self, line: str) -> None:
         """Show a line of the server's log, and read anew who is there if that may have changed."""
-        found = EVENT_LINE.match(line) if self._following else None
-        if found is None or not self._to_terminal:
+        event_line = EVENT_LINE.match(line) if self._following else None
+        if event_line is None or not self._to_terminal:
             self._note(one_line(line))
-        if found is None:
+        if event_line is None:
             return
-        event = one_line(found[1])
+        event = one_line(event_line[1])
         if not SENDING_LINE.match(event):
             self._frontend.tell(event)
         reading = self._reading_nicknames
-        if any(words in event for words in OCCUPANTS_CHANGED) and (
-            reading is None or reading.done()
-        ):
+        changed = any(words in event for words in OCCUPANTS_CHANGED)
+        if changed and (reading is None or reading.done()):
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
         match message:
-            case Notification(method="notifications/message", params=params):
-                said = params if isinstance(params, dict) else {}
-                level = one_line(str(said.get("level")), 20)
-                self._note(f"[Client] the server logs ({level}): {preview(said.get('data'))}")
+            case Notification(method="notifications/message", params={"data": data, **others}):
+                level = one_line(str(others.get("level")), 20)
+                self._note(f"[Client] the server logs ({level}): {preview(data)}")
             case Notification(method=method) if method.endswith("/list_changed"):
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
-                self._note(
-                    f"[Client] the server reports an error without a request: {preview(error)}"
-                )
+                what = "the server reports an error without a request"
+                self._note(f"[Client] {what}: {preview(error)}")
             case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
                 self._note(f"[Client] the server wrote to stdout what is no message: {reason}")

@@ -23,7 +23,7 @@ class RequestError(ConsoleError):
         super().__init__(f"{self.error.get('message')}{detail}")
 
 
-class ArgumentError(ConsoleError):
+class InvalidInputError(ConsoleError):
     """What was typed cannot be the value of an argument; the text says what is wanted."""
 
 

@@ -4,13 +4,12 @@ What strangers wrote, or another server says of itself, is escaped before it rea
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from bridge.client.errors import RequestError
-from bridge.mcp.jsonrpc import Json
+from bridge.mcp.jsonrpc import Json, parse
 from bridge.text import one_line, visible, visible_within
 from bridge.xmpp.model.formatting import format_event
 
@@ -36,7 +35,7 @@ class Answer:
     """Whether the server was not asked: the words are the console's, and may be several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
-    data: Json = None
+    data: Mapping[object, Json] = field(default_factory=dict)
     """What `instruction` is about, without it; `value` has both."""
     instruction: str = ""
     """How to report the data to a person; empty where the tool has none."""
@@ -58,32 +57,27 @@ def tool_result(result: Json) -> Answer:
     if not isinstance(result, dict) or not isinstance(content, list):
         # By bare JSON-RPC the result is the tool's own object.
         return Answer(result, result, "null" if result is None else "")
-    failed = result.get("isError") is True
+    text = "\n".join(map(_content_block, content))
+    if result.get("isError") is True:
+        return Answer(result, None, text, failed=True)
     structured = result.get("structuredContent")
-    if not failed and (pair := _interpretable(content, structured)):
-        data, instruction = pair
-        value = data if isinstance(data, dict) else {"data": data}
-        together = {**value, "interpret": instruction}
-        return Answer(result, together, data=data, instruction=instruction)
-    if not failed and structured is not None and _repeats(content, structured):
-        return Answer(result, structured)
-    return Answer(result, None, "\n".join(map(_content_block, content)), failed)
+    match with_instruction := _with_instruction(content, structured):
+        case {"interpret": str(instruction), **data} if data and instruction:
+            return Answer(result, with_instruction, data=data, instruction=instruction)
+    if structured is None or not _repeats(content, structured):
+        return Answer(result, None, text)
+    return Answer(result, structured)
 
 
-def _interpretable(content: Sequence[Json], structured: Json) -> tuple[Json, str] | None:
-    """Return the data and the instruction of a result that has both, in any dialect."""
+def _with_instruction(content: Sequence[Json], structured: Json) -> Json:
+    """Return the object of a result, which may have an instruction, in any dialect."""
     match content:
-        case [{"type": "json", **part}, {"type": "interpret", **told}]:
-            data, instruction = _json_of(part), told.get("prompt", told.get("text"))
-            return (data, instruction) if isinstance(instruction, str) else None
+        case [{"type": "json", "json": dict(data)}, {"type": "interpret", "prompt": instruction}]:
+            return {**data, "interpret": instruction}
         # A revision without structured content has the same object as a text.
         case [{"type": "text", "text": str(text)}, {"type": "text"}] if structured is None:
-            with suppress(ValueError, RecursionError):
-                structured = json.loads(text)
-    match structured:
-        case {"interpret": str(instruction), **data} if data and instruction:
-            return data, instruction
-    return None
+            return _parsed(text)
+    return structured
 
 
 def error_response(refusal: RequestError) -> Answer:
@@ -91,55 +85,45 @@ def error_response(refusal: RequestError) -> Answer:
     text, data = str(refusal), refusal.error.get("data")
     if isinstance(data, dict) and {"condition", "hint"} & data.keys():
         # The bridge's failures by bare JSON-RPC, in the words that they have under MCP.
-        lines = [str(refusal.error.get("message"))]
-        text = "\n".join([*lines, *(f"{name.capitalize()}: {said}" for name, said in data.items())])
+        text = str(refusal.error.get("message"))
+        text += "".join(f"\n{name.capitalize()}: {value}" for name, value in data.items())
     return Answer({"error": refusal.error}, None, visible(text), failed=True)
 
 
 def listing(kind: str, result: Json) -> Answer:
     """Return a list of tools, resources or prompts, a line each."""
     items = objects(result, kind)
-    names = [one_line(str(one.get("uri", one.get("name"))), FIRST_LINE_CHARACTERS) for one in items]
+    uris_or_names = [str(item.get("uri", item.get("name"))) for item in items]
+    names = [one_line(name, FIRST_LINE_CHARACTERS) for name in uris_or_names]
     width = max(map(len, names), default=0)
-    lines = [
-        f"{name:{width}}  {_summary(one)}".rstrip() for name, one in zip(names, items, strict=True)
-    ]
-    text = "\n".join(lines) or f"This server has no {kind}."
-    return Answer(result, result, text)
-
-
-def tool_definition(tool: Mapping[str, Json], parameters: Iterable[str]) -> Answer:
-    """Return the definition of a tool, with a line for each of its parameters."""
-    name, description = str(tool.get("name")), str(tool.get("description") or "")
-    lines = [one_line(name), visible(description), *parameters]
-    annotations = tool.get("annotations")
-    if isinstance(annotations, dict):
-        hints = [one_line(str(k)) for k, v in annotations.items() if v is True]
-        lines.append(f"  [{', '.join(hints) or 'no hints'}]")
-    return Answer(dict(tool), dict(tool), "\n".join(lines), own=True)
+    lines = []
+    for name, item in zip(names, items, strict=True):
+        words = (first_line(item.get(key) or "") for key in ("title", "description"))
+        lines.append(f"{name:{width}}  {': '.join(filter(None, words))}".rstrip())
+    return Answer(result, result, "\n".join(lines) or f"This server has no {kind}.")
 
 
 def resource_contents(result: Json) -> Answer:
-    """Return what a resource holds."""
-    texts = [
-        _json_text(str(one["text"])) if "text" in one else _content_block(one)
-        for one in objects(result, "contents")
-    ]
+    """Return what a resource holds; a text that is JSON is laid out."""
+    texts = []
+    for part in objects(result, "contents"):
+        value = _parsed(str(part.get("text")))
+        texts.append(_content_block(part) if value is None else _as_json(value, indent=2))
     return Answer(result, result, "\n".join(texts))
 
 
 def prompt_messages(result: Json) -> Answer:
     """Return the messages of a prompt."""
     texts = [
-        f"{one_line(str(one.get('role')))}: {_content_block(one.get('content'))}"
-        for one in objects(result, "messages")
+        f"{one_line(str(message.get('role')))}: {_content_block(message.get('content'))}"
+        for message in objects(result, "messages")
     ]
     return Answer(result, result, "\n".join(texts))
 
 
-def first_line(description: str) -> str:
-    """Return the first line of a description, cut to `FIRST_LINE_CHARACTERS`."""
-    return one_line(description.strip().partition("\n")[0], FIRST_LINE_CHARACTERS)
+def first_line(text: Json) -> str:
+    """Return the first line of a server's text, cut to `FIRST_LINE_CHARACTERS`."""
+    return one_line(str(text).strip().partition("\n")[0], FIRST_LINE_CHARACTERS)
 
 
 def for_person(answer: Answer) -> str:
@@ -160,9 +144,7 @@ def for_pipe(answer: Answer) -> str:
         return _as_json(answer.value)
     if answer.failed:
         return _as_json({"error": answer.text})
-    if answer.own:
-        return answer.text
-    return answer.text.replace("\n", "\\u{A}")
+    return answer.text if answer.own else answer.text.replace("\n", "\\u{A}")
 
 
 def for_program(answer: Answer) -> str:
@@ -172,21 +154,20 @@ def for_program(answer: Answer) -> str:
 
 def objects(value: Json, key: str) -> list[dict[str, Json]]:
     """Return the objects in the list that `value` has under `key`; leave out anything else."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    items = value.get(key) if isinstance(value, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _page(value: Json) -> str:
     """Return a page of events or stanzas, a line each; nothing for any other object."""
-    entries = value.get("entries") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(entries, list):
+    if not isinstance(value, dict) or not isinstance(entries := value.get("entries"), list):
         return ""
     lines = []
     for entry in entries:
         match entry:
             case {"at": at, "xml": xml}:
                 arrow = "<-" if entry.get("direction") == "in" else "->"
-                lines.append(f"{one_line(str(at))} {arrow} {one_line(str(xml))}")
+                lines.append(one_line(f"{at} {arrow} {xml}"))
             case {"at": _, "kind": _}:
                 lines.append(format_event(entry))
             case _:
@@ -197,71 +178,47 @@ def _page(value: Json) -> str:
 
 def _content_block(block: Json) -> str:
     """Return one block of content (MCP, "Tool Result")."""
-    if not isinstance(block, dict):
-        return _as_json(block)
-    match block.get("type"):
-        case "text":
-            return visible(str(block.get("text")))
-        case "json":
-            return _as_json(_json_of(block), indent=2)
-        case "interpret":
-            return visible(str(block.get("prompt", block.get("text"))))
-        case "resource" if isinstance(block.get("resource"), dict):
-            return resource_contents({"contents": [block["resource"]]}).text
-        case "resource_link":
-            return f"[{one_line(str(block.get('name')))} {one_line(str(block.get('uri')))}]"
-        case _:
-            data = block.get("data", block.get("blob"))
+    match block:
+        case {"type": "resource", "resource": dict(resource)}:
+            return resource_contents({"contents": [resource]}).text
+        case {"type": "resource_link", **link}:
+            return one_line(f"[{link.get('name')} {link.get('uri')}]")
+        case {"type": "json", "json": data}:
+            return _as_json(data, indent=2)
+        case {"text": text} | {"type": "interpret", "prompt": text}:
+            return visible(str(text))
+        case {**members}:
+            data = members.get("data", members.get("blob"))
             size = f", {len(data)} characters of base64" if isinstance(data, str) else ""
-            kind = block.get("type") or block.get("uri") or "something"
-            mime = one_line(str(block.get("mimeType") or "of no type"))
-            return f"[{one_line(str(kind))}, {mime}{size}]"
-
-
-def _json_of(part: Mapping[Any, Json]) -> Json:
-    """Return the JSON of a part of the type `json`, which may be there as a text alone."""
-    data = part.get("json", part.get("text"))
-    if "json" not in part and isinstance(data, str):
-        with suppress(ValueError, RecursionError):
-            return json.loads(data)
-    return data
+            kind = members.get("type") or members.get("uri") or "something"
+            return one_line(f"[{kind}, {members.get('mimeType') or 'of no type'}{size}]")
+    return _as_json(block)
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:
     """Whether the content only repeats the structured content; else it is made for reading."""
     match content:
-        case []:
-            return True
         case [{"type": "text", "text": str(text)}]:
-            with suppress(ValueError, RecursionError):
-                return bool(json.loads(text) == structured)
-    return False
+            return bool(_parsed(text) == structured)
+    return not content
 
 
-def _summary(item: Mapping[str, Json]) -> str:
-    """Return the title and the first line of the description of a listed item."""
-    title = one_line(str(item.get("title") or ""), FIRST_LINE_CHARACTERS)
-    shown = (title, first_line(str(item.get("description") or "")))
-    return ": ".join(one for one in shown if one)
+def _readable(data: Mapping[object, Json]) -> str:
+    """Return an object as a line a field."""
+    lines = []
+    for name, value in data.items():
+        text = visible(value) if isinstance(value, str) else _as_json(value, indent=2)
+        lines.append(f"{one_line(str(name))}: {text}")
+    return "\n".join(lines)
 
 
-def _readable(data: Json) -> str:
-    """Return an object as a line a field; anything else as JSON."""
-    if not isinstance(data, dict):
-        return _as_json(data, indent=2)
-    shown = {
-        one_line(str(name)): visible(one) if isinstance(one, str) else _as_json(one, indent=2)
-        for name, one in data.items()
-    }
-    return "\n".join(f"{name}: {one}" for name, one in shown.items())
-
-
-def _json_text(text: str) -> str:
-    """Return a text indented if it is JSON."""
-    try:
-        return _as_json(json.loads(text), indent=2)
-    except (ValueError, RecursionError):
-        return visible(text)
+def _parsed(text: str) -> Json:
+    """Return the JSON value that a text is; None where it is none, or cannot be shown."""
+    with suppress(ValueError, RecursionError):
+        value = parse(text)
+        _as_json(value)
+        return value
+    return None
 
 
 def _as_json(value: Json, indent: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bridge.client.arguments import Parameter, parameters
-from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.frontend import Frontend
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
@@ -12,7 +12,7 @@ ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "dec
 """What is asked first; only who accepts is asked for the fields."""
 
 MAX_LINES = 50
-"""Lines of the server's message; what follows them stands in one line."""
+"""Lines of the server's message that are shown as such; all that follows becomes one line."""
 
 
 async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:
@@ -26,16 +26,16 @@ async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, J
         frontend.tell(f"  {one_line(line)}")
     content: dict[str, Json] = {}
     try:
-        action = (await frontend.answer(ANSWER))[ANSWER.name]
+        action = (await frontend.ask(ANSWER))[ANSWER.name]
         if action != "accept":
             return {"action": action}
         for field in parameters(params.get("requestedSchema")):
             if field.default is not None:
                 content[field.name] = field.default
-            content |= await frontend.answer(field)
+            content |= await frontend.ask(field)
     except (InputCancelledError, EOFError):
         return {"action": "cancel"}
-    except ArgumentError as error:
+    except InvalidInputError as error:
         frontend.tell(f"  {error}; cancelled")
         return {"action": "cancel"}
     return {"action": action, "content": content}

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from bridge.client import formatting
 from bridge.client.arguments import Parameter
-from bridge.client.commands import AskArgument
 from bridge.client.errors import OutputError
 from bridge.client.formatting import Answer
 from bridge.logs import complain, write_out
@@ -20,14 +19,13 @@ COMMENT = "#"
 class Frontend(Protocol):
     """A terminal, or a pipe."""
 
-    @property
-    def ask(self) -> AskArgument | None:
-        """Asks a person for an argument; None where nobody is there."""
+    interactive: bool
+    """Whether a person is there, who can be asked for arguments."""
 
-    async def answer(self, parameter: Parameter) -> dict[str, Json]:
-        """Ask for a field of a form that a server shows, and return it by its name, or nothing.
+    async def ask(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for an argument, or a field of a form, and return it by its name, or nothing.
 
-        Raises `ArgumentError` where a script answers what does not fit, and as `line` does.
+        Raises `InvalidInputError` where a script answers what does not fit, and as `line` does.
         """
 
     async def line(self) -> str:
@@ -49,13 +47,13 @@ class Frontend(Protocol):
 class Pipe:
     """Standard input and output of a script: one answer a line, and nothing else on stdout."""
 
-    ask = None
+    interactive = False
 
     def __init__(self, *, json: bool = False) -> None:
         self._format = formatting.for_program if json else formatting.for_pipe
         self._lines = _stdin_lines()
 
-    async def answer(self, parameter: Parameter) -> dict[str, Json]:
+    async def ask(self, parameter: Parameter) -> dict[str, Json]:
         """Take the next line as the value, and an empty one as none; stderr has the question."""
         self.tell(parameter.question.rstrip())
         text = await self.line()

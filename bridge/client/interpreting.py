@@ -7,10 +7,11 @@ what it says, and nothing else.
 import logging
 import secrets
 from dataclasses import replace
+from functools import partial
 
 from bridge.client.commands import Interpreter
 from bridge.client.formatting import Answer
-from bridge.llm.model import endpoint
+from bridge.llm.model import Endpoint, endpoint
 from bridge.llm.prompt import Material, write_prompt
 from bridge.mcp.errors import ToolError
 from bridge.settings.table import Configuration
@@ -28,21 +29,19 @@ def interpreter_for(configuration: Configuration) -> Interpreter | None:
     except ToolError as error:
         log.warning("no model is asked: %s", one_line(error.message))
         return None
-    if model is None:
-        return None
+    return None if model is None else partial(_report, model)
 
-    async def interpret(answer: Answer) -> Answer:
-        """Return the model's report; the answer as it was, and why in the log, without one."""
-        try:
-            material = Material(TASK, [answer.data])
-            prompt = write_prompt(answer.instruction, material, None, secrets.token_hex(8))
-            said = (await model.complete(prompt)).strip()
-        except ToolError as error:
-            log.warning("the model gave no report: %s", one_line(error.message))
-            return answer
-        if not said:
-            log.warning("the model gave no report: its answer is empty")
-            return answer
-        return replace(answer, value=None, text=visible(said))
 
-    return interpret
+async def _report(model: Endpoint, answer: Answer) -> Answer:
+    """Return the model's report; the answer as it was, and why in the log, without one."""
+    material = Material(TASK, [answer.data])
+    try:
+        prompt = write_prompt(answer.instruction, material, None, secrets.token_hex(8))
+        said = (await model.complete(prompt)).strip()
+        problem = "" if said else "its answer is empty"
+    except ToolError as error:
+        problem = one_line(error.message)
+    if problem:
+        log.warning("the model gave no report: %s", problem)
+        return answer
+    return replace(answer, value=None, text=visible(said))

@@ -9,24 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from math import isfinite
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from bridge.client.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
-from bridge.mcp.jsonrpc import (
-    LOGGED_CHARACTERS,
-    Id,
-    Json,
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    preview,
-)
+from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Request, Response
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from bridge.text import one_line
 
@@ -34,7 +23,7 @@ STOP_SECONDS = 12.0
 """How long the server may take to end after its stdin was closed: our own drains for 10 s."""
 
 NOTICE_SECONDS = 2.0
-"""How long that may take before the person at the terminal is told what is waited for."""
+"""How long that may take before the log says what is waited for."""
 
 TERMINATE_SECONDS = 2.0
 """How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
@@ -85,27 +74,17 @@ class ServerProcess:
 
     @classmethod
     async def start(
-        cls,
-        command: Sequence[str],
-        *,
-        environment: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        stderr: int | None = None,
+        cls, command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
     ) -> "ServerProcess":
         """Start `command`; raises `ServerError` when that fails.
 
-        `environment`, `cwd` and `stderr` are our own unless given; `stderr` may be a pipe (`PIPE`).
+        `environment` is our own unless given. The `options` are those of `subprocess`: `cwd`, and
+        `stderr`, which may be a pipe (`PIPE`).
         """
+        options |= {"stdin": PIPE, "stdout": PIPE, "env": environment}
+        options["start_new_session"] = True  # Ctrl-C is for us; the server hears of the end from us
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=stderr,
-                cwd=cwd,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
-            )
+            process = await asyncio.create_subprocess_exec(*command, **options)
         except OSError as error:
             raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
         return cls(process)
@@ -120,7 +99,7 @@ class ServerProcess:
         body = jsonrpc.encode(Request(id_, method, params or {}))
         began = monotonic()
         try:
-            (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
+            (response,) = await self.exchange(body, f"{method} id {id_}", [id_])
         except asyncio.CancelledError:
             if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
                 raise
@@ -132,14 +111,6 @@ class ServerProcess:
         if response.error is not None:
             raise RequestError(response.error)
         return response.result
-
-    async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:
-        """Send `body` as it is, and return the responses to `ids`.
-
-        None among `ids` stands for a response without an id, the answer to what is no message.
-        Such a response ends the waiting, whether it was expected or not. Raises `ServerError`.
-        """
-        return await self._exchange(body, "raw", ids, None)
 
     async def notify(self, method: str) -> None:
         """Send a notification."""
@@ -179,10 +150,14 @@ class ServerProcess:
             await asyncio.wait_for(self._process.wait(), seconds)
         return self._process.returncode is not None
 
-    async def _exchange(
+    async def exchange(
         self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
     ) -> list[Response]:
-        """Send `body` and wait for the responses to all of `ids`, or to one of `last`."""
+        """Send `body` as it is, and return the responses to all of `ids`, or to one of `last`.
+
+        None as an id means a response without an id, the answer to what is no message. `what` is
+        the name of the body in the log. Raises `ServerError` when the server ends first.
+        """
         loop = asyncio.get_running_loop()
         waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
         self._waiting |= waiting
@@ -193,13 +168,14 @@ class ServerProcess:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if done == {self.ended}:
                 raise ServerError("the server ended without an answer")
-            return [one.result() for one in waiting.values() if one.done()]
+            return [answer.result() for answer in waiting.values() if answer.done()]
         finally:
             for id_ in waiting:
                 del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
-        log.debug("-> %s, %d bytes: %s", what, len(body), preview(body.decode("utf-8", "replace")))
+        text = jsonrpc.preview(body.decode("utf-8", "replace"))
+        log.debug("-> %s, %d bytes: %s", what, len(body), text)
         self._write(body)
         with suppress(ConnectionError):  # the task that reads stdout sees the end too
             await self._stdin.drain()
@@ -232,16 +208,15 @@ class ServerProcess:
         if isinstance(frame, SkippedInput):
             self.on_unsolicited(frame)
             return
-        message = jsonrpc.decode(frame.body)
-        if isinstance(message, Malformed):
-            log.debug("<- no message: %s", preview(frame.body[:LOGGED_CHARACTERS]))
-            if message.id is None:
-                message = message._replace(id=self._awaited_id_in(frame.body))
-        for one in message if isinstance(message, list) else [message]:
-            self._receive(one)
+        decoded = jsonrpc.decode(frame.body)
+        if isinstance(decoded, jsonrpc.Malformed) and decoded.id is None:
+            log.debug("<- no message: %s", jsonrpc.preview(frame.body[: jsonrpc.LOGGED_CHARACTERS]))
+            decoded = decoded._replace(id=self._awaited_id_in(frame.body))
+        for message in decoded if isinstance(decoded, list) else [decoded]:
+            self._receive(message)
 
     def _awaited_id_in(self, body: bytes) -> Id | None:
-        """Return the id of a waiting request that stands in malformed JSON, if one does.
+        """Return the id of a waiting request that malformed JSON has, if it has one.
 
         The request would wait for ever otherwise: nothing else answers it.
         """
@@ -253,8 +228,8 @@ class ServerProcess:
     def _receive(self, message: Message) -> None:
         if why := _flaw(message):
             id_ = None if isinstance(message, Notification) else message.id
-            message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
-        if isinstance(message, Malformed) and message.id in self._waiting:
+            message = jsonrpc.Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
+        if isinstance(message, jsonrpc.Malformed) and message.id in self._waiting:
             why = f"the server's answer cannot be read: {message.error.data}"
             message = Response(message.id, error={"message": why})
         match message:
@@ -263,24 +238,19 @@ class ServerProcess:
                     answer.set_result(message)
             case Request(id=id_, method="ping"):
                 self._reply(Response(id_, {}))
-            case Request(id=id_, method=method) if (
-                method in self.answering
-                and id_ not in self._answers
-                and len(self._answers) < MAX_QUESTIONS
-            ):
-                self._answers[id_] = asyncio.create_task(self._answer(message))
-            case Notification(
-                method="notifications/cancelled", params={"requestId": str() | int() as id_}
-            ) if id_ in self._answers:
-                self._answers[id_].cancel()
             case Request(id=id_, method=method):
+                room = id_ not in self._answers and len(self._answers) < MAX_QUESTIONS
+                if method in self.answering and room:
+                    self._answers[id_] = asyncio.create_task(self._answer(message))
+                    return
                 why = "too often" if method in self.answering else "which this client lacks"
                 log.info("the server asked for %s, %s", one_line(method, 100), why)
                 error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
                 self._reply(Response(id_, error=error))
+            case Notification("notifications/cancelled", {"requestId": str() | int() as id_}):
+                if id_ in self._answers:
+                    self._answers[id_].cancel()
             case _:
-                if isinstance(message, Notification):
-                    log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
                 self.on_unsolicited(message)
 
     async def _answer(self, request: Request) -> None:
@@ -306,4 +276,4 @@ def _flaw(value: object, levels: int = MAX_DEPTH) -> str:
     if levels < 0:
         return f"it has more than {MAX_DEPTH} values inside one another"
     inner = value.values() if isinstance(value, dict) else value
-    return next(filter(None, (_flaw(one, levels - 1) for one in inner)), "")
+    return next(filter(None, (_flaw(item, levels - 1) for item in inner)), "")

@@ -20,7 +20,7 @@ from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.client.client import ServerCatalogue
 from bridge.client.completion import LineCompleter, possible_values
-from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
@@ -34,18 +34,19 @@ LEAVING = "Ctrl-D leaves, and so does exit."
 class Terminal:
     """The frontend for a person at a terminal, on prompt_toolkit."""
 
+    interactive = True
+
     def __init__(self, catalogue: ServerCatalogue) -> None:
         self._catalogue = catalogue
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
         os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
-        if not os.environ.get("TERM"):
-            os.environ["TERM"] = "dumb"
+        os.environ["TERM"] = os.environ.get("TERM") or "dumb"
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
             self._commands = _session(LineCompleter(catalogue))
             self._arguments = _session()
         self._prompt = ""
-        """What stands before the line that is being typed."""
+        """What comes before the line that is being typed."""
 
     async def line(self) -> str:
         """Prompt, and return what was typed or pasted: perhaps several lines."""
@@ -60,24 +61,20 @@ class Terminal:
         """Ask for an argument until it is valid, or left out; return it by its name."""
         if parameter.description:
             self.tell(f"  {formatting.first_line(parameter.description)}")
-        values = possible_values(parameter, self._catalogue)
-        self._arguments.completer = WordCompleter(
-            [*map(one_line, values)], ignore_case=True, sentence=True
-        )
+        values = [one_line(value) for value in possible_values(parameter, self._catalogue)]
+        self._arguments.completer = WordCompleter(values, ignore_case=True, sentence=True)
         while True:
             text = (await self._typed(self._arguments, parameter.question)).strip()
-            if not (text or parameter.required):
+            if not text and not parameter.required:
                 return {}
             try:
                 if text or "string" in parameter.types:
                     return {parameter.name: parameter.read(text)}
-            except ArgumentError as error:
+            except InvalidInputError as error:
                 self.tell(f"  {error}")
             else:
                 name = one_line(parameter.name, SHOWN_CHARACTERS)
                 self.tell(f"  {name} is required; Ctrl-C gives it up")
-
-    answer = ask
 
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
@@ -86,18 +83,18 @@ class Terminal:
     def tell(self, text: str) -> None:
         """Write lines above the line that is being typed."""
         app = get_app_or_none()
-        shown = f"{text}\n"
+        lines = f"{text}\n"
         if app is not None and is_dumb_terminal():
-            shown = f"\n{text}\n{self._prompt}{app.current_buffer.text}"
+            lines = f"\n{text}\n{self._prompt}{app.current_buffer.text}"
         elif app is not None:
             # Not `run_in_terminal`: it leaves raw mode meanwhile, and keys pressed then are lost.
             app.renderer.erase()
             app.invalidate()
-        sys.stdout.write(shown)
+        sys.stdout.write(lines)
         sys.stdout.flush()
 
     def close(self) -> None:
-        """End the prompt that stands, if one does."""
+        """End the prompt, if there is one."""
         app = get_app_or_none()
         if app is not None and not app.is_done:
             app.exit(exception=EOFError())
@@ -105,7 +102,7 @@ class Terminal:
     async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
         self._prompt = prompt
         # A blank at the end is written only where it has a style; programs that read what is shown
-        # here look for the prompt as it stands.
+        # here look for the whole prompt.
         styled: StyleAndTextTuples = [("fg:ansidefault", prompt)]
         # A dumb terminal is prompted before prompt_toolkit changes its mode, and whoever types on
         # seeing the prompt would be too early.

@@ -10,7 +10,7 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.logs import can_print, complain, open_log, write_out
 from bridge.views.check import check, show_unconfigured
-from bridge.views.monitoring import Level, Limits, plugin_line
+from bridge.views.monitoring import Level, plugin_line
 from bridge.xmpp.checks.report import settings_stage
 from bridge.xmpp.link.from_slixmpp import load
 
@@ -50,17 +50,7 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             complain(f"xmpp-bridge: {told}")
         return unusable
     open_log("[Client]", configuration.log_level)
-    checking = asyncio.create_task(
-        check(
-            configuration.settings,
-            first,
-            send=parsed.send,
-            form=parsed.format,
-            times=parsed.repeat,
-            limits=Limits(parsed.warn, parsed.crit, parsed.cert_days),
-            in_effect=configuration.in_effect.values(),
-        )
-    )
+    checking = asyncio.create_task(check(configuration, first, parsed))
     # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
     try:

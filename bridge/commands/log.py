@@ -62,11 +62,13 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         connection=not parsed.rooms,
         stanzas=parsed.stanzas,
         seconds=inf,
+        start=start,
+        end=end,
     )
     log = Log(walk, filters, as_json=parsed.json, names_rooms=len(settings.rooms) > 1)
     newest = NEWEST if parsed.follow and start is None else None
     try:
-        cursor = await log.show(start=start, end=end, limit=parsed.limit or newest)
+        cursor = await log.show(limit=parsed.limit or newest)
         if parsed.follow:
             await log.follow(cursor)
     except StoreError as error:
@@ -81,7 +83,7 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         if parsed.follow:  # Ctrl-C is its usual end
             return SUCCESS
         raise
-    if log.shown or parsed.follow:
+    if log.has_shown or parsed.follow:
         return SUCCESS
     complain(f"xmpp-bridge: {_why_nothing(log.oldest, path, stanzas=parsed.stanzas)}")
     return FAILURE

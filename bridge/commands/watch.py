@@ -35,12 +35,5 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
         complain("xmpp-bridge: --stanzas goes with no filter, --first or --timeout")
         return USAGE
     open_log("[Client]", configuration.log_level)
-    well = await watch(
-        configuration.settings,
-        stanzas=parsed.stanzas,
-        as_json=parsed.json,
-        selection=selection,
-        first=parsed.first,
-        seconds=parsed.timeout,
-    )
+    well = await watch(configuration.settings, parsed, selection)
     return SUCCESS if well else FAILURE

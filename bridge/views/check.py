@@ -1,25 +1,20 @@
 """The check in a terminal: what each stage found, how long each took, and the outcome."""
 
+import argparse
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import zip_longest
+from itertools import chain
 from statistics import median
 
 from bridge.logs import complain, write_out
-from bridge.settings.table import Configuration, Setting, Settings
+from bridge.settings.table import Configuration
 from bridge.text import one_line
-from bridge.views.monitoring import (
-    Level,
-    Limits,
-    exposition,
-    failures,
-    plugin_line,
-    plugin_result,
-)
+from bridge.views import monitoring
+from bridge.views.monitoring import Level, Limits
 from bridge.views.output import READER_GONE, look_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.xmpp.checks.probe import Probe
@@ -51,22 +46,18 @@ BLOCKS = "▏▎▍▌▋▊▉█"
 """An eighth of a column, two eighths, and so on."""
 
 
+@dataclass(eq=False)
 class CheckView:
     """Writes the stages of a check as lines for a terminal.
 
     None is wider than the terminal, so that nothing a stranger wrote begins a line.
     """
 
-    def __init__(
-        self, paint: Paint, columns: Callable[[], int | None], *, blocks: bool = True
-    ) -> None:
-        """`columns` returns how wide the terminal is now; None stands for no terminal.
-
-        Without `blocks`, bars are #.
-        """
-        self._paint = paint
-        self._columns = columns
-        self._blocks = blocks
+    paint: Paint
+    columns: Callable[[], int | None]
+    """Returns how wide the terminal is now; None means that there is no terminal."""
+    blocks: bool = True
+    """Whether bars are drawn in blocks; without them, in #."""
 
     def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
@@ -74,17 +65,17 @@ class CheckView:
         return self._paragraph(f"Checking the way into {where}")
 
     def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
-        """Return lines with what a stage found, behind its name, its outcome and its time.
+        """Return lines with the name, the outcome and the time of a stage, and what it found.
 
-        If the `former` stage was not in the same of several rooms, its name stands above.
+        The room is named above, where there are several and the `former` stage was in another.
         """
-        lines = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
-        return self._under_rooms(lines, [stage.room], None if former is None else former.room)
+        first, *rest = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
+        return [*self._under_rooms([(stage.room, first)], former.room if former else None), *rest]
 
     def bars(self, stages: Sequence[CheckStage]) -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis."""
-        rows = [(self._head(stage), stage.ms, stage.ok) for stage in stages]
-        return self._under_rooms(self._chart(HEAD_WIDTH, rows), [stage.room for stage in stages])
+        rows = [(stage.room, self._head(stage), stage.ms, stage.ok) for stage in stages]
+        return self._chart(HEAD_WIDTH, rows)
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -93,7 +84,7 @@ class CheckView:
     def run(self, number: int, report: Report) -> list[str]:
         """Return the outcome of one run of several, and why it failed."""
         head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
-        stages = [one.name for one in report.phases if not one.ok and one.room is None]
+        stages = [stage.name for stage in report.phases if not stage.ok and stage.room is None]
         why = "" if report.ok else ": ".join([*stages, report.diagnosis])
         return self._hanging(head, RUN_WIDTH, why)
 
@@ -102,89 +93,85 @@ class CheckView:
 
         The bars are the medians', on a time axis that they share.
         """
-        rows, taken = [], by_stage(reports)
-        for (name, _), stages in taken.items():
+        rows = []
+        for (name, room), stages in by_stage(reports).items():
             passed = sum(stage.ok for stage in stages)
-            count = f"{passed}/{len(reports)}"
             middle, worst = _middle_and_worst(stages)
-            head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{worst:>11.1f} ms"
-            rows.append((head, middle, passed == len(reports)))
+            head = f"{name:<{NAME_WIDTH}}{f'{passed}/{len(reports)}':>9}"
+            head += f"{middle:>11.1f} ms{worst:>11.1f} ms"
+            rows.append((room, head, middle, passed == len(reports)))
         title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
-        chart = self._chart(SPREAD_WIDTH, rows)
-        return [title, *self._under_rooms(chart, [room for _, room in taken])]
+        return [title, *self._chart(SPREAD_WIDTH, rows)]
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of several runs; `times` were asked for."""
-        passed = sum(report.ok for report in reports)
-        text = f"{passed} of {len(reports)} passed."
+        text = f"{sum(report.ok for report in reports)} of {len(reports)} passed."
         if len(reports) < times:
             text += f" {times} were asked for, but to try this again would do harm."
         return self._conclusion(text, reports)
 
     def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:
         """Return `text`, and what to do after these runs: failures first, each advice once."""
-        paint = self._paint.bold if all(report.ok for report in reports) else self._paint.red
-        lines = list(map(paint, self._paragraph(text)))
+        paint = self.paint.bold if all(report.ok for report in reports) else self.paint.red
         failed, passed = [], []
         for report in reports:
-            conditions = {one.room: one.condition for one in report.rooms or ()}
+            conditions = {room.room: room.condition for room in report.rooms or ()}
             for stage in report.phases:
                 if not stage.ok:
                     condition = conditions.get(stage.room or "", report.condition)
                     failed.append(f"[{condition}] {stage.hint}".rstrip())
                 elif stage.hint and stage.hint not in report.diagnosis:
                     passed.append(f"{stage.name}: {stage.hint}")
-        for advice in dict.fromkeys([*failed, *passed]):
-            lines += self._paragraph(advice)
-        return lines
+        advice = map(self._paragraph, dict.fromkeys([*failed, *passed]))
+        return [*map(paint, self._paragraph(text)), *chain.from_iterable(advice)]
 
     def _under_rooms(
-        self, lines: Sequence[str], rooms: Sequence[str | None], former: str | None = None
+        self, lines: Iterable[tuple[str | None, str]], former: str | None = None
     ) -> list[str]:
-        """Return `lines` with the name of a room before its first line, unless it is the `former`.
+        """Return the lines, with the name of its room before the first line of each.
 
-        `rooms` has the room of each line, None if it is not in one of several, or past its end.
+        A line whose room is None is in none of several. The `former` room is not named again.
         """
-        shown: list[str] = []
-        for line, room in zip_longest(lines, rooms[: len(lines)]):
+        named: list[str] = []
+        for room, line in lines:
             if room is not None and room != former:
-                shown += map(self._paint.bold, self._paragraph(room))
+                named += map(self.paint.bold, self._paragraph(room))
             former = room
-            shown.append(line)
-        return shown
+            named.append(line)
+        return named
 
     def _head(self, stage: CheckStage) -> str:
         return f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
 
     def _mark(self, *, ok: bool) -> str:
-        return self._verdict_colour("ok    " if ok else "FAILED", ok=ok)
+        return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
 
-    def _verdict_colour(self, text: str, *, ok: bool) -> str:
-        return self._paint.green(text) if ok else self._paint.red(text)
-
-    def _chart(self, indent: int, rows: Sequence[tuple[str, float, bool]]) -> list[str]:
+    def _chart(self, indent: int, rows: Sequence[tuple[str | None, str, float, bool]]) -> list[str]:
         """Return the heads of `rows`, each with a bar of its milliseconds, and the axis.
 
-        Where there is no room for bars, there is no axis either.
+        A row has its room, its head, its milliseconds, and whether it passed. Where there is no
+        place for bars, there is no axis either.
         """
-        columns = min(BAR_WIDTH, (self._columns() or PIPE_COLUMNS) - indent)
+        columns = min(BAR_WIDTH, (self.columns() or PIPE_COLUMNS) - indent)
         if columns < MIN_BAR_WIDTH:
-            return [head for head, _, _ in rows]
-        total, began = sum(ms for _, ms, _ in rows), 0.0
+            return self._under_rooms((room, head) for room, head, _, _ in rows)
+        total, began = sum(ms for _, _, ms, _ in rows), 0.0
         lines = []
-        for head, ms, ok in rows:
-            drawn = bar(began, ms, total, columns, blocks=self._blocks)
-            lines.append(f"{head}  {self._verdict_colour(drawn, ok=ok)}")
+        for room, head, ms, ok in rows:
+            paint = self.paint.green if ok else self.paint.red
+            drawn = paint(bar(began, ms, total, columns, blocks=self.blocks))
+            lines.append((room, f"{head}  {drawn}"))
             began += ms
         end = f"{total:.1f} ms"
-        return [*lines, self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")]
+        axis = self.paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")
+        return [*self._under_rooms(lines), axis]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
-        first, *rest = hanging(f"{head}  ", used, text, used, self._columns())
+        first, *rest = hanging(f"{head}  ", used, text, used, self.columns())
         return [first.rstrip(), *rest]
 
     def _paragraph(self, text: str) -> list[str]:
-        return hanging("", 0, text, PARAGRAPH_INDENT, self._columns())
+        return hanging("", 0, text, PARAGRAPH_INDENT, self.columns())
 
 
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
@@ -209,60 +196,50 @@ def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = T
 
 
 async def check(
-    settings: Settings,
-    first: CheckStage,
-    *,
-    send: bool,
-    form: str,
-    times: int,
-    limits: Limits,
-    in_effect: Iterable[Setting],
+    configuration: Configuration, first: CheckStage, parsed: argparse.Namespace
 ) -> Level:
-    """Check so many times, and write the outcome to stdout; return how things stand.
+    """Check as often as asked for, and write the outcome to stdout; return how the service is.
 
-    `first` is the stage before the connection's: reading the settings. `form` is one of the formats
-    of the command line. Where the outcome cannot be written, it is unknown. When nobody reads
-    stdout any more, no further run is begun.
+    `first` is the stage before the connection's: reading the settings. `parsed` has the options of
+    the command line. Where the outcome cannot be written, it is unknown. When nobody reads stdout
+    any more, no further run is begun.
     """
+    settings, send, form, times = configuration.settings, parsed.send, parsed.format, parsed.repeat
+    assert settings is not None
+    limits = Limits(parsed.warn, parsed.crit, parsed.cert_days)
     probe = Probe(settings)
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
-
-    async def run() -> AsyncIterator[Report]:
-        """Check as often as asked for, but not after a refused password, which locks accounts."""
-        while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-            reports.append(await probe.run(send=send))
-            yield reports[-1]
-
-    if form != "text":
-        async for _ in run():
-            pass
-    elif times == 1:
-        screen.put(screen.view.title(settings.rooms))
-        screen.show_stage(first)
-        reports.append(await probe.run(screen.show_stage, send=send))
-        screen.show_verdict(reports[0])
+    view = screen.view
+    say = screen.put if form == "text" else lambda lines: None
+    show = screen.show_stage if form == "text" and times == 1 else lambda stage: None
+    say(view.title(settings.rooms))
+    show(first)
+    if times > 1:
+        say([*view.stage_lines(first), ""])
+    # Not again after a refused password, which locks accounts.
+    while len(reports) < times and probe.may_repeat and not (reports and screen.error):
+        reports.append(await probe.run(show, send=send))
+        if times > 1:
+            say(view.run(len(reports), reports[-1]))
+    if times > 1:
+        say(["", *view.spread(reports), "", *view.outcome(reports, times)])
     else:
-        screen.put(screen.view.title(settings.rooms))
-        screen.put([*screen.view.stage_lines(first), ""])
-        async for report in run():
-            screen.put(screen.view.run(len(reports), report))
-        screen.put(["", *screen.view.spread(reports), ""])
-        screen.put(screen.view.outcome(reports, times))
+        say(["", *view.bars([first, *reports[0].phases]), "", *view.verdict(reports[0])])
     level, reasons = limits.judge(reports, now := datetime.now(UTC))
     match form:
         case "text":
-            told = reasons
+            lines = reasons
         case "json":
-            shown = _json(first, reports, times) | ({"warnings": reasons} if reasons else {})
-            told = [json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})]
+            encoded = _json(first, reports, times) | ({"warnings": reasons} if reasons else {})
+            lines = [json.dumps(encoded | _in_effect(configuration))]
         case "prometheus":
-            told = exposition(settings.rooms, reports, now)
-            reasons = [*failures(reports), *reasons]
+            lines = monitoring.exposition(settings.rooms, reports, now)
+            reasons = [*monitoring.failures(reports), *reasons]
         case "nagios":
-            told = [plugin_result(reports, limits, now)]
-    if told:
-        screen.put(told)
+            lines = [monitoring.plugin_result(reports, limits, now)]
+    if lines:
+        screen.put(lines)
     if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
         # Whoever sees the exit code would look for the reason among stages that passed.
         complain("\n".join(f"xmpp-bridge: {reason}" for reason in reasons))
@@ -278,13 +255,16 @@ def show_unconfigured(configuration: Configuration, first: CheckStage, form: str
     match form:
         case "json":
             problems = [one_line(str(problem)) for problem in configuration.problems]
-            shown = report.encode() | {"problems": problems}
-            settings = [asdict(one) for one in configuration.in_effect.values()]
-            write_out(json.dumps(shown | {"settings": settings}))
+            encoded = report.encode() | {"problems": problems} | _in_effect(configuration)
+            write_out(json.dumps(encoded))
         case "prometheus":
-            write_out("\n".join(exposition([""], [report], datetime.now(UTC))))
+            write_out("\n".join(monitoring.exposition([""], [report], datetime.now(UTC))))
         case "nagios":
-            write_out(plugin_line(Level.UNKNOWN, report.diagnosis))
+            write_out(monitoring.plugin_line(Level.UNKNOWN, report.diagnosis))
+
+
+def _in_effect(configuration: Configuration) -> dict[str, object]:
+    return {"settings": [asdict(setting) for setting in configuration.in_effect.values()]}
 
 
 class _Screen:
@@ -296,10 +276,9 @@ class _Screen:
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
         self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
-        blocks = stdout.encoding.lower().startswith("utf")
-        self.view = CheckView(*look_of(stdout), blocks=blocks)
+        self.view = CheckView(*look_of(stdout), blocks=stdout.encoding.lower().startswith("utf"))
         self._expected = expected
-        self._stages: list[CheckStage] = []
+        self._former: CheckStage | None = None
         self._erase = ""
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
@@ -308,25 +287,17 @@ class _Screen:
         if under_way and self._moves_cursor:
             lines = [*lines, f"{under_way:<{NAME_WIDTH}}..."]
             self._erase = ERASE_LINE_ABOVE
-        failed = write_out(erase + "\n".join(lines))
-        self.error = self.error or failed
+        problem = write_out(erase + "\n".join(lines))
+        self.error = self.error or problem
 
     def show_stage(self, stage: CheckStage) -> None:
-        """Write what a stage found."""
-        lines = self.view.stage_lines(stage, self._stages[-1] if self._stages else None)
-        self._stages.append(stage)
-        self.put(lines, self._after(stage))
-
-    def _after(self, stage: CheckStage) -> str:
-        """Return the name of the stage after `stage`; an empty one if it is the last."""
-        for name, room in self._expected[self._expected.index((stage.name, stage.room)) + 1 :]:
-            if stage.ok or (stage.room is not None and room != stage.room):
-                return name
-        return ""
-
-    def show_verdict(self, report: Report) -> None:
-        """Write the bars, and the outcome."""
-        self.put(["", *self.view.bars(self._stages), "", *self.view.verdict(report)])
+        """Write what a stage found, and which one comes next."""
+        lines = self.view.stage_lines(stage, self._former)
+        self._former = stage
+        following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
+        if not stage.ok:  # the rest of its room is left out; without a room, all is
+            following = [each for each in following if stage.room not in (None, each[1])]
+        self.put(lines, following[0][0] if following else "")
 
 
 def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import select
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from bridge.logs import complain, write_out
@@ -15,49 +16,38 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
 
 FOLLOW_MS = 500
-"""Between two readings of what other processes have recorded."""
+"""Pause between two readings of what other processes have recorded."""
 
 NEWEST = 10
 """Events that come first when following, as many as with `journalctl`."""
 
 
+@dataclass(eq=False)
 class Log:
     """Writes to stdout what was recorded; raises `OSError` where that fails."""
 
-    def __init__(
-        self,
-        walk: Callable[..., Awaitable[Walk]],
-        filters: Sequence[EventFilter],
-        *,
-        as_json: bool,
-        names_rooms: bool,
-    ) -> None:
-        """Show the events that a `walk` of the store finds and one of the filters matches.
+    walk: Callable[..., Awaitable[Walk]]
+    filters: Sequence[EventFilter]
+    """What is shown matches one of them. Without any, lines of text leave out the steps of
+    connecting, and outgoing copies of messages that the room echoed; JSON has both."""
+    as_json: bool
+    names_rooms: bool
+    has_shown: bool = False
+    """Whether there was anything to show."""
+    oldest: float = inf
+    """When the records begin, in seconds since the epoch; infinite where there are none."""
 
-        Without filters, lines of text leave out the steps of connecting, and outgoing copies of
-        messages that the room echoed; JSON has both.
-        """
+    def __post_init__(self) -> None:
         self._unheard: set[str] = set()
-        usual = EventFilter(unheard=None if as_json else self._unheard)
-        self._walk, self._filters = walk, filters or [usual]
-        self._as_json, self._names_rooms = as_json, names_rooms
-        self.shown = False
-        """Whether there was anything to show."""
-        self.oldest = inf
-        """When the records begin, in seconds since the epoch; infinite where there are none."""
+        usual = EventFilter(unheard=None if self.as_json else self._unheard)
+        self.filters = self.filters or [usual]
 
-    async def show(
-        self,
-        since: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        limit: int | None = None,
-    ) -> str:
-        """Show all that there is, or the newest `limit`; return the cursor behind it."""
+    async def show(self, since: str | None = None, limit: int | None = None) -> str:
+        """Show all that there is, or the newest `limit`; return the cursor after it."""
         newest: list[str] = []
         while True:
             backward = limit is not None
-            walk = await self._walk(since=since, start=start, end=end, backward=backward)
+            walk = await self.walk(since=since, backward=backward)
             self.oldest = walk.oldest_at
             async for row in walk:
                 lines = self._lines(row, walk)
@@ -74,7 +64,7 @@ class Log:
         return since
 
     async def follow(self, cursor: str) -> None:
-        """Show what is recorded behind the cursor, until nobody reads any more."""
+        """Show what is recorded after the cursor, until nobody reads any more."""
         stdout = select.poll()
         stdout.register(1, 0)  # it has news when `| head` has left, though nothing is written
         while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
@@ -84,22 +74,23 @@ class Log:
         if row.event.get("direction") == "out" and not row.echoed:
             self._unheard.add(row.event.get("id", ""))
         is_stanza = row.event["kind"] == "stanza"
-        if not (is_stanza or any(one.matches(walk.record(row).event) for one in self._filters)):
-            return []
+        if not is_stanza:
+            event = walk.record(row).event
+            if not any(filter_.matches(event) for filter_ in self.filters):
+                return []
         at, by = iso(row.at), "" if row.shared else str(row.observer)
-        shown = {"room": row.room} if row.room and self._names_rooms else {}
-        if self._as_json:
-            around = {"cursor": walk.cursor_of(row.id), "at": at, **shown}
+        room = {"room": row.room} if row.room and self.names_rooms else {}
+        if self.as_json:
+            around = {"cursor": walk.cursor_of(row.id), "at": at, **room}
             return [json.dumps(around | row.event | ({"observer": by} if by else {}))]
         if is_stanza:
             arrow = "<--" if row.event["direction"] == "in" else "-->"
-            return [f"{at} {arrow} {one_line(row.event['xml'])}"]
-        return [
-            " ".join([at, *([f"[{one_line(by)}]"] if by else []), format_event(shown | row.event)])
-        ]
+            return [one_line(f"{at} {arrow} {row.event['xml']}")]
+        head = f"{at} [{one_line(by)}]" if by else at
+        return [f"{head} {format_event(room | row.event)}"]
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.shown = True
+            self.has_shown = True
             if error := write_out(line):
                 raise error

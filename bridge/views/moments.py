@@ -1,6 +1,7 @@
 """Times as people write them on a command line, such as `yesterday` or `2 hours ago`. Pure."""
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from bridge.text import quoted
@@ -24,11 +25,9 @@ def moment(text: str, now: datetime) -> float:
     if _AGO.fullmatch(words):
         ago = sum(int(count) * SECONDS[unit[0]] for count, unit in re.findall(_PART, words))
         return now.timestamp() - ago
-    for one in (text.strip(), f"{today:%Y-%m-%d} {words}"):
-        try:
-            return datetime.fromisoformat(one).timestamp()
-        except (ValueError, OverflowError):
-            continue
+    for written in (text.strip(), f"{today:%Y-%m-%d} {words}"):
+        with suppress(ValueError, OverflowError):
+            return datetime.fromisoformat(written).timestamp()
     raise ValueError(
         f'{quoted(text)} is no time; write 2026-01-31, "2026-01-31 12:00", 12:00, '
         '2026-01-31T12:00:00Z, now, today, yesterday, -90m or "2 hours ago"'

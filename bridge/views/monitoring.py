@@ -19,7 +19,7 @@ from bridge.text import one_line
 from bridge.xmpp.checks.report import Report, by_stage
 
 MAX_LINE_BYTES = 800
-"""Of what a plugin's line says: NRPE passes on 1,024 bytes, performance data included."""
+"""Most bytes of a plugin's text: NRPE passes on 1,024 bytes, performance data included."""
 
 _SPECIAL = re.compile("[|<>]")
 """What ends the text of a plugin's line, and what web interfaces take for HTML."""
@@ -36,14 +36,14 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """From when on a check that passed is worth a word."""
+    """The limits from which on a check that passed is a warning, or critical."""
 
     warn_ms: int | None
     crit_ms: int | None
     cert_days: int
 
     def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
-        """Return how things stand after these runs, and which limits they are beyond."""
+        """Return how the service is after these runs, and which limits they are beyond."""
         level, reasons = Level.OK, []
         days = days_left(reports, now)
         if days is not None and days < self.cert_days:
@@ -51,7 +51,7 @@ class Limits:
             left = f"The certificate expires in {floor(days)} days"
             reasons.append(f"{left}, limit {self.cert_days} (--cert-days).")
         ms = median(report.ms for report in reports)
-        took = f"{'a median of ' * (len(reports) > 1)}{ms:.0f} ms"
+        took = f"{ms:.0f} ms" if len(reports) == 1 else f"a median of {ms:.0f} ms"
         if self.crit_ms is not None and ms >= self.crit_ms:
             level = Level.CRITICAL
             reasons.append(f"Too slow: {took}, limit {self.crit_ms} ms (--crit).")
@@ -63,8 +63,8 @@ class Limits:
 
 def days_left(reports: Sequence[Report], now: datetime) -> float | None:
     """Return the days that the server's certificate is still valid; None where none was seen."""
-    expiries = [one.certificate_expires for one in reports if one.certificate_expires is not None]
-    return (expiries[-1] - now).total_seconds() / 86_400 if expiries else None
+    seen = [expires for report in reports if (expires := report.certificate_expires) is not None]
+    return (seen[-1] - now).total_seconds() / 86_400 if seen else None
 
 
 def plugin_line(level: Level, text: str, performance: str = "") -> str:
@@ -81,42 +81,41 @@ def plugin_result(reports: Sequence[Report], limits: Limits, now: datetime) -> s
     failed = [report for report in reports if not report.ok]
     if len(reports) > 1:
         reasons.append(f"{len(reports) - len(failed)} of {len(reports)} passed.")
-    told = reports[-1].diagnosis
+    diagnosis = reports[-1].diagnosis
     if failed:
-        told = failures(failed)[0]
+        diagnosis = failures(failed)[0]
     elif level is not Level.OK:
-        told = told.replace("Everything works", "All stages passed", 1)
-    text = " ".join([*reasons, told])
+        diagnosis = diagnosis.replace("Everything works", "All stages passed", 1)
     seconds = median(report.ms for report in reports) / 1000
     warn, crit = ("" if ms is None else ms / 1000 for ms in (limits.warn_ms, limits.crit_ms))
-    performance = [f"time={seconds:.3f}s;{warn};{crit};0"]
+    performance = f"time={seconds:.3f}s;{warn};{crit};0"
     if (days := days_left(reports, now)) is not None:
-        performance.append(f"certificate_days={floor(days)};{limits.cert_days}:")
-    return plugin_line(level, text, " ".join(performance))
+        performance += f" certificate_days={floor(days)};{limits.cert_days}:"
+    return plugin_line(level, " ".join([*reasons, diagnosis]), performance)
 
 
 def failures(reports: Sequence[Report]) -> list[str]:
-    """Return of each run that failed: the stage, the condition, why, and what to do."""
-    failed = [(one, next(it for it in one.phases if not it.ok)) for one in reports if not one.ok]
-    told = [
-        f"{stage.name} failed [{report.condition}]: {report.diagnosis} {stage.hint}".rstrip()
-        for report, stage in failed
-    ]
-    return list(dict.fromkeys(told))
+    """Return for each run that failed: the stage, the condition, why, and what to do."""
+    lines = []
+    for report in reports:
+        if failed := [stage for stage in report.phases if not stage.ok]:
+            what = f"{failed[0].name} failed [{report.condition}]"
+            lines.append(f"{what}: {report.diagnosis} {failed[0].hint}".rstrip())
+    return list(dict.fromkeys(lines))
 
 
 def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -> list[str]:
     """Return the lines with the metrics of these runs, the times as medians.
 
-    Of several rooms each has the stages of the connection too: its way leads through them.
+    Each of several rooms has the stages of the connection too: its way leads through them.
     """
     labels = {room: f"room={_label(room)}" for room in rooms}
-    up = {labels[room]: float(all(_is_up(room, one) for one in reports)) for room in rooms}
+    up = {labels[room]: float(all(_is_up(room, report) for report in reports)) for room in rooms}
     seconds = {
-        f'{labels[room]},stage="{stage}"': median(one.ms for one in found) / 1000
+        f'{labels[room]},stage="{stage}"': median(run.ms for run in runs) / 1000
         for room in rooms
-        for (stage, of), found in by_stage(reports).items()
-        if of in {None, one_line(room)}
+        for (stage, place), runs in by_stage(reports).items()
+        if place in {None, one_line(room)}
     }
     days = days_left(reports, now)
     left = {} if days is None else dict.fromkeys(labels.values(), days)
@@ -136,7 +135,7 @@ def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -
 def _is_up(room: str, report: Report) -> bool:
     if report.rooms is None:
         return report.ok
-    return any(one.ok for one in report.rooms if one.room == one_line(room))
+    return any(checked.ok for checked in report.rooms if checked.room == one_line(room))
 
 
 def _label(value: str) -> str:

@@ -1,6 +1,6 @@
 """Writes what a command shows as it happens, in a thread, so that the event loop never waits.
 
-A pager that stands still or a stopped terminal would block the loop, and with it Ctrl-C and the
+A pager that waits for a key, or a stopped terminal would block the loop, and with it Ctrl-C and the
 answers that keep us in the room.
 """
 
@@ -22,13 +22,13 @@ MAX_WAITING_BYTES = 16_000_000
 """Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
 
 CLOSING_SECONDS = 1.0
-"""How long the last texts may take to a reader who stands still."""
+"""How long the last texts may take to a reader who does not read."""
 
 READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
 """The errors of writing when the reader has left, which is no failure."""
 
 USUAL_COLUMNS = 80
-"""The width of a terminal that does not tell its own."""
+"""The width of a terminal whose own is unknown."""
 
 
 def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
@@ -69,8 +69,7 @@ class Output:
         """Why stdout cannot be written any more, unless its reader just left."""
         self._thread = Thread(target=self._write_all, name="output", daemon=True)
         self._thread.start()
-        self._watching = _is_writing_end_of_pipe(self._stdout)
-        if self._watching:  # `| head` may leave while nothing is written
+        if _is_writing_end_of_pipe(self._stdout):  # `| head` may leave while nothing is written
             self._loop.add_reader(self._stdout, self._end)
 
     def write(self, text: str) -> None:
@@ -84,8 +83,7 @@ class Output:
 
     def close(self) -> None:
         """Write what still waits, within `CLOSING_SECONDS`."""
-        if self._watching:
-            self._loop.remove_reader(self._stdout)
+        self._loop.remove_reader(self._stdout)
         self._queue.put(None)
         self._thread.join(CLOSING_SECONDS)
 
@@ -95,16 +93,13 @@ class Output:
             self._dropped += 1
             return
         self._enqueued += len(data)
-        if self._dropped and self._stderr is not None:
-            notice = f"[Client] WARNING: {self._dropped} pieces were dropped: nobody read on\n"
-            self._enqueued += len(notice)
-            self._queue.put((self._stderr, notice.encode("ascii")))
-        self._dropped = 0
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self.write_notice(f"[Client] WARNING: {dropped} pieces were dropped: nobody read on")
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:
-        while (piece := self._queue.get()) is not None:
-            descriptor, data = piece
+        for descriptor, data in iter(self._queue.get, None):
             try:
                 _write(descriptor, data)
             except OSError as error:
@@ -116,9 +111,7 @@ class Output:
             self._written += len(data)
 
     def _end(self) -> None:
-        if self._watching:
-            self._loop.remove_reader(self._stdout)
-            self._watching = False
+        self._loop.remove_reader(self._stdout)
         self._on_end()
 
 

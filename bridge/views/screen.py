@@ -7,13 +7,14 @@ wider.
 
 import unicodedata
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partialmethod
 from zlib import crc32
 
 from wcwidth import wcwidth
 
 TAB = "    "
-"""What a tab becomes: how far it jumps depends on where it stands."""
+"""What a tab becomes: how far it jumps depends on its column."""
 
 EMOJI_STYLE = "\ufe0f"
 """The variation selector that makes a narrow symbol a wide emoji."""
@@ -74,7 +75,7 @@ def wrapped(text: str, first: int, rest: int) -> list[str]:
 
 
 def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -> list[str]:
-    """Return `text` behind a `head` that takes `used` columns, its further lines indented.
+    """Return `text` after a `head` that takes `used` columns, its further lines indented.
 
     The terminal is so many `columns` wide; None for no terminal, where only the line breaks of
     `text` break it. On a narrow terminal the layout is lost; that nobody forges a line is not.
@@ -92,34 +93,28 @@ def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -
     return [head + first, *(" " * indent + line for line in rest)]
 
 
-class Paint(NamedTuple):
+@dataclass(frozen=True)
+class Paint:
     """Puts colour around a text, or leaves it unchanged."""
 
     on: bool
 
-    def dim(self, text: str) -> str:
-        """Return `text` in the colour of what matters less."""
-        return self._in(2, text)
+    def _in(self, code: int, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
 
-    def bold(self, text: str) -> str:
-        """Return `text` in the colour of an outcome."""
-        return self._in(1, text)
-
-    def red(self, text: str) -> str:
-        """Return `text` in the colour of a failure."""
-        return self._in(31, text)
-
-    def green(self, text: str) -> str:
-        """Return `text` in the colour of success."""
-        return self._in(32, text)
+    dim = partialmethod(_in, 2)
+    """Return a text in the colour of what matters less."""
+    bold = partialmethod(_in, 1)
+    """Return a text in the colour of an outcome."""
+    red = partialmethod(_in, 31)
+    """Return a text in the colour of a failure."""
+    green = partialmethod(_in, 32)
+    """Return a text in the colour of success."""
 
     def nickname(self, nickname: str, text: str) -> str:
         """Return `text` in the colour of this nickname, the same in every run."""
         number = crc32(nickname.encode("utf-8", "surrogatepass")) % len(NICKNAME_COLOURS)
         return self._in(NICKNAME_COLOURS[number], text)
-
-    def _in(self, code: int, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
 
 
 def _fitting(text: str, start: int, columns: int) -> int:

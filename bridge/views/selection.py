@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from bridge.text import quoted, rooms_named
@@ -10,7 +10,7 @@ from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Record
 
-IN_ROOMS = frozenset(one.kind for one in get_args(Event)) - {"connection"}
+IN_ROOMS = frozenset(event.kind for event in get_args(Event)) - {"connection"}
 """The kinds of what happens in a room, not to our connection."""
 
 
@@ -33,7 +33,7 @@ class Selection:
     def picks(self, record: Record) -> bool:
         """Whether `record` is one of these events."""
         in_room = not self.rooms or record.room in self.rooms
-        return in_room and any(one.matches(record.event) for one in self.filters)
+        return in_room and any(each.matches(record.event) for each in self.filters)
 
 
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
@@ -48,20 +48,16 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
     except PatternError as error:
         raise SelectionError(f"--pattern is no regular expression of RE2: {error}") from error
     kinds = frozenset(parsed.kinds) or IN_ROOMS
-    return Selection(
-        frozenset(_room(name, rooms) for name in parsed.rooms),
-        tuple(
-            EventFilter(kinds, sender, parsed.contains, pattern, silent=bool(parsed.kinds))
-            for sender in parsed.froms or [None]
-        ),
-    )
+    form = EventFilter(kinds, None, parsed.contains, pattern, silent=bool(parsed.kinds))
+    filters = tuple(replace(form, sender=sender) for sender in parsed.froms or [None])
+    return Selection(frozenset(_room(name, rooms) for name in parsed.rooms), filters)
 
 
 def _room(name: str, rooms: Sequence[str]) -> str:
     """Return the room that is called `name`, by its JID or its local part."""
-    matching = rooms_named(name, rooms)
-    if len(matching) != 1:
-        what = "is the name of several rooms" if matching else "is no room of the settings"
-        named = ", ".join(map(quoted, rooms))
-        raise SelectionError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
-    return matching[0]
+    named = rooms_named(name, rooms)
+    if len(named) != 1:
+        what = "is the name of several rooms" if named else "is no room of the settings"
+        names = ", ".join(map(quoted, rooms))
+        raise SelectionError(f"--room {quoted(name)} {what}; MUC_ROOM has {names}")
+    return named[0]

@@ -1,5 +1,6 @@
 """The command `watch`: shows the events of the room, as a participant of its own."""
 
+import argparse
 import asyncio
 import json
 import signal
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import indent
 
@@ -19,16 +21,9 @@ from bridge.views.selection import Selection
 from bridge.views.termination import call_on_termination
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
-from bridge.xmpp.model import events
+from bridge.xmpp.model import events, formatting
 from bridge.xmpp.model.events import Phase, Source
 from bridge.xmpp.model.faults import Fault, Retry
-from bridge.xmpp.model.formatting import (
-    MAX_TEXT_CHARACTERS,
-    format_event,
-    notes_on_message,
-    unambiguous_body,
-    unambiguous_nickname,
-)
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.participant import Participant
 
@@ -53,9 +48,8 @@ STANZA_INDENT = 4
 ARROWS = {"in": "<--", "out": "-->"}
 
 MINOR = (
-    events.OccupantJoined
+    events.OccupantPresence
     | events.OccupantLeft
-    | events.OccupantChanged
     | events.NicknameChanged
     | events.AffiliationChanged
     | events.ConnectionChanged
@@ -66,105 +60,85 @@ ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
 
 
+@dataclass(eq=False)
 class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
     A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
-    stranger comes to stand at the left edge. A pipe gets one line an event, with the date, of
-    several rooms the name, and as much of a message as of any text. On a terminal a date or a room
-    stands in a line of its own, before the first event of another day or room than before.
+    stranger comes to the left edge. A pipe gets one line an event, with the date, of several rooms
+    the name, and as much of a message as of any text. On a terminal a date or a room has a line of
+    its own, before the first event of another day or room than before.
     """
 
-    def __init__(
-        self,
-        paint: Paint,
-        columns: Callable[[], int | None] = lambda: None,
-        *,
-        names_rooms: bool = False,
-    ) -> None:
-        """`columns` returns how wide the terminal is now; None stands for no terminal.
-
-        With `names_rooms` it says which room an event is of.
-        """
-        self._paint = paint
-        self._columns = columns
-        self._names_rooms = names_rooms
-        self._day = ""
-        self._room = ""
+    paint: Paint
+    columns: Callable[[], int | None] = lambda: None
+    """Returns how wide the terminal is now; None means that there is no terminal."""
+    names_rooms: bool = False
+    """Whether to say which room an event is of."""
+    _day: str = ""
+    _room: str = ""
 
     def event(self, record: Record) -> str:
         """Return the lines of one event; none for a message of ours: its reflection is shown."""
         event = record.event
         if isinstance(event, events.MessageSent):
             return ""
-        columns = self._columns()
+        columns = self.columns()
         form = "%Y-%m-%dT%H:%M:%SZ" if columns is None else "%H:%M:%S"
-        head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
-        room = one_line(record.room) if self._names_rooms else ""
-        above: list[str] = []
+        head = self.paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
+        room = one_line(record.room) if self.names_rooms else ""
+        above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
-            above = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
+            named = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
+            above += map(self.paint.dim, named)
         if isinstance(event, events.MessageReceived):
-            lines = self._message(head, event, columns)
+            lines = self._message(event, columns)
         else:
-            lines = self._other(head, event, columns)
-        if columns is not None:
-            above = [*self._new_day(record.at), *map(self._paint.dim, above)]
-        return "\n".join([*above, *lines])
+            lines = self._other(event, columns)
+        return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
         """Return a head, and the XML of a piece of the stream, indented."""
-        xml = traced.xml
-        size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
+        xml = deepcopy(traced.xml)
         if not isinstance(xml, str):
-            xml = deepcopy(xml)
             indent(xml)
         head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
-        head += f"{size} bytes, connection {traced.connection}"
+        head += f"{_size(xml_of(traced.xml))} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
-        lines = hanging(self._paint.dim(head), 0, text, STANZA_INDENT, self._columns())
+        lines = hanging(self.paint.dim(head), 0, text, STANZA_INDENT, self.columns())
         return "\n".join([*self._new_day(traced.at), *lines])
 
     def _new_day(self, at: float) -> list[str]:
         """Return a line with the date, in UTC, if it is another than that of what came last."""
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-        return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
+        return [self.paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
-    def _message(self, head: str, said: events.MessageReceived, columns: int | None) -> list[str]:
-        beside = EVENT_INDENT + len("<>") + 2
-        limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
-        nickname = padded(
-            f"<{cut(unambiguous_nickname(said.sender), limit)}>", NICKNAME_WIDTH + len("<>")
-        )
-        about = one_line(notes_on_message(events.encode(said)), NOTES_LIMIT)
+    def _message(self, said: events.MessageReceived, columns: int | None) -> list[str]:
+        limit = NICKNAME_LIMIT
+        if columns is not None:
+            limit = min(limit, max(columns - EVENT_INDENT - len("<>") - 2, 2))
+        nickname = f"<{cut(formatting.unambiguous_nickname(said.sender), limit)}>"
+        nickname = padded(nickname, NICKNAME_WIDTH + len("<>"))
+        about = one_line(formatting.notes_on_message(events.encode(said)), NOTES_LIMIT)
         if about and said.body:
             about += " "
+        body = formatting.unambiguous_body(said.body)
+        body = one_line(body, formatting.MAX_TEXT_CHARACTERS) if columns is None else visible(body)
         used = EVENT_INDENT + width(nickname) + 2
-        body = unambiguous_body(said.body)
-        body = one_line(body, MAX_TEXT_CHARACTERS) if columns is None else visible(body)
         first, *rest = hanging("", used, about + body, INDENT, columns)
         if first.startswith(about):
-            first = self._paint.dim(about) + first.removeprefix(about)
-        painted = self._paint.nickname(said.sender, nickname)
-        return [f"{head}{painted}  {first}", *rest]
+            first = self.paint.dim(about) + first.removeprefix(about)
+        return [f"{self.paint.nickname(said.sender, nickname)}  {first}", *rest]
 
-    def _other(self, head: str, event: events.Event, columns: int | None) -> list[str]:
-        line = format_event(events.encode(event))
-        first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
-        paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
-        match event:
-            case (
-                events.SendFailed()
-                | events.OccupantError()
-                | events.RoomError()
-                | events.StanzaDamaged()
-                | events.ConnectionChanged(fault=Fault())
-            ):
-                paint = self._paint.red
-        return [f"{head}{paint(first)}", *map(paint, rest)]
+    def _other(self, event: events.Event, columns: int | None) -> list[str]:
+        line = formatting.format_event(events.encode(event))
+        lines = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
+        if event.kind == "error" or isinstance(getattr(event, "fault", None), Fault):
+            return [*map(self.paint.red, lines)]
+        return [*map(self.paint.dim, lines)] if isinstance(event, MINOR) else lines
 
 
 class News:
@@ -199,28 +173,22 @@ class News:
 
 
 async def watch(
-    settings: Settings,
-    *,
-    stanzas: bool,
-    as_json: bool,
-    selection: Selection | None = None,
-    first: bool = False,
-    seconds: float | None = None,
+    settings: Settings, parsed: argparse.Namespace, selection: Selection | None
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    With a `selection` that is only what it picks of the news. It ends with Ctrl-C, when nobody
-    reads stdout any more, after so many `seconds`, and with `first` after one event. Return False
-    if nothing can be written, if the rooms cannot be reached and trying again would do harm, or if
-    it was to end by itself and nothing was shown.
+    `parsed` has the options of the command line. With a `selection` only what it picks of the news
+    is written. It ends with Ctrl-C, when nobody reads stdout any more, after `--timeout`, and with
+    `--first` after one event. Return False if nothing can be written, if the rooms cannot be
+    reached and trying again would do harm, or if it was to end by itself and nothing was shown.
     """
-    # Under a name of its own, beside a bridge that may be in the room already.
+    as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
+    # It has a nickname of its own: a bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
-    journal = participant.journal
+    journal, news = participant.journal, News()
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
-    hopeless = shown = False
-    news = News()
+    hopeless = has_shown = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
     view = notices = RoomView(*look_of(stdout), names_rooms=several)
@@ -229,21 +197,21 @@ async def watch(
         notices = RoomView(*look_of(stderr), names_rooms=several)
 
     def on_record(record: Record) -> None:
-        nonlocal hopeless, shown
+        nonlocal hopeless, has_shown
         about_us = isinstance(record.event, ABOUT_US)
         is_news = news.has(record)  # asked of each, so that it knows when we enter
         if selection is None:
-            wanted = not stanzas and (as_json or not about_us)
+            wanted = not parsed.stanzas and (as_json or not about_us)
         else:
-            wanted = is_news and selection.picks(record) and not (first and shown)
+            wanted = is_news and selection.picks(record) and not (first and has_shown)
         if wanted and (
             text := json.dumps(journal.encode(record)) if as_json else view.event(record)
         ):
-            shown = True
+            has_shown = True
             output.write(text)
             if first:
                 ended.set()
-        if about_us and stderr is not None:
+        if about_us:
             output.write_notice(notices.event(record))
         match record.event:
             case events.ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
@@ -254,7 +222,7 @@ async def watch(
         output.write(_stanza_as_json(traced, journal) if as_json else view.stanza(traced))
 
     participant.listen(on_record)
-    if stanzas:
+    if parsed.stanzas:
         participant.trace.listen(on_stanza)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())
@@ -270,23 +238,26 @@ async def watch(
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    awaits = first or seconds is not None
-    if limit.expired() and not shown:
+    if limit.expired() and not has_shown:
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
-    return not hopeless and output.error is None and (shown or not awaits)
+    missed = not has_shown and (first or seconds is not None)
+    return not (hopeless or missed or output.error)
 
 
 def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:
     """Return a piece of the stream as one line of ASCII, which harms no terminal."""
     xml = xml_of(traced.xml)
-    return json.dumps(
-        {
-            "cursor": journal.cursor_of(traced.number),
-            "at": iso(traced.at),
-            "kind": "stanza",
-            "direction": traced.direction,
-            "bytes": len(xml.encode("utf-8", "surrogatepass")),
-            "connection": traced.connection,
-            "xml": xml,
-        }
-    )
+    encoded: dict[str, object] = {
+        "cursor": journal.cursor_of(traced.number),
+        "at": iso(traced.at),
+        "kind": "stanza",
+        "direction": traced.direction,
+        "bytes": _size(xml),
+        "connection": traced.connection,
+        "xml": xml,
+    }
+    return json.dumps(encoded)
+
+
+def _size(xml: str) -> int:
+    return len(xml.encode("utf-8", "surrogatepass"))

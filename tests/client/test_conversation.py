@@ -45,10 +45,10 @@ def test_status_is_one_line_of_json_that_says_we_are_in(tmp_path: Path) -> None:
 
 
 def test_send_speaks_in_the_room(tmp_path: Path) -> None:
-    ran = run(tmp_path, "send hello,  everybody\n", "--sandbox")
-    (line,) = ran.stdout.splitlines()
-    sent = json.loads(line)
+    ran = run(tmp_path, "send hello,  everybody\nsend {'a'}  room=x\n", "--sandbox")
+    sent, odd = map(json.loads, ran.stdout.splitlines())
     assert (sent["sent"], sent["message"]) == (True, "hello,  everybody")
+    assert (odd["sent"], odd["message"]) == (True, "{'a'}  room=x")
     assert ran.returncode == 0
     assert "(our own) hello,  everybody" in ran.stderr
 
@@ -304,11 +304,11 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
     assert hello == "Other: hello"
     assert json.loads(added) == {"sum": 5}
     assert "Error executing tool refuse" in json.loads(refused)["error"]
-    assert "no tool xmppStatus" in json.loads(status)["error"]
+    assert "Unknown tool: xmppStatus" in json.loads(status)["error"]
     assert json.loads(thing)["contents"][0]["text"] == "a thing"
     assert json.loads(prompt)["messages"][0]["content"]["text"] == "Say hello to Ada."
     assert json.loads(tool)["name"] == "add"
-    assert "no tool xmppWait" in json.loads(wait)["error"]
+    assert "Unknown tool: xmppWait" in json.loads(wait)["error"]
     assert ran.returncode == 1
     assert GREETING in ran.stderr
     assert "[Client]" not in ran.stderr  # it asks no other server for a status that only ours has

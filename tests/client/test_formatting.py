@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from bridge.client.arguments import parameters
 from bridge.client.errors import RequestError
 from bridge.client.formatting import (
     Answer,
@@ -15,12 +14,12 @@ from bridge.client.formatting import (
     listing,
     prompt_messages,
     resource_contents,
-    tool_definition,
     tool_result,
 )
 
 HOSTILE = "\x1b[31m\u202e\x9b"
 SCHEMA = {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}}
+DEFINITION = {"name": HOSTILE, "inputSchema": SCHEMA, "annotations": {HOSTILE: True}}
 
 
 def _result(*texts: str, **more: object) -> dict[str, Any]:
@@ -71,14 +70,7 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
         tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}),
         error_response(RequestError({"message": HOSTILE, "data": HOSTILE})),
         listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}),
-        tool_definition(
-            {
-                "name": HOSTILE,
-                "description": HOSTILE,
-                "annotations": {HOSTILE: True},
-            },
-            [one.summary for one in parameters(SCHEMA)],
-        ),
+        Answer(DEFINITION, DEFINITION, own=True),
         resource_contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}),
         resource_contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}),
         prompt_messages({"messages": [{"role": HOSTILE, "content": HOSTILE}]}),

@@ -33,14 +33,14 @@ FORM = {
 class Played:
     """A person who gives these answers, one after the other."""
 
-    ask = None
+    interactive = False
 
     def __init__(self, *answers: str | BaseException) -> None:
         self.told: list[str] = []
         self.asked: list[Parameter] = []
         self._answers: Iterator[str | BaseException] = iter(answers)
 
-    async def answer(self, parameter: Parameter) -> dict[str, Any]:
+    async def ask(self, parameter: Parameter) -> dict[str, Any]:
         self.asked.append(parameter)
         text = next(self._answers)
         if isinstance(text, BaseException):

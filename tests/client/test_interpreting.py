@@ -31,12 +31,6 @@ RESULTS: dict[str, dict[str, Json]] = {
             {"type": "interpret", "prompt": INSTRUCTION, "text": "x"},
         ]
     },
-    "each part with a text alone": {
-        "content": [
-            {"type": "json", "text": json.dumps(DATA)},
-            {"type": "interpret", "text": INSTRUCTION},
-        ]
-    },
     "structured": {
         "content": [
             {"type": "text", "text": json.dumps(OBJECT)},
@@ -74,7 +68,6 @@ def test_data_with_an_instruction_is_readable_in_every_dialect(dialect: str) -> 
         {"content": [{"type": "interpret", "prompt": "alone"}]},
         {"content": [{"type": "interpret", "text": "alone"}]},
         {"content": [{"type": "json", "text": "{"}, {"type": "interpret", "text": 7}]},
-        {"content": [{"type": "json"}, {"type": "interpret"}]},
         {"content": [{"type": "json", "json": 1}, {"type": "interpret", "prompt": 7}]},
         {"content": [], "structuredContent": {"interpret": "alone"}},
         {"content": [], "structuredContent": {"interpret": 1, "a": 1}},

@@ -212,7 +212,7 @@ def test_arguments_are_asked_for_from_the_schema(tmp_path: Path) -> None:
         terminal.shows("user: Say hello to Ada\\u{1B}[31m.")
         terminal.prompts()
         terminal.type(f"/status{ENTER}")
-        terminal.shows("This server has no tool xmppStatus")
+        terminal.shows("Unknown tool: xmppStatus")
 
 
 def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(tmp_path: Path) -> None:
