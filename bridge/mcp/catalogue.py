@@ -131,6 +131,14 @@ class Catalogue:
         values: list[str] = _guarded(f"{of}: {name}", self._completions.get((of, name), list))
         return values
 
+    def find_tool(self, params: Object) -> Tool:
+        """Return the tool that `params` name; raises `RpcError`."""
+        name = param(params, "name", str, "the name of a tool")
+        if name not in self.tools:
+            unknown = f"Unknown tool: {name[:100]!r}{self.why_missing(name)}"
+            raise RpcError(INVALID_PARAMS, f"{unknown}. The tools are {', '.join(self.tools)}")
+        return self.tools[name]
+
     def find_prompt(self, params: Object) -> Prompt:
         """Return the prompt that `params` name; raises `RpcError`."""
         name = params.get("name")

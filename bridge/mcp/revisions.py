@@ -6,6 +6,7 @@ the client's capabilities in `_meta`, and nothing is taken from earlier requests
 "Per-request protocol fields").
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Object, RpcError, param, read_id
@@ -129,6 +130,17 @@ class RequestMeta(NamedTuple):
             return False
         # An empty elicitation takes forms; with anything in it they are named, too (2025-11-25).
         return method != "elicitation/create" or not declared or "form" in declared
+
+
+def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:
+    """Raise `RpcError` where a client of a revision without handshake lacks a capability."""
+    missing = [name for name in required if name not in meta.capabilities]
+    if missing and not meta.revision.handshake:
+        raise RpcError(
+            MISSING_CLIENT_CAPABILITY,
+            {"requiredCapabilities": {name: {} for name in missing}},
+            "Missing required client capability",
+        )
 
 
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:

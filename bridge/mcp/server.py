@@ -62,7 +62,7 @@ class Failed(NamedTuple):
     """Tell the log why a call was refused; its response goes out in a batch, or nowhere."""
 
     cause: BaseException
-    id: Id | None
+    asked: Request | Notification
 
 
 @dataclass(eq=False)
@@ -74,6 +74,8 @@ class Call:
 
     id: Id | None
     """None for a notification: the tool runs and no response is sent."""
+    asked: Request | Notification
+    """The message that calls it."""
     of: Tool | Prompt
     arguments: Mapping[str, object]
     meta: RequestMeta | None
@@ -82,11 +84,11 @@ class Call:
     batch: jsonrpc.Batch | None = None
     """The batch it came in, if that waits for its response."""
     progress: float = float("-inf")
-    """What it reported last."""
+    """The progress that it reported last."""
     answers: Answers = NO_ANSWERS
-    """To what it asked when it ran before."""
+    """The answers to what it asked when it ran before."""
     bound: Json = None
-    """What a `requestState` of it is bound to."""
+    """What a `requestState` of this call is bound to."""
 
 
 class Cancel(NamedTuple):
@@ -223,7 +225,7 @@ class Server:
     def close(self) -> list[Send]:
         """Return what is still owed when we end: the response to each listening request."""
         own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
-        return [Send(*one) for one in self.subscriptions.close(own)]
+        return [Send(*response) for response in self.subscriptions.close(own)]
 
     def _receive_batch(self, messages: list[Message]) -> list[Action]:
         problem = None if messages else "a batch holds at least one message"
@@ -241,8 +243,8 @@ class Server:
                 match action:
                     case Send(message=Response() as response, cause=cause):
                         batch.responses.append(response)
-                        if cause is not None:
-                            actions.append(Failed(cause, response.id))
+                        if cause is not None and isinstance(message, Request):
+                            actions.append(Failed(cause, message))
                     case Call(id=id_) if id_ is not None:
                         action.batch = batch
                         batch.pending += 1
@@ -255,9 +257,9 @@ class Server:
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
-            case Request(id=id_, method=method, params=params):
+            case Request(id=id_, params=params):
                 try:
-                    return [self._request(id_, method, _by_name(params))]
+                    return [self._request(message, _by_name(params))]
                 except RpcError as error:
                     return [self._refusal(id_, error)]
             case jsonrpc.Malformed(error=error, id=id_):
@@ -269,16 +271,16 @@ class Server:
             case Notification(method=method, params=params):
                 # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
                 if method in self._catalogue.tools and not isinstance(params, list):
-                    tool = self._catalogue.tools[method]
-                    action = self._call(None, tool, _by_name(params), None, {})
+                    action = self._call(message, self._catalogue.tools[method], params or {}, None)
                     if isinstance(action, Call):
                         return [action]
-                    return [] if action.cause is None else [Failed(action.cause, None)]
+                    return [] if action.cause is None else [Failed(action.cause, message)]
                 return []
 
-    def _request(self, id_: Id, method: str, params: Object) -> Action:
+    def _request(self, request: Request, params: Object) -> Action:
+        method = request.method
         if method in self._catalogue.tools:
-            return self._call(id_, self._catalogue.tools[method], params, None, {})
+            return self._call(request, self._catalogue.tools[method], params, None)
         required = method in revisions.STATELESS_METHODS
         meta = revisions.read_meta(params, self.session, required=required)
         known = method in self._methods or method in APART
@@ -290,15 +292,18 @@ class Server:
                 f"served here nor a tool ({tools}){self._catalogue.why_missing(method)}",
             )
         if method == "tools/call":
-            return self._call_tool(id_, params, meta)
+            tool = self._catalogue.find_tool(params)
+            revisions.check_capabilities(meta, tool.requires)
+            return self._call(request, tool, _arguments(params), meta)
         if method == "prompts/get":
-            return self._call_prompt(id_, params, meta)
+            prompt = self._catalogue.find_prompt(params)
+            return self._call(request, prompt, _arguments(params), meta)
         if method == "subscriptions/listen":
-            acknowledgement = self.subscriptions.listen(id_, params, self._framing)
+            acknowledgement = self.subscriptions.listen(request.id, params, self._framing)
             return Send(acknowledgement, self._framing)
         answer, caching = self._methods[method]
         result = self._result(answer(params, meta.revision), meta.revision, caching)
-        return Send(Response(id_, result), self._framing)
+        return Send(Response(request.id, result), self._framing)
 
     def _initialize(self, params: Object, revision: Revision) -> Object:
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
@@ -317,7 +322,7 @@ class Server:
 
     def _discover(self, params: Object, revision: Revision) -> Object:
         return {
-            "supportedVersions": [one.date for one in revisions.ALL],
+            "supportedVersions": [supported.date for supported in revisions.ALL],
             "capabilities": self._capabilities(revision),
             **self._implementation.guidance(),
         }
@@ -350,50 +355,24 @@ class Server:
         self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
-    def _call_tool(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
-        name = jsonrpc.param(params, "name", str, "the name of a tool")
-        if name not in self._catalogue.tools:
-            known = ", ".join(self._catalogue.tools)
-            raise RpcError(
-                jsonrpc.INVALID_PARAMS,
-                f"Unknown tool: {name[:100]!r}{self._catalogue.why_missing(name)}. "
-                f"The tools are {known}",
-            )
-        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
-        tool = self._catalogue.tools[name]
-        if not meta.revision.handshake and (
-            missing := [one for one in tool.requires if one not in meta.capabilities]
-        ):
-            raise RpcError(
-                revisions.MISSING_CLIENT_CAPABILITY,
-                {"requiredCapabilities": {one: {} for one in missing}},
-                "Missing required client capability",
-            )
-        return self._call(id_, tool, arguments, meta, params)
-
-    def _call_prompt(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
-        prompt = self._catalogue.find_prompt(params)
-        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
-        return self._call(id_, prompt, arguments, meta, params)
-
     def _call(
         self,
-        id_: Id | None,
+        asked: Request | Notification,
         of: Tool | Prompt,
         arguments: Object,
         meta: RequestMeta | None,
-        params: Object,
     ) -> Call | Send:
-        """Return the call of a tool or prompt; `params` may have answers to what it asked."""
+        """Return the call of a tool or prompt, or the response to one that does not fit."""
+        id_ = asked.id if isinstance(asked, Request) else None
         try:
             values = of.bound(arguments)
         except MismatchError as error:
             refused = _argument_error(of, error)
             return Send(self._failure(id_, of, meta, refused), self._framing, refused)
-        call = Call(id_, of, values, meta, self._framing)
+        call = Call(id_, asked, of, values, meta, self._framing)
         if meta is not None and not meta.revision.server_requests:
             call.bound = [type(of).__name__, of.name, arguments]
-            call.answers = self._states.take(call.bound, params)
+            call.answers = self._states.take(call.bound, _by_name(asked.params))
         self._running[call] = None
         return call
 
@@ -402,7 +381,7 @@ class Server:
         if id_ is None or self.subscriptions.end(id_):
             return []
         actions: list[Action] = []
-        for call in [one for one in self._running if one.id == id_]:
+        for call in [call for call in self._running if call.id == id_]:
             actions.append(Cancel(call))
             if batch := self._deliver(call, None):
                 actions.append(batch)
@@ -457,6 +436,10 @@ def _by_name(params: object) -> Object:
     return params
 
 
+def _arguments(params: Object) -> Object:
+    return jsonrpc.param(params, "arguments", dict, "an object", {})
+
+
 def _log_message(
     wanted: str | None, level: str, logger: str, data: Json, framing: Framing
 ) -> Send | None:
@@ -468,7 +451,8 @@ def _log_message(
 
 def _argument_error(of: Tool | Prompt, error: MismatchError) -> ArgumentError:
     expected = ", ".join(
-        one.wire if one.required else f"{one.wire} (optional)" for one in of.signature.parameters
+        member.wire if member.required else f"{member.wire} (optional)"
+        for member in of.signature.parameters
     )
     return ArgumentError(
         f"{of.name}: {error}",
