@@ -21,7 +21,7 @@ from bridge.samples.weather import (
     MAX_NAMED,
     STATE_CODES,
     CurrentWeather,
-    Place,
+    Town,
     choose_place,
     current_weather,
 )
@@ -162,7 +162,7 @@ def test_every_state_has_its_postal_abbreviation() -> None:
 
 def test_an_abbreviation_of_a_state_means_nothing_in_other_countries() -> None:
     with pytest.raises(ArgumentError):
-        choose_place("Ford, DE", [Place("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
+        choose_place("Ford, DE", [Town("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
 
 
 def test_the_descriptions_say_what_each_tool_is_and_is_not_for() -> None:
@@ -219,8 +219,8 @@ def test_a_location_has_bounds() -> None:
             read_members(current_weather.signature.parameters, {"location": location})
 
 
-def place(region: str, population: int) -> Place:
-    return Place("Ford", (region, "Land", "LD"), 0, 0, population, "Etc/UTC")
+def place(region: str, population: int) -> Town:
+    return Town("Ford", (region, "Land", "LD"), 0, 0, population, "Etc/UTC")
 
 
 def test_of_two_places_the_far_larger_one_is_choose_place() -> None:
