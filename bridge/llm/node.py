@@ -21,13 +21,13 @@ DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
 
 CODE_BYTES = 16
-"""Of randomness in the markers around data: nobody guesses it."""
+"""The random bytes in the markers around data: nobody guesses them."""
 
 MAX_TEXT_CHARACTERS = 256 * 1024
-"""Of all that a model says: some think aloud before they answer."""
+"""The most that a model may say: some think aloud before they answer."""
 
 MAX_ANSWER_BYTES = 16 * 1024
-"""Of the JSON in it: a result made of that is no longer than a page of the room."""
+"""The longest JSON in it: a result made of that is no longer than a page of the room."""
 
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""

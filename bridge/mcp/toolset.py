@@ -68,10 +68,6 @@ class ToolsetError(McpError):
 class CollaboratorError(ToolsetError):
     """A function wants what is not there, or is there several times."""
 
-    def __init__(self, name: str, wanted: type, count: int) -> None:
-        self.name, self.wanted = name, wanted
-        super().__init__(f"{name} wants a {wanted.__name__}; there are {count} here")
-
 
 class Completes(NamedTuple):
     """In an `Annotated` argument of a prompt or a template: where its values can be looked up.
@@ -140,7 +136,8 @@ class Signature(NamedTuple):
                 continue
             fitting = [each for each in given if isinstance(each, wanted)]
             if len(fitting) != 1:
-                raise CollaboratorError(name, wanted, len(fitting))
+                wants = f"{name} wants a {wanted.__name__}; there are {len(fitting)} here"
+                raise CollaboratorError(wants)
             collaborators += fitting
         return partial(function, *collaborators) if collaborators else function
 
