@@ -12,7 +12,7 @@ from bridge import __version__
 from bridge.logs import TIMED
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.running import close, run_session
+from bridge.mcp.running import run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
@@ -137,7 +137,6 @@ async def serve(
     batcher.flush()
     if recording is not None:
         recording.recorder.close()
-    await close(stdio)
 
 
 async def serve_only(

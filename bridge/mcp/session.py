@@ -100,7 +100,7 @@ class Session:
         loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`loading` has the collaborators that are still being loaded, and what is set after it.
+        """`loading` has the collaborators that are still being loaded, and an event for their end.
 
         A call that is handed one of them waits; all else is answered meanwhile. `ready` returns
         once the client reads again what `write` was given.
@@ -432,10 +432,8 @@ def _settle(answer: asyncio.Future[Response | None], response: Response | None) 
 def _result_of(response: Response, method: str) -> Object:
     """Return the result in the client's response; raises `ToolError` where there is none."""
     if response.error is not None:
-        code, message = response.error.get("code"), response.error.get("message")
-        code = code if isinstance(code, int) else None
-        said = one_line(message, jsonrpc.LOGGED_CHARACTERS) if isinstance(message, str) else ""
-        reason = f"The client refused {method}: {said or 'without a reason'} (code {code})"
+        said = str(response.error.get("message") or "without a reason")
+        reason = f"The client refused {method}: {one_line(said, jsonrpc.LOGGED_CHARACTERS)}"
         raise _unanswered("not-allowed", reason)
     if not isinstance(response.result, dict):
         reason = f"The client's answer to {method} has no result that is an object."

@@ -28,7 +28,7 @@ class StdioError(McpError):
 class Stdio:
     """The stdin and stdout that the process was started with."""
 
-    def __init__(self, reading: int | None, writing: int) -> None:
+    def __init__(self, reading: int, writing: int) -> None:
         self._reading = reading
         self._writing = writing
         self._unsent = bytearray()
@@ -48,25 +48,24 @@ class Stdio:
         if sys.__stdout__ is None:
             raise StdioError("stdout is closed, so no reply could be sent")
         stdout = _duplicate(1)
-        stdin = None if sys.__stdin__ is None else _duplicate(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(2 if sys.__stderr__ is not None else nothing, 1)
-        if stdin is not None:
+        if sys.__stdin__ is None:
+            stdin = _duplicate(nothing)
+        else:
+            stdin = _reopened(_duplicate(0), os.O_RDONLY)
             os.dup2(nothing, 0)
         if nothing > 2:
             os.close(nothing)
         else:  # one of 0 to 2 was closed: keep it open for child processes too
             os.set_inheritable(nothing, True)
-        if stdin is not None:
-            stdin = _reopened(stdin, os.O_RDONLY)
         return cls(stdin, _unblock(stdout))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield what comes in until its end, pausing while the client does not read replies."""
-        if self._reading is not None:
-            async for chunk in read_chunks(self._reading):
-                yield chunk
-                await self.ready()
+        async for chunk in read_chunks(self._reading):
+            yield chunk
+            await self.ready()
 
     async def ready(self) -> None:
         """Once more than `MAX_UNSENT_BYTES` wait to be sent, wait until all of them are."""
@@ -93,8 +92,7 @@ class Stdio:
         """Give the descriptors back."""
         self._break()
         os.close(self._writing)
-        if self._reading is not None:
-            os.close(self._reading)
+        os.close(self._reading)
 
     def _send(self) -> None:
         try:

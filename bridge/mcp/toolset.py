@@ -212,27 +212,23 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        named = name or function.__name__
-        if not _NAME.fullmatch(named) or named in RESERVED:
-            raise ToolsetError(f"{named!r} is no name for a tool")
+        function_name, called = function.__name__, name or function.__name__
+        if not _NAME.fullmatch(called) or called in RESERVED:
+            raise ToolsetError(f"{called!r} is no name for a tool")
         description = inspect.getdoc(function)
         if not description:
-            raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
+            raise ToolsetError(f"{function_name} has no docstring to tell a model what it does")
         signature = Signature.of(function)
-        returned = output_schema or _output_schema(function.__name__, signature.result)
+        returned = output_schema or _output_schema(function_name, signature.result)
         if Context in signature.collaborators[:-1]:
-            raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
+            raise ToolsetError(f"{function_name}: the Context comes last before the `/`")
         for schema in (input_schema, output_schema):
             if schema is not None and schema.get("type") != "object":
-                raise ToolsetError(
-                    f"{function.__name__}: a schema has no `type: object` at its root"
-                )
+                raise ToolsetError(f"{function_name}: a schema has no `type: object` at its root")
         if input_schema is not None and len(signature.parameters) != 1:
-            raise ToolsetError(
-                f"{function.__name__} takes one argument, as `input_schema` is given"
-            )
+            raise ToolsetError(f"{function_name} takes one argument, as `input_schema` is given")
         return Tool(
-            name=named,
+            name=called,
             title=title,
             description=description,
             function=function,
