@@ -41,9 +41,6 @@ MAX_REPLY_BYTES = 1024 * 1024
 THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 """The hosts to which a key goes in clear."""
 
-UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-"""What OpenSSL calls it in the text of the error."""
-
 CONDITIONS = {
     401: "not-authorized",
     402: "forbidden",
@@ -135,12 +132,13 @@ class WebService:
             async with client:
                 return await self._exchange(client, address, query, body)
         except library.ConnectTimeout:
-            what = f"took no connection within {CONNECT_SECONDS:g} s"
-            return self._failure("connection-timeout", what)
+            late = f"took no connection within {CONNECT_SECONDS:g} s"
+            return self._failure("connection-timeout", late)
         except library.ConnectError as error:
-            untrusted = UNTRUSTED in str(error)
+            said = str(error)  # with OpenSSL's own word
+            untrusted = "CERTIFICATE_VERIFY_FAILED" in said
             condition = "certificate-verify-failed" if untrusted else "connection-refused"
-            return self._failure(condition, "cannot be reached", str(error))
+            return self._failure(condition, "cannot be reached", said)
         except library.HTTPError as error:
             return self._failure("connection-reset", "broke off", str(error))
         except (library.InvalidURL, UnicodeError) as error:

@@ -47,22 +47,21 @@ class Catalogue:
 
     def list_tools(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
-        return _page(params, "tools", [_tool(tool, revision) for tool in self.tools.values()])
+        return _page(params, "tools", (_tool(tool, revision) for tool in self.tools.values()))
 
     def list_resources(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
         resources = self.resources.values()
-        return _page(params, "resources", [_resource(each, "uri", revision) for each in resources])
+        return _page(params, "resources", (_resource(each, "uri", revision) for each in resources))
 
     def list_resource_templates(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/templates/list`."""
-        templates = [_resource(each, "uriTemplate", revision) for each in self._templates.values()]
+        templates = (_resource(each, "uriTemplate", revision) for each in self._templates.values())
         return _page(params, "resourceTemplates", templates)
 
     def list_prompts(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
-        prompts = [_prompt(prompt, revision) for prompt in self.prompts.values()]
-        return _page(params, "prompts", prompts)
+        return _page(params, "prompts", (_prompt(each, revision) for each in self.prompts.values()))
 
     def read_resource(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/read`."""
@@ -155,10 +154,10 @@ def _guarded(name: str, run: Callable[[], Any]) -> Any:
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 
-def _page(params: Object, key: str, items: list[dict[str, Json]]) -> dict[str, Json]:
+def _page(params: Object, key: str, items: Iterable[dict[str, Json]]) -> dict[str, Json]:
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out")
-    return {key: items}
+    return {key: list(items)}
 
 
 def _named(definition: Definition, revision: Revision) -> dict[str, Json]:

@@ -153,19 +153,14 @@ class Framer:
 
     def _body(self, lengths: set[bytes]) -> Generator[None, None, None]:
         """Take the body of a message with these values of `Content-Length`."""
-        if not lengths:
-            self._refuse("headers without a Content-Length")
-        elif len(lengths) > 1:
-            self._refuse("Content-Length is given more than once, with different values")
-        elif not (text := lengths.pop()).isdigit() or len(text) > 18:
-            self._refuse("Content-Length is not a number of bytes")
+        text = lengths.pop() if len(lengths) == 1 else b""
+        if not text.isdigit() or len(text) > 18:
+            self._refuse("headers without a Content-Length that is one number of bytes")
         elif (length := int(text)) > self._limit:
             self._refuse(f"Content-Length is more than {self._limit} bytes")
             if length <= MAX_SKIPPED_BYTES:
                 end = yield from self._end_of_body(length, kept=False)
                 del self._buffer[:end]
-        elif length == 0:
-            self._refuse("Content-Length is 0: there is no message")
         else:
             self._length = length
             end = yield from self._end_of_body(length, kept=True)
