@@ -19,7 +19,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError, SchemaError
+from bridge.mcp.schema import MismatchError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import Prompt, Tool
 
@@ -55,7 +55,7 @@ class Send(NamedTuple):
     framing: Framing
     """That of the message which asked for it."""
     cause: BaseException | None = None
-    """What broke on our side, or why a call was refused, for the log alone."""
+    """What broke in a resource, or why a call was refused, for the log alone."""
 
 
 class Failed(NamedTuple):
@@ -149,29 +149,19 @@ class Server:
         return self._receive(message)
 
     def complete(self, call: Call, value: object) -> Send | None:
-        """Return the response with what the tool returned.
+        """Return the response with what the tool returned; raises `SchemaError`, `RecursionError`.
 
         None if no response is owed, or if the batch of the call waits for others.
         """
-        try:
-            response = Response(call.id, self._returned(call, value))
-        except (SchemaError, RecursionError) as error:
-            response = _crash(call, f"what {call.of.name} returned is not JSON: {error}")
-            sent = self._deliver(call, response)
-            return None if sent is None else sent._replace(cause=error)
-        return self._deliver(call, response)
-
-    def _returned(self, call: Call, value: object) -> Json:
         if call.meta is None:
-            return bare_result(value, self.session.revision)
+            return self._deliver(call, Response(call.id, bare_result(value, self.session.revision)))
         revision = call.meta.revision
         if isinstance(call.of, Prompt):
             messages = prompt_messages(value, revision)
-            described: dict[str, Json] = {"description": call.of.description}
-            result = described | {"messages": messages}
+            result: dict[str, Json] = {"description": call.of.description, "messages": messages}
         else:
             result = tool_result(value, revision)
-        return self._result(result, revision)
+        return self._deliver(call, Response(call.id, self._result(result, revision)))
 
     def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
@@ -182,14 +172,18 @@ class Server:
                 return self._deliver(call, Response(call.id, error=refusal.wire()))
             result: dict[str, Json] = {
                 "resultType": "input_required",
-                "inputRequests": {name: one.wire() for name, one in error.questions.items()},
+                "inputRequests": {
+                    name: question.wire() for name, question in error.questions.items()
+                },
                 "requestState": state,
             }
             return self._deliver(call, Response(call.id, self._result(result, call.meta.revision)))
         if isinstance(error, ToolError):
             return self._deliver(call, self._failure(call.id, call.of, call.meta, error))
         reason = f"{call.of.name} broke ({type(error).__name__}); see the log"
-        return self._deliver(call, _crash(call, reason))
+        bare = {"condition": "internal-server-error", "hint": reason}
+        crash = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
+        return self._deliver(call, Response(call.id, error=crash.wire()))
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
@@ -420,12 +414,6 @@ class Server:
     def _refusal(self, id_: Id | None, error: RpcError) -> Send:
         cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None
         return Send(Response(id_, error=error.wire()), self._framing, cause)
-
-
-def _crash(call: Call, reason: str) -> Response:
-    bare = {"condition": "internal-server-error", "hint": reason}
-    error = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
-    return Response(call.id, error=error.wire())
 
 
 def _by_name(params: object) -> Object:

@@ -219,11 +219,10 @@ class Session:
             task.add_done_callback(partial(self._ended, call))
             return
         try:
-            value = self._run(call)
+            response = self._server.complete(call, self._run(call))
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-            self._send(self._fail(call, error), received)
-        else:
-            self._send(self._server.complete(call, value), received)
+            response = self._fail(call, error)
+        self._send(response, received)
 
     def _loading_for(self, call: Call) -> list[asyncio.Event]:
         """Return what is set once the collaborators of `call` are loaded that are not yet."""
@@ -246,8 +245,7 @@ class Session:
                 for loaded in self._loading_for(call):
                     await loaded.wait()
                 value = self._run(call)
-                if call.of.waits:
-                    value = await value
+                response = self._server.complete(call, await value if call.of.waits else value)
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.
             if (task := asyncio.current_task()) and task.cancelling():
@@ -256,8 +254,6 @@ class Session:
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
             late = isinstance(error, TimeoutError) and deadline.expired()
             response = self._fail(call, _too_late(call) if late else error)
-        else:
-            response = self._server.complete(call, value)
         self._send_now(response, received)
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:

@@ -213,7 +213,7 @@ async def test_a_result_that_is_no_json_is_logged_as_an_error() -> None:
         client.send(request(1, "overflow"))
         await client.end()
     (line,) = lines
-    assert line.startswith("bare overflow id 1 broke: ")
+    assert line.startswith("overflow broke: ")
 
 
 async def test_of_a_reply_200_characters_are_shown_escaped() -> None:
