@@ -37,8 +37,11 @@ class Catalogue:
             kind[resource.uri] = _inject(resource.uri, resource, given)
         self._completions = {
             (name, wire): Signature.of(values).inject(name, values, given)
-            for name, completed in (*self.prompts.items(), *self._templates.items())
-            for wire, values in completed.signature.completions.items()
+            for name, signature in (
+                *((prompt.name, prompt.signature) for prompt in toolset.prompts),
+                *((resource.uri, resource.signature) for resource in toolset.resources),
+            )
+            for wire, values in signature.completions.items()
         }
 
     def why_missing(self, name: str) -> str:

@@ -265,7 +265,9 @@ class Server:
             case Notification(method=method, params=params):
                 # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
                 if method in self._catalogue.tools and not isinstance(params, list):
-                    action = self._call(message, self._catalogue.tools[method], params or {}, None)
+                    action = self._call(
+                        message, self._catalogue.tools[method], _by_name(params), None
+                    )
                     if isinstance(action, Call):
                         return [action]
                     return [] if action.cause is None else [Failed(action.cause, message)]
