@@ -33,7 +33,7 @@ ATTEMPTS = 3
 
 SECRET_CHARACTERS = 12
 """Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
-that ignore it, are words that may well stand there."""
+that ignore it, are words that an answer may well have."""
 
 
 class Model(Protocol):

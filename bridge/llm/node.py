@@ -141,7 +141,7 @@ def read_answer(text: str, read: Reader) -> object:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be the JSON: all of it, what stands in a fence, what stands in braces."""
+    """Yield what may be the JSON: the whole text, what is in a fence, what is in braces."""
     if whole := text.strip():
         yield whole
     for fenced in text.split("```")[1::2]:

@@ -361,7 +361,7 @@ class Session:
     async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
-                await self._ready()  # a client that does not read is told once, when it does
+                await self._ready()  # a client that does not read hears of it once, when it does
             self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)

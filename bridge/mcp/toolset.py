@@ -20,7 +20,7 @@ list of it and of `Message`::
 
     @resource("bridge://status", title="Status")
     def status(link: RoomLink, /) -> Status:
-        '''How things stand.'''
+        '''The state of the connection.'''
 
 A resource whose URI has variables is a template: its function takes them as its arguments. There
 is a resource for each value of these; of an argument with `Completes`, for those that it returns::

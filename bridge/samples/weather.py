@@ -131,7 +131,7 @@ async def current_weather(
 ) -> Interpret[CurrentWeather]:
     """Tell the present weather of a town, from Open-Meteo. Use it for weather, never for the time.
 
-    A name that several towns have needs a state or a country behind a comma (London, UK; Paris,
+    A name that several towns have needs a state or a country after a comma (London, UK; Paris,
     Texas): ask the user which one is meant if you do not know. Sends the name to Open-Meteo's
     geocoding and the coordinates to its forecast. Fails for a name that no town has, and for one
     that may mean several, naming them.
