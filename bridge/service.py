@@ -1,4 +1,4 @@
-"""The composition root: one task group, an MCP server beside a room participant."""
+"""The composition root: one task group runs an MCP server and a room participant."""
 
 import asyncio
 import logging
@@ -12,13 +12,12 @@ from bridge import __version__
 from bridge.logs import TIMED
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.running import close, run_session
+from bridge.mcp.running import run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
 from bridge.recording.recording import Recording
-from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.toolkit.finding import join_toolsets, load_toolset
@@ -76,7 +75,7 @@ MODULES = (
 """What the bridge offers, in the order in which it is listed."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
-"""Who we are."""
+"""The name and version that clients are told."""
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +112,14 @@ async def serve(
 
     current = CurrentSettings(configuration, read_anew)
     collaborators = (link, limiter, current, configuration)
-    tools, problems = _tools(configuration, toolsets, collaborators)
-    current.problems = problems
+    tools, current.problems = join_toolsets(
+        Toolset.of_modules("bridge", *MODULES),
+        named=toolsets,
+        settings=configuration.toolsets,
+        collaborators=collaborators,
+    )
+    for problem in current.problems:
+        log.error("%s", one_line(str(problem)))
     ways = ["--read-only"] if read_only else []
     if configuration.read_only:
         ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")
@@ -132,7 +137,6 @@ async def serve(
     batcher.flush()
     if recording is not None:
         recording.recorder.close()
-    await close(stdio)
 
 
 async def serve_only(
@@ -142,54 +146,21 @@ async def serve_only(
 
     Raises `ToolsetError` for one that cannot be served so.
     """
-    tools, _ = _tools(configuration, (), (), only=names)
+    tools = merge([load_toolset(name) for name in dict.fromkeys(names)])
     if read_only or configuration.read_only:
         tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
     implementation = Implementation(tools.name, tools.name, __version__, "")
-    await serve_sets(implementation, tools, configuration, stdio)
+    try:
+        await serve_sets(implementation, tools, configuration, stdio)
+    except CollaboratorError as error:
+        raise ToolsetError(
+            f"{tools.name} cannot be served alone: it wants what only the bridge has, such as a "
+            "room; have it beside the bridge, by `--toolset` instead of `--only`"
+        ) from error
 
 
 def _confirm_in(configuration: Configuration) -> str:
     return configuration.source_of("BRIDGE_CONFIRM_SEND") if configuration.confirm_send else ""
-
-
-def _tools(
-    configuration: Configuration,
-    named: Sequence[str],
-    collaborators: Sequence[object],
-    only: Sequence[str] = (),
-) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return all tools, and what is wrong with the sets that the settings wish for.
-
-    With `only` there are the sets of these names, and no others.
-    """
-    base = Toolset.of_modules("bridge", *MODULES)
-    if not (named or only or configuration.toolsets):
-        return base, ()
-    if only:
-        sets = {name: load_toolset(name) for name in only}
-        for name, one in sets.items():
-            _check_alone(name, one, configuration)
-        return merge(sets.values()), ()
-    tools, problems = join_toolsets(
-        base, named=named, settings=configuration.toolsets, collaborators=collaborators
-    )
-    for problem in problems:
-        log.error("%s", one_line(str(problem)))
-    return tools, problems
-
-
-def _check_alone(name: str, toolset: Toolset, configuration: Configuration) -> None:
-    """Raise `ToolsetError` if this set wants what there is only beside the bridge."""
-    try:
-        Catalogue(toolset, [configuration])
-    except CollaboratorError as error:
-        if error.wanted is not RoomLink:
-            raise
-        raise ToolsetError(
-            f"{name} cannot be served alone: {error.name} looks into a room; have it beside the "
-            f"bridge, by `--toolset {name}` instead of `--only`"
-        ) from error
 
 
 def _log(events: Sequence[dict[str, object]]) -> None:
@@ -202,8 +173,8 @@ def _pass_on(
 ) -> None:
     """Let the client know of what it watches, and of the way into the rooms and out of them."""
     if session.has_subscriptions:
-        rooms = [one.name for one in participant.memberships]
-        changed = (uri for one in events for uri in resources.changed_by(one, rooms))
+        rooms = [membership.name for membership in participant.memberships]
+        changed = (uri for event in events for uri in resources.changed_by(event, rooms))
         for uri in dict.fromkeys(changed):
             session.changed(uri)
     for event in events:

@@ -27,22 +27,19 @@ CONNECT_SECONDS = 10.0
 """How long a connection may take, TLS included."""
 
 FIRST_PAUSE_SECONDS = 1.0
-"""Before the second attempt, unless the service says otherwise; doubled before each further one."""
+"""The pause before the second attempt, unless the service names one; doubled for each further."""
 
 MAX_PAUSE_SECONDS = 20.0
 """A service that wants a longer one is not waited for."""
 
 SHOWN_CHARACTERS = 200
-"""Of what a service or the library says went wrong."""
+"""The most characters of what a service or the library says went wrong."""
 
 MAX_REPLY_BYTES = 1024 * 1024
-"""Of a reply: far more than a model's answer within its own limits, or a page of places."""
+"""The longest reply: far above a model's answer within its own limits, or a page of places."""
 
 THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 """The hosts to which a key goes in clear."""
-
-UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-"""What OpenSSL calls it in the text of the error."""
 
 CONDITIONS = {
     401: "not-authorized",
@@ -135,12 +132,13 @@ class WebService:
             async with client:
                 return await self._exchange(client, address, query, body)
         except library.ConnectTimeout:
-            what = f"took no connection within {CONNECT_SECONDS:g} s"
-            return self._failure("connection-timeout", what)
+            late = f"took no connection within {CONNECT_SECONDS:g} s"
+            return self._failure("connection-timeout", late)
         except library.ConnectError as error:
-            untrusted = UNTRUSTED in str(error)
+            said = str(error)  # with OpenSSL's own word
+            untrusted = "CERTIFICATE_VERIFY_FAILED" in said
             condition = "certificate-verify-failed" if untrusted else "connection-refused"
-            return self._failure(condition, "cannot be reached", str(error))
+            return self._failure(condition, "cannot be reached", said)
         except library.HTTPError as error:
             return self._failure("connection-reset", "broke off", str(error))
         except (library.InvalidURL, UnicodeError) as error:
@@ -166,9 +164,8 @@ class WebService:
                 method, address, params=query, content=content, headers=headers
             ) as response:
                 reply = await self._read(response)
-            status = response.status_code
+            status, got = response.status_code, response.num_bytes_downloaded
             taken = (monotonic() - began) * 1000
-            got = response.num_bytes_downloaded
             log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, got, taken)
             pause = _retry_after(response)
             if pause is None:
@@ -196,28 +193,25 @@ class WebService:
 
     def _refusal(self, response: Any, reply: Json) -> ToolError:
         status = response.status_code
-        said = hint = ""
+        condition, said, hint = "bad-request", "", ""
         match reply:
             case {"error": {"message": str(text)}} | {"error": str(text)} | {"reason": str(text)}:
                 said = text
-        condition = CONDITIONS.get(status, "bad-request")
         if _is_temporary(status):
-            condition = CONDITIONS.get(status, "service-unavailable")
-            wait = _retry_after(response)
+            condition, wait = "service-unavailable", _retry_after(response)
             hint = "Call it again later." if wait is None else f"It asks to wait {wait} s."
         elif 300 <= status < 400:
-            condition = "redirect"
-            hint = f"Redirects are not followed. Check {self.settings}."
-        return self._failure(condition, f"answered {status}", said, hint)
+            condition, hint = "redirect", f"Redirects are not followed. Check {self.settings}."
+        return self._failure(CONDITIONS.get(status, condition), f"answered {status}", said, hint)
 
     def _unusable(self, why: str) -> ToolError:
         return self._failure("undefined-condition", "sent a reply that cannot be used", why)
 
     def _failure(self, condition: str, what: str, said: str = "", hint: str = "") -> ToolError:
         key = "" if self.key is None else self.key.reveal()
-        shown = one_line(said.replace(key, "***") if key else said, SHOWN_CHARACTERS)
+        words = one_line(said.replace(key, "***") if key else said, SHOWN_CHARACTERS)
         return ToolError(
-            f"{self.name} {what}{f': {shown}' if shown else '.'}",
+            f"{self.name} {what}{f': {words}' if words else '.'}",
             condition=condition,
             hint=hint or f"Check {self.settings}.",
             remote=True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bridge.llm.httpclient import WebService
-from bridge.llm.prompt import Prompt
+from bridge.llm.prompt import ModelPrompt
 from bridge.mcp.asking import read_sampling, sampling
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
@@ -23,7 +23,7 @@ QUESTION_SECONDS = 120.0
 """How long one question to a client's model may take; the client may show it to a person first."""
 
 MAX_TOKENS = 4_096
-"""Of an answer; the request has to name a number."""
+"""The longest answer; a request has to name a number."""
 
 ANSWER_SECONDS = 90.0
 """How long a question to an endpoint may take in all, with its repetitions."""
@@ -33,13 +33,13 @@ ATTEMPTS = 3
 
 SECRET_CHARACTERS = 12
 """Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
-that ignore it, are words that may well stand there."""
+that ignore it, are words that an answer may well have."""
 
 
 class Model(Protocol):
     """A model that answers a prompt with text."""
 
-    async def complete(self, prompt: Prompt) -> str:
+    async def complete(self, prompt: ModelPrompt) -> str:
         """Return the model's answer; raises `ToolError` when there is none."""
 
 
@@ -59,9 +59,10 @@ def model_for(configuration: Configuration, context: Context) -> Model:
     return model
 
 
-def endpoint(configuration: Configuration) -> "Endpoint | None":
+def endpoint(configuration: Configuration) -> "ChatCompletions | None":
     """Return the model of the settings, if they have one; raises `ToolError` for wrong ones."""
-    if flaws := [str(one) for one in configuration.problems if one.variable.startswith("LLM_")]:
+    flaws = [str(flaw) for flaw in configuration.problems if flaw.variable.startswith("LLM_")]
+    if flaws:
         raise ToolError(
             f"The settings of the model cannot be used: {'; '.join(flaws)}",
             condition="unconfigured",
@@ -70,7 +71,7 @@ def endpoint(configuration: Configuration) -> "Endpoint | None":
     base_url, model = configuration.llm_base_url, configuration.llm_model
     if base_url is None or model is None:
         return None
-    return Endpoint(base_url, model, configuration.llm_api_key)
+    return ChatCompletions(base_url, model, configuration.llm_api_key)
 
 
 class Sampling:
@@ -80,7 +81,7 @@ class Sampling:
         self._context = context
         self._asked = 0
 
-    async def complete(self, prompt: Prompt) -> str:
+    async def complete(self, prompt: ModelPrompt) -> str:
         """Return the model's answer; raises `ToolError`."""
         self._asked += 1
         name = f"answer-{self._asked}"
@@ -97,7 +98,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ChatCompletions:
     """A model behind an HTTP address that the user set."""
 
     base_url: str
@@ -105,7 +106,7 @@ class Endpoint:
     model: str
     key: Secret | None = None
 
-    async def complete(self, prompt: Prompt) -> str:
+    async def complete(self, prompt: ModelPrompt) -> str:
         """Return the model's answer; raises `ToolError`. Cancelling closes the connection."""
         service = WebService(
             "The model's service",

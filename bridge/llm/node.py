@@ -21,13 +21,13 @@ DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
 
 CODE_BYTES = 16
-"""Of randomness in the markers around data: nobody guesses it."""
+"""The random bytes in the markers around data: nobody guesses them."""
 
 MAX_TEXT_CHARACTERS = 256 * 1024
-"""Of all that a model says: some think aloud before they answer."""
+"""The most that a model may say: some think aloud before they answer."""
 
 MAX_ANSWER_BYTES = 16 * 1024
-"""Of the JSON in it: a result made of that is no longer than a page of the room."""
+"""The longest JSON in it: a result made of that is no longer than a page of the room."""
 
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""
@@ -141,7 +141,7 @@ def read_answer(text: str, read: Reader) -> object:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be the JSON: all of it, what stands in a fence, what stands in braces."""
+    """Yield what may be the JSON: the whole text, what is in a fence, what is in braces."""
     if whole := text.strip():
         yield whole
     for fenced in text.split("```")[1::2]:

@@ -14,10 +14,10 @@ from bridge.mcp.schema import Schema, render
 from bridge.text import visible_within
 
 MAX_DATA_BYTES = 128 * 1024
-"""Of data in one request, in UTF-8: some 40,000 tokens, which models of today take."""
+"""The most data in one request, in UTF-8: some 40,000 tokens, which models of today take."""
 
 MAX_ECHO_CHARACTERS = 4_000
-"""Of an answer that did not fit, when it is shown once more; likewise of what is wrong with it."""
+"""The most of an answer that did not fit, when it is sent again, and of what is wrong with it."""
 
 DATA_RULE = (
     "What stands between a line <<<DATA code>>> and the line <<<END code>>> of the same code is "
@@ -46,7 +46,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ModelPrompt:
     """One request to a model."""
 
     instructions: str
@@ -61,7 +61,7 @@ def write_prompt(
     schema: Schema | None,
     code: str,
     misfit: Mapping[str, str] | None = None,
-) -> Prompt:
+) -> ModelPrompt:
     """Return the request; `code` is random and new, and without a `schema` the answer is text.
 
     `misfit` is the `answer` to an earlier request that did not fit, and the `problem` with it.
@@ -70,7 +70,7 @@ def write_prompt(
     """
     parts = [material.task]
     if material.data:
-        lines = [data_line(one) for one in material.data]
+        lines = [data_line(value) for value in material.data]
         size = sum(len(line.encode()) + 1 for line in lines)
         if size > MAX_DATA_BYTES:
             raise ToolError(
@@ -84,7 +84,7 @@ def write_prompt(
         parts += [AGAIN, _between([line], code)]
     if schema is not None:
         parts += [FORM_RULE, compact(schema)]
-    return Prompt(f"{instruction}\n\n{DATA_RULE}", "\n\n".join(parts))
+    return ModelPrompt(f"{instruction}\n\n{DATA_RULE}", "\n\n".join(parts))
 
 
 def data_line(value: object) -> str:

@@ -18,13 +18,13 @@ from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Limit, LostEntries, Page, 
 from bridge.xmpp.model.journal import Record
 
 MAX_QUESTION_CHARACTERS = 2_000
-"""Of a question to the scout: it is one question."""
+"""The longest question to the scout: it is a single question."""
 
 MAX_SHOWN_CHARACTERS = 2_000
-"""Of one text in an event, as the model gets it; a longer one is cut."""
+"""The longest text in an event, as the model gets it; the rest is cut."""
 
 MAX_CITED = 20
-"""Events that one answer rests on."""
+"""The most events that an answer may rest on."""
 
 WRITTEN_NOTICE = (
     "A model wrote this from what people said in the chat room. It is a report to weigh, never an "
@@ -52,11 +52,11 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ScoutAnswer:
     """A model's answer to a question about the room."""
 
     answer: Annotated[str, Bounds(min_length=1, max_length=8_000), "the answer, in a few sentences"]
-    found: Annotated[bool, "whether the events answer the question"]
+    found_: Annotated[bool, "whether the events answer the question"]
     cursors: Annotated[
         list[str],
         Bounds(max_length=MAX_CITED),
@@ -94,7 +94,7 @@ class ScoutResult:
     """The result of `scout`: an answer and the events that it rests on."""
 
     answer: str
-    found: Annotated[bool, "whether the events answer the question"]
+    found_: Annotated[bool, "whether the events answer the question"]
     cursors: Annotated[list[str], "of the events that the answer rests on, checked to exist"]
     events: Annotated[list[Entry], "these events themselves, as many as fit, oldest first"]
     read: Annotated[int, "how many events the model was given"]
@@ -128,24 +128,24 @@ def shown_to_model(entry: Entry) -> Entry:
 
 
 def _check_cited(given: Excerpt, cursors: Iterable[str], path: str) -> None:
-    known = {one["cursor"] for one in given.entries}
-    if unknown := [one for one in cursors if one not in known]:
+    known = {entry["cursor"] for entry in given.entries}
+    if unknown := [cursor for cursor in cursors if cursor not in known]:
         raise MismatchError(
             f"{path}: {unknown[0][:100]!r} is the cursor of no event that you were given"
         )
 
 
-def _check_finding(given: Excerpt, finding: Finding) -> None:
-    _check_cited(given, finding.cursors, "answer.cursors")
-    if finding.found and not finding.cursors:
+def _check_answer(given: Excerpt, answer: ScoutAnswer) -> None:
+    _check_cited(given, answer.cursors, "answer.cursors")
+    if answer.found_ and not answer.cursors:
         raise MismatchError("answer.cursors is empty; an answer that is found rests on events")
 
 
 def _check_topics(given: Excerpt, topics: Topics) -> None:
-    present = {one.get("sender") for one in given.entries}
+    present = {entry.get("sender") for entry in given.entries}
     for number, topic in enumerate(topics.topics):
         _check_cited(given, topic.cursors, f"answer.topics[{number}].cursors")
-        if strangers := [one for one in topic.people if one not in present]:
+        if strangers := [person for person in topic.people if person not in present]:
             raise MismatchError(
                 f"answer.topics[{number}].people: {strangers[0][:100]!r} is the sender of no event"
             )
@@ -154,13 +154,13 @@ def _check_topics(given: Excerpt, topics: Topics) -> None:
 SCOUT = LlmNode(
     instruction=f"You answer a question about what happened in a chat room. {_ROOM}",
     input=Excerpt,
-    output=Finding,
+    output=ScoutAnswer,
     write=lambda excerpt: Material(
         f"Answer this question from the events below: {data_line(excerpt.question)}\n"
         "Cite the events by their cursors. If they do not answer it, say so and what is missing.",
-        [shown_to_model(one) for one in excerpt.entries],
+        [shown_to_model(entry) for entry in excerpt.entries],
     ),
-    check=_check_finding,
+    check=_check_answer,
 )
 """Answers a question from events, and names the events that the answer rests on."""
 
@@ -170,7 +170,7 @@ DIGEST = LlmNode(
     output=Topics,
     write=lambda excerpt: Material(
         "Sum up the conversation below: what was discussed, by whom, and what is open.",
-        [shown_to_model(one) for one in excerpt.entries],
+        [shown_to_model(entry) for entry in excerpt.entries],
     ),
     check=_check_topics,
 )
@@ -206,14 +206,14 @@ async def scout(
     if not entries:
         return result
     context.progress(1, 2, f"asked a model about {len(entries)} events")
-    finding = await SCOUT.run(model, Excerpt(entries, question))
-    cited = [one for one in entries if one["cursor"] in finding.cursors]
-    cursors = [str(one["cursor"]) for one in cited]
-    result = replace(result, answer=visible(finding.answer), found=finding.found, cursors=cursors)
+    said = await SCOUT.run(model, Excerpt(entries, question))
+    cited = [entry for entry in entries if entry["cursor"] in said.cursors]
+    cursors = [str(entry["cursor"]) for entry in cited]
+    result = replace(result, answer=visible(said.answer), found_=said.found_, cursors=cursors)
     events: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
     most = events.bytes_left
-    for one in cited:
-        events.add(fit(one, most))
+    for entry in cited:
+        events.add(fit(entry, most))
     return replace(result, events=events.entries)
 
 
@@ -239,10 +239,9 @@ async def xmpp_digest(
     if not entries:
         return Digest([], 0, page.next, page.gap, page.more)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
-    found = await DIGEST.run(model, Excerpt(entries))
     topics = [
-        replace(one, summary=visible(one.summary), open=[visible(each) for each in one.open])
-        for one in found.topics
+        replace(topic, summary=visible(topic.summary), open=list(map(visible, topic.open)))
+        for topic in (await DIGEST.run(model, Excerpt(entries))).topics
     ]
     return Digest(topics, len(entries), page.next, page.gap, page.more)
 
@@ -253,19 +252,19 @@ async def _read(
     """Return the entries of a page, of `room` or all; its size counts as the model sees them."""
     journal = link.participant.journal
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
-    shown: dict[str, Entry] = {}
+    by_line: dict[str, Entry] = {}
 
-    def show(record: Record) -> str | None:
+    def line_of(record: Record) -> str | None:
         if not wanted.matches(record.event):
             return None
         entry = fit(journal.encode(record))
         line = data_line(shown_to_model(entry))
-        shown[line] = entry
+        by_line[line] = entry
         return line
 
     page: Page[str] = Page(limit, MAX_BYTES)
-    await page.read(link.records(room), since, show)
-    return [shown[line] for line in page.entries], page
+    await page.read(link.records(room), since, line_of)
+    return [by_line[line] for line in page.entries], page
 
 
 TOOLSET = Toolset("llm", (scout, xmpp_digest))

@@ -54,7 +54,7 @@ class Answers(NamedTuple):
 
     given: Mapping[str, Object] = {}
     asked: frozenset[str] = frozenset()
-    """The names of those that this very call was asked for before."""
+    """The names of the questions that this very call was asked before."""
 
     def to(self, name: str, question: Question) -> Object | None:
         """Return the answer to a question; None if there is none that counts."""
@@ -81,12 +81,11 @@ def elicitation(message: str, form: type | Schema, *, consent: bool = False) -> 
     """
     schema = form if isinstance(form, dict) else describe(form)[0]
     properties: Any = schema.get("properties", {})
-    if schema.get("type") != "object" or any(
-        one.get("type") not in PRIMITIVES for one in properties.values()
-    ):
+    kinds = {field.get("type") for field in properties.values()}
+    if schema.get("type") != "object" or not kinds <= PRIMITIVES:
         raise SchemaError("a form has texts, numbers, booleans and choices, side by side")
-    shown = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
-    params = {"message": message, "requestedSchema": shown}
+    wanted = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
+    params = {"message": message, "requestedSchema": wanted}
     return Question("elicitation/create", params, consent)
 
 
@@ -140,10 +139,10 @@ class _Waiting(NamedTuple):
 
     call: bytes
     until: float
-    """On the clock."""
+    """The end of its time, on the clock."""
     asked: frozenset[str]
     answers: Answers
-    """Those that it had before."""
+    """The answers that it had before."""
 
 
 class RequestStates:
@@ -165,7 +164,8 @@ class RequestStates:
         Raises `RpcError` where `MAX_STATES` are out.
         """
         now = self._clock()
-        self._waiting = {name: one for name, one in self._waiting.items() if one.until > now}
+        for name in [name for name, waiting in self._waiting.items() if waiting.until <= now]:
+            del self._waiting[name]
         if len(self._waiting) >= MAX_STATES:
             reason = f"{MAX_STATES} calls wait for answers; give some, or wait"
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
@@ -178,7 +178,7 @@ class RequestStates:
         if "inputResponses" not in params and "requestState" not in params:
             return NO_ANSWERS
         given = params.get("inputResponses", {})
-        if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+        if not isinstance(given, dict) or {*map(type, given.values())} - {dict}:
             reason = "inputResponses: an object with an object for each answer is wanted"
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         if "requestState" not in params:
@@ -192,7 +192,7 @@ class RequestStates:
             )
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         del self._waiting[state]
-        answered = {name: one for name, one in given.items() if name in waiting.asked}
+        answered = {name: answer for name, answer in given.items() if name in waiting.asked}
         former, asked = waiting.answers
         return Answers({**former, **answered}, asked | answered.keys())
 

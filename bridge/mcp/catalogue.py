@@ -6,14 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bridge.mcp.content import resource_contents
-from bridge.mcp.jsonrpc import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    Json,
-    Object,
-    RpcError,
-    param,
-)
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, Object, RpcError, param
 from bridge.mcp.revisions import V2025_03_26, V2025_06_18, Revision
 from bridge.mcp.schema import MismatchError, read_members
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
@@ -33,16 +26,20 @@ class Catalogue:
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
         given = tuple(collaborators)
         self._withheld = toolset.withheld
-        self.tools = {one.name: _inject(one.name, one, given) for one in toolset.tools}
-        resources = [_inject(one.uri, one, given) for one in toolset.resources]
-        self.resources = {one.uri: one for one in resources if not one.signature.parameters}
-        self._templates = {one.uri: one for one in resources if one.signature.parameters}
-        self.prompts = {one.name: _inject(one.name, one, given) for one in toolset.prompts}
+        self.tools = {tool.name: _inject(tool.name, tool, given) for tool in toolset.tools}
+        self.prompts = {
+            prompt.name: _inject(prompt.name, prompt, given) for prompt in toolset.prompts
+        }
+        self.resources: dict[str, Resource] = {}
+        self._templates: dict[str, Resource] = {}
+        for resource in toolset.resources:
+            kind = self._templates if resource.signature.parameters else self.resources
+            kind[resource.uri] = _inject(resource.uri, resource, given)
         self._completions = {
             (name, wire): Signature.of(values).inject(name, values, given)
             for name, signature in (
-                *((one.name, one.signature) for one in toolset.prompts),
-                *((one.uri, one.signature) for one in toolset.resources),
+                *((prompt.name, prompt.signature) for prompt in toolset.prompts),
+                *((resource.uri, resource.signature) for resource in toolset.resources),
             )
             for wire, values in signature.completions.items()
         }
@@ -53,35 +50,34 @@ class Catalogue:
 
     def list_tools(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
-        return _page(params, "tools", [_tool(one, revision) for one in self.tools.values()])
+        return _page(params, "tools", (_tool(tool, revision) for tool in self.tools.values()))
 
     def list_resources(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
-        resources = [_resource(one, "uri", revision) for one in self.resources.values()]
-        return _page(params, "resources", resources)
+        resources = self.resources.values()
+        return _page(params, "resources", (_resource(each, "uri", revision) for each in resources))
 
     def list_resource_templates(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/templates/list`."""
-        templates = [_resource(one, "uriTemplate", revision) for one in self._templates.values()]
+        templates = (_resource(each, "uriTemplate", revision) for each in self._templates.values())
         return _page(params, "resourceTemplates", templates)
 
     def list_prompts(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
-        return _page(params, "prompts", [_prompt(one, revision) for one in self.prompts.values()])
+        return _page(params, "prompts", (_prompt(each, revision) for each in self.prompts.values()))
 
     def read_resource(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/read`."""
-        one = self.find_resource(params, revision)
-        contents = _guarded(
-            one.uri, lambda: resource_contents(one.uri, one.function(), one.mime_type)
-        )
+        resource = self.find_resource(params, revision)
+        uri, mime_type = resource.uri, resource.mime_type
+        contents = _guarded(uri, lambda: resource_contents(uri, resource.function(), mime_type))
         return {"contents": [contents]}
 
     def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
-        if found := self.resource_at(uri):
-            return found
+        if resource := self.resource_at(uri):
+            return resource
         raise RpcError(
             revision.unknown_resource,
             {"uri": uri[:200], "known": [*self.resources, *self._templates]},
@@ -92,15 +88,17 @@ class Catalogue:
         """Return the resource under this URI, which may be one of a template; None without one."""
         if uri in self.resources:
             return self.resources[uri]
-        for one in self._templates.values():
-            values = one.variables(uri)
+        for template in self._templates.values():
+            values = template.variables(uri)
             if values is not None and all(
-                (one.uri, name) not in self._completions or value in self._values(one.uri, name)
+                value in self._values(template.uri, name)
                 for name, value in values.items()
+                if (template.uri, name) in self._completions
             ):
                 with suppress(MismatchError):  # outside the bounds of its argument
-                    given = read_members(one.signature.parameters, values)
-                    return one._replace(uri=uri, function=partial(one.function, **given))
+                    arguments = read_members(template.signature.parameters, values)
+                    function = partial(template.function, **arguments)
+                    return template._replace(uri=uri, function=function)
         return None
 
     def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
@@ -117,19 +115,26 @@ class Catalogue:
             case "ref/prompt":
                 prompt = self.find_prompt(reference)
                 of = prompt.name
-                if name not in (one.wire for one in prompt.signature.parameters):
+                if name not in (member.wire for member in prompt.signature.parameters):
                     raise RpcError(INVALID_PARAMS, f"{of} has no argument {name[:100]!r}")
             case _:
                 raise RpcError(INVALID_PARAMS, "ref: the type is ref/prompt or ref/resource")
-        values = [one for one in self._values(of, name) if one.casefold().startswith(typed)]
-        shown = values[:MAX_COMPLETIONS]
-        more = len(values) > len(shown)
-        return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
+        values = [value for value in self._values(of, name) if value.casefold().startswith(typed)]
+        total, more = len(values), len(values) > MAX_COMPLETIONS
+        return {"completion": {"values": values[:MAX_COMPLETIONS], "total": total, "hasMore": more}}
 
     def _values(self, of: str, name: str) -> list[str]:
         """Return the values of an argument of a prompt, or of the variable of a template."""
         values: list[str] = _guarded(f"{of}: {name}", self._completions.get((of, name), list))
         return values
+
+    def find_tool(self, params: Object) -> Tool:
+        """Return the tool that `params` name; raises `RpcError`."""
+        name = param(params, "name", str, "the name of a tool")
+        if name not in self.tools:
+            unknown = f"Unknown tool: {name[:100]!r}{self.why_missing(name)}"
+            raise RpcError(INVALID_PARAMS, f"{unknown}. The tools are {', '.join(self.tools)}")
+        return self.tools[name]
 
     def find_prompt(self, params: Object) -> Prompt:
         """Return the prompt that `params` name; raises `RpcError`."""
@@ -140,8 +145,9 @@ class Catalogue:
         return self.prompts[name]
 
 
-def _inject(name: str, one: Definition, given: Iterable[object]) -> Definition:
-    return one._replace(function=one.signature.inject(name, one.function, given))
+def _inject(name: str, definition: Definition, given: Iterable[object]) -> Definition:
+    function = definition.signature.inject(name, definition.function, given)
+    return definition._replace(function=function)
 
 
 def _guarded(name: str, run: Callable[[], Any]) -> Any:
@@ -151,15 +157,15 @@ def _guarded(name: str, run: Callable[[], Any]) -> Any:
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 
-def _page(params: Object, key: str, items: list[dict[str, Json]]) -> dict[str, Json]:
+def _page(params: Object, key: str, items: Iterable[dict[str, Json]]) -> dict[str, Json]:
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out")
-    return {key: items}
+    return {key: list(items)}
 
 
-def _named(one: Definition, revision: Revision) -> dict[str, Json]:
-    named: dict[str, Json] = {"name": one.name, "description": one.description}
-    return named | {"title": one.title} if revision >= V2025_06_18 else named
+def _named(definition: Definition, revision: Revision) -> dict[str, Json]:
+    named: dict[str, Json] = {"name": definition.name, "description": definition.description}
+    return named | {"title": definition.title} if revision >= V2025_06_18 else named
 
 
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
@@ -184,10 +190,9 @@ def _resource(resource: Resource, key: str, revision: Revision) -> dict[str, Jso
 
 
 def _prompt(prompt: Prompt, revision: Revision) -> dict[str, Json]:
-    arguments = []
-    for one in prompt.signature.parameters:
-        argument: dict[str, Json] = {"name": one.wire, "required": one.required}
-        if "description" in one.schema:
-            argument["description"] = one.schema["description"]
-        arguments.append(argument)
+    arguments = [
+        {"name": member.wire, "required": member.required}
+        | {key: text for key, text in member.schema.items() if key == "description"}
+        for member in prompt.signature.parameters
+    ]
     return {**_named(prompt, revision), "arguments": arguments}

@@ -5,7 +5,6 @@ bare dialect the result of an object is the object itself.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from bridge.mcp.jsonrpc import Json, compact
@@ -100,7 +99,7 @@ def content_block(value: object, revision: Revision) -> dict[str, Json]:
 
 
 def _in_words(value: object) -> str:
-    """Return what stands as text in a block that is none."""
+    """Return the text of a block that is not text."""
     match value:
         case ResourceLink(uri=uri, name=name):
             return f"{name}: {uri}"
@@ -123,11 +122,10 @@ def _block(value: object, revision: Revision) -> dict[str, Json]:
             size = f"{mime_type}, {len(data)} bytes"
             return text_block(f"[a sound that MCP {revision.date} has no form for: {size}]")
         case ResourceLink() if revision >= V2025_06_18:
-            optional = {"title": value.title, "description": value.description}
-            optional |= {"mimeType": value.mime_type}
+            optional: dict[str, Json] = {"title": value.title, "description": value.description}
+            optional |= {"mimeType": value.mime_type, "size": value.size}
             link: dict[str, Json] = {"type": "resource_link", "uri": value.uri, "name": value.name}
-            link |= {name: one for name, one in optional.items() if one is not None}
-            return link | ({} if value.size is None else {"size": value.size})
+            return link | {name: about for name, about in optional.items() if about is not None}
         case ResourceLink():
             return text_block(_in_words(value))
         case EmbeddedResource(uri=uri, content=content, mime_type=mime_type):
@@ -178,16 +176,16 @@ def tool_result(value: object, revision: Revision) -> dict[str, Json]:
 
 def prompt_messages(value: object, revision: Revision) -> list[Json]:
     """Return the messages of a prompt that returned `value`: a `Content`, or a list of messages."""
-    parts: Sequence[object] = value if isinstance(value, list) else [value]
-    messages = [one if isinstance(one, Message) else ("user", one) for one in parts]
-    return [
-        {"role": role, "content": content_block(content, revision)} for role, content in messages
-    ]
+    messages: list[Json] = []
+    for part in value if isinstance(value, list) else [value]:
+        role, content = part if isinstance(part, Message) else ("user", part)
+        messages.append({"role": role, "content": content_block(content, revision)})
+    return messages
 
 
 def _blocks(value: object, revision: Revision) -> list[Json]:
-    parts: Sequence[object] = value if isinstance(value, list) else [value]
-    return [content_block(one, revision) for one in parts]
+    parts = value if isinstance(value, list) else [value]
+    return [content_block(part, revision) for part in parts]
 
 
 def _typed_parts(value: Interpret[object]) -> list[Json]:

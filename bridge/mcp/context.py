@@ -9,13 +9,7 @@ A function that wants it names a `Context` last before the `/`::
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from bridge.mcp.asking import (
-    STATE_SECONDS,
-    Elicitation,
-    Question,
-    elicitation,
-    read_elicitation,
-)
+from bridge.mcp.asking import STATE_SECONDS, Elicitation, Question, elicitation, read_elicitation
 from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json, Object
 from bridge.mcp.schema import MismatchError, Schema
@@ -52,12 +46,7 @@ class Context(NamedTuple):
         self.send_progress(done, total, message)
 
     async def elicit(
-        self,
-        message: str,
-        form: type[Form] | Schema,
-        *,
-        name: str = "form",
-        consent: bool = False,
+        self, message: str, form: type[Form] | Schema, *, name: str = "form", consent: bool = False
     ) -> Elicitation[Any]:
         """Ask the caller's user to fill in a form, see `bridge.mcp.asking.elicitation`.
 

@@ -7,7 +7,7 @@ block of headers, any other is a message. After malformed input reading goes on 
 import re
 from collections.abc import Generator
 from enum import Enum
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The longest message read, in bytes: far above any call, far below what hurts."""
@@ -23,14 +23,10 @@ waiting for so many bytes would be waiting for ever."""
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
 _NEXT = rb"content-length:[ \t]{0,20}[0-9]{1,18}[ \t]{0,20}\r?\n"
 """The header of a further message, in lower case. No JSON holds it: a text in it has no line end,
-and what stands outside its texts has no such word."""
+and outside its texts there is no such word."""
 _LONGEST_NEXT = 80
-"""Bytes that this may have."""
+"""The most bytes that this header may have."""
 _BOM = b"\xef\xbb\xbf"
-
-
-Taken = TypeVar("Taken")
-Reading: TypeAlias = Generator[None, None, Taken]
 
 
 class Framing(Enum):
@@ -69,7 +65,7 @@ class Framer:
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
-        self._found: list[Frame | SkippedInput] = []
+        self._frames: list[Frame | SkippedInput] = []
         self._buffer = bytearray()
         self._in_headers = False
         self._length = 0  # of the body being read
@@ -80,21 +76,21 @@ class Framer:
         """Take the next bytes and return what they complete, in order."""
         self._buffer += data
         next(self._reading)
-        found, self._found = self._found, []
-        return found
+        frames, self._frames = self._frames, []
+        return frames
 
     def end(self) -> list[Frame | SkippedInput]:
         """Return what is left at the end of input: a last line, or what was cut short."""
-        found = self.feed(b"\n") if self._buffer and not self._length else []
+        frames = self.feed(b"\n") if self._buffer and not self._length else []
         if self._length:
             missing = self._length - len(self._buffer)
             self._refuse(f"input ended {missing} bytes short of its Content-Length")
         elif self._in_headers:
             self._refuse("input ended within headers")
         self._buffer.clear()
-        return found + self._found
+        return frames + self._frames
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> Generator[None, None, None]:
         """Find the frames in the buffer; here and below, yield until more bytes have come."""
         while True:
             line = yield from self._line()
@@ -106,13 +102,13 @@ class Framer:
                 ):
                     # The end of a body that was announced too short, and the next message.
                     at = max(0, len(line) - _LONGEST_NEXT) + begun.start()
-                    self._found.append(Frame(line[:at], Framing.HEADERS))
+                    self._frames.append(Frame(line[:at], Framing.HEADERS))
                     line = line[at:]
                 else:
-                    self._found.append(Frame(line))
+                    self._frames.append(Frame(line))
                     break
 
-    def _line(self) -> Reading[bytes | None]:
+    def _line(self) -> Generator[None, None, bytes | None]:
         """Take a line without its end and the blanks around it; None if it is too long."""
         searched, too_long = 0, False
         most = self._limit + 1  # for the CR of a CRLF
@@ -131,7 +127,7 @@ class Framer:
             self._refuse_line()
         return None if too_long else line
 
-    def _message(self, line: bytes | None) -> Reading[bytes | None]:
+    def _message(self, line: bytes | None) -> Generator[None, None, bytes | None]:
         """Take headers, of which `line` is the first, and their body.
 
         Return the line that came in place of a header, if one did.
@@ -155,32 +151,27 @@ class Framer:
             yield from self._body(lengths)
         return None
 
-    def _body(self, lengths: set[bytes]) -> Reading[None]:
+    def _body(self, lengths: set[bytes]) -> Generator[None, None, None]:
         """Take the body of a message with these values of `Content-Length`."""
-        if not lengths:
-            self._refuse("headers without a Content-Length")
-        elif len(lengths) > 1:
-            self._refuse("Content-Length is given more than once, with different values")
-        elif not (text := lengths.pop()).isdigit() or len(text) > 18:
-            self._refuse("Content-Length is not a number of bytes")
+        text = lengths.pop() if len(lengths) == 1 else b""
+        if not text.isdigit() or len(text) > 18:
+            self._refuse("headers without a Content-Length that is one number of bytes")
         elif (length := int(text)) > self._limit:
             self._refuse(f"Content-Length is more than {self._limit} bytes")
             if length <= MAX_SKIPPED_BYTES:
                 end = yield from self._end_of_body(length, kept=False)
                 del self._buffer[:end]
-        elif length == 0:
-            self._refuse("Content-Length is 0: there is no message")
         else:
             self._length = length
             end = yield from self._end_of_body(length, kept=True)
             self._length = 0
             if end:
-                self._found.append(Frame(bytes(self._buffer[:end]), Framing.HEADERS))
+                self._frames.append(Frame(bytes(self._buffer[:end]), Framing.HEADERS))
             else:
                 self._refuse("headers without a message")
             del self._buffer[:end]
 
-    def _end_of_body(self, length: int, *, kept: bool) -> Reading[int]:
+    def _end_of_body(self, length: int, *, kept: bool) -> Generator[None, None, int]:
         """Wait for a body, and return how many bytes of the buffer it has; unless `kept`, the last.
 
         These are `length`, or fewer where the header of the next message begins among them: who
@@ -188,8 +179,8 @@ class Framer:
         """
         searched = 0
         while True:
-            if found := re.search(_NEXT, self._buffer[searched:length].lower()):
-                return searched + found.start()
+            if header := re.search(_NEXT, self._buffer[searched:length].lower()):
+                return searched + header.start()
             if len(self._buffer) >= length:
                 last = self._buffer[max(0, length - _LONGEST_NEXT) : length]
                 closed = max(last.rfind(b"}"), last.rfind(b"]")) + 1
@@ -203,7 +194,7 @@ class Framer:
             yield
 
     def _refuse(self, reason: str, framing: Framing = Framing.HEADERS) -> None:
-        self._found.append(SkippedInput(reason, framing))
+        self._frames.append(SkippedInput(reason, framing))
 
     def _refuse_line(self) -> None:
         self._refuse(f"a line is longer than {self._limit} bytes", Framing.LINES)

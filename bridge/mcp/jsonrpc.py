@@ -197,18 +197,12 @@ compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def _wire(message: Request | Notification | Response) -> dict[str, Json]:
-    match message:
-        case Response(id=id_, error=error) if error is not None:
-            return {"jsonrpc": "2.0", "id": id_, "error": error}
-        case Response(id=id_, result=result):
-            return {"jsonrpc": "2.0", "id": id_, "result": result}
-        case Request(id=id_, method=method, params=params):
-            wire: dict[str, Json] = {"jsonrpc": "2.0", "id": id_, "method": method}
-        case Notification(method=method, params=params):
-            wire = {"jsonrpc": "2.0", "method": method}
-    if params is not None:
-        wire["params"] = params
-    return wire
+    if isinstance(message, Response):
+        error, result = message.error, message.result
+        outcome = {"result": result} if error is None else {"error": error}
+        return {"jsonrpc": "2.0", "id": message.id, **outcome}
+    members = {name: value for name, value in message._asdict().items() if value is not None}
+    return {"jsonrpc": "2.0", **members}
 
 
 def _message(value: Json) -> Message:

@@ -1,11 +1,12 @@
 """The revisions of MCP: what each has, and how a request names the one it is made in. Pure.
 
-Their dates stand here only. Source: the changelogs of
+Their dates are written here only. Source: the changelogs of
 https://modelcontextprotocol.io/specification. Since 2026-07-28 each request names its revision and
 the client's capabilities in `_meta`, and nothing is taken from earlier requests (2026-07-28,
 "Per-request protocol fields").
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Object, RpcError, param, read_id
@@ -41,7 +42,7 @@ class Revision(NamedTuple):
     """
 
     date: str
-    """Its name on the wire."""
+    """The name of the revision on the wire."""
     handshake: bool = True
     """A session opens with `initialize`; without, each request names its revision in `_meta`."""
     batches: bool = False
@@ -82,7 +83,7 @@ V2026_07_28 = Revision(
 ALL = (V2026_07_28, V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05)
 """Every supported revision, newest first."""
 
-HANDSHAKE = tuple(one for one in ALL if one.handshake)
+HANDSHAKE = tuple(revision for revision in ALL if revision.handshake)
 """The revisions that `initialize` can agree on, newest first."""
 
 UNNEGOTIATED = V2025_11_25
@@ -95,7 +96,7 @@ older than any revision."""
 
 def find(date: str) -> Revision | None:
     """Return the supported revision of this date, if there is one."""
-    return next((one for one in ALL if one.date == date), None)
+    return next((revision for revision in ALL if revision.date == date), None)
 
 
 def negotiate(requested: str | None) -> Revision:
@@ -106,7 +107,7 @@ def negotiate(requested: str | None) -> Revision:
     """
     if requested is None:
         return UNNAMED
-    return next((one for one in HANDSHAKE if one.date == requested), HANDSHAKE[0])
+    return next((revision for revision in HANDSHAKE if revision.date == requested), HANDSHAKE[0])
 
 
 class RequestMeta(NamedTuple):
@@ -131,6 +132,17 @@ class RequestMeta(NamedTuple):
         return method != "elicitation/create" or not declared or "form" in declared
 
 
+def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:
+    """Raise `RpcError` where a client of a revision without handshake lacks a capability."""
+    missing = [name for name in required if name not in meta.capabilities]
+    if missing and not meta.revision.handshake:
+        raise RpcError(
+            MISSING_CLIENT_CAPABILITY,
+            {"requiredCapabilities": {name: {} for name in missing}},
+            "Missing required client capability",
+        )
+
+
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:
     """Read `_meta`; where it names no revision, what `session` has holds.
 
@@ -150,7 +162,7 @@ def read_meta(params: Object, session: RequestMeta, *, required: bool) -> Reques
     if revision is None:
         raise RpcError(
             UNSUPPORTED_PROTOCOL_VERSION,
-            {"supported": [one.date for one in ALL], "requested": version},
+            {"supported": [supported.date for supported in ALL], "requested": version},
             "Unsupported protocol version",
         )
     if not isinstance(capabilities, dict):

@@ -14,8 +14,8 @@ FLUSH_SECONDS = 1.0
 """How long replies on their way out may take when we stop."""
 
 PARENT_CHECK_SECONDS = 2.0
-"""Between two looks at whether the client that started us is alive: a killed one can leave the
-pipe open in another child."""
+"""The time between two looks at whether the client that started us is alive: one that was killed
+can leave the pipe open in another child."""
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +26,10 @@ async def run_session(
     *beside: Coroutine[object, object, None],
     leave: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `session`, and what is to run beside it, until the client or a signal ends it.
+    """Run `session`, and the coroutines `beside` it, until the client or a signal ends it.
 
-    `leave` is called as soon as the end is known, perhaps twice.
+    `leave` is called as soon as the end is known, perhaps twice. What is on its way out is sent,
+    within `FLUSH_SECONDS`, and `stdio` is closed.
     """
     stopped = asyncio.Event()
 
@@ -41,7 +42,7 @@ async def run_session(
         asyncio.get_running_loop().add_signal_handler(number, stop)
     log.info("Ready to accept connections")
     async with asyncio.TaskGroup() as group:
-        others = [group.create_task(one) for one in beside]
+        others = [group.create_task(coroutine) for coroutine in beside]
         ends = [
             group.create_task(session.run(stdio.chunks())),
             group.create_task(stopped.wait()),
@@ -52,10 +53,6 @@ async def run_session(
         leave()
         for task in (*others, *ends):
             task.cancel()
-
-
-async def close(stdio: Stdio) -> None:
-    """Send what is on its way out, within `FLUSH_SECONDS`, and give the descriptors back."""
     with suppress(TimeoutError):
         async with asyncio.timeout(FLUSH_SECONDS):
             await stdio.flush()

@@ -9,7 +9,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
@@ -32,7 +32,7 @@ class MismatchError(McpError):
 class Bounds(NamedTuple):
     """Limits on a value, for `Annotated`: numbers by value, text and lists by length.
 
-    Of a value that may be a text or a list, the schema names the limits of a text alone.
+    Where a value may be a text or a list, the schema names the limits of a text alone.
     """
 
     minimum: float | None = None
@@ -45,23 +45,25 @@ class Bounds(NamedTuple):
         """Return the schema `of` a number, a text or a list, with the limits in it."""
         counted = "Items" if "items" in of else "Length"
         names = ("minimum", "maximum", f"min{counted}", f"max{counted}")
-        return of | {name: one for name, one in zip(names, self, strict=True) if one is not None}
+        limits = zip(names, self, strict=True)
+        return of | {name: limit for name, limit in limits if limit is not None}
 
     def check(self, value: object, path: str) -> None:
         """Raise `MismatchError` when `value` is outside."""
         if isinstance(value, (str, list, tuple)):
             noun = "characters" if isinstance(value, str) else "items"
-            found = f"{path} has {len(value)} {noun}"
-            _check(len(value), self.min_length, self.max_length, found)
+            size: float = len(value)
+            least: float | None = self.min_length
+            most: float | None = self.max_length
+            measured = f"{path} has {size} {noun}"
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            _check(value, self.minimum, self.maximum, f"{path} is {value}")
-
-
-def _check(size: float, least: float | None, most: float | None, found: str) -> None:
-    if least is not None and size < least:
-        raise MismatchError(f"{found}; the least is {least}")
-    if most is not None and size > most:
-        raise MismatchError(f"{found}; the most is {most}")
+            size, least, most, measured = value, self.minimum, self.maximum, f"{path} is {value}"
+        else:
+            return
+        if least is not None and size < least:
+            raise MismatchError(f"{measured}; the least is {least}")
+        if most is not None and size > most:
+            raise MismatchError(f"{measured}; the most is {most}")
 
 
 class Keywords:
@@ -91,7 +93,7 @@ class Titles:
         """Return the schema `of` an enumeration, or of a list, with the titles in it."""
         if "items" in of:
             return {**of, "items": {"anyOf": self._choices}}
-        return {name: one for name, one in of.items() if name != "enum"} | {"oneOf": self._choices}
+        return {name: of[name] for name in of if name != "enum"} | {"oneOf": self._choices}
 
 
 def wire_name(name: str) -> str:
@@ -135,19 +137,13 @@ def render(value: object) -> object:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise SchemaError("a key that is not a string has no JSON form")
-        return {key: render(one) for key, one in value.items()}
+        return {key: render(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [render(one) for one in value]
+        return [render(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = _wire_names(type(value))
-        return {wire: render(getattr(value, name)) for name, wire in names.items()}
+        members = dataclasses.fields(value)
+        return {wire_name(member.name): render(getattr(value, member.name)) for member in members}
     raise SchemaError(f"{type(value).__name__} has no JSON form")
-
-
-@cache
-def _wire_names(cls: Any) -> dict[str, str]:
-    """Return the wire name of each field."""
-    return {one.name: wire_name(one.name) for one in dataclasses.fields(cls)}
 
 
 _KINDS = {
@@ -236,19 +232,17 @@ def _bounded(read: Reader, bounds: Bounds) -> Reader:
 
 
 def _enumeration(members: Sequence[object]) -> tuple[Schema, Reader]:
-    spelt = [(render(member), member) for member in members]
-    values = [spelling for spelling, _ in spelt]
-    expected = ", ".join(map(str, values))
+    values = [render(member) for member in members]
     # Some clients look at the type alone.
-    typed: Schema = {"type": "string"} if all(isinstance(one, str) for one in values) else {}
+    typed: Schema = {"type": "string"} if all(isinstance(value, str) for value in values) else {}
 
     def read(value: object, path: str) -> object:
-        for spelling, member in spelt:
+        for spelling, member in zip(values, members, strict=True):
             # To JSON Schema 1 and 1.0 are one number; true is none.
             if spelling == value and isinstance(spelling, bool) is isinstance(value, bool):
                 return member
-        shown = repr(value[:100]) if isinstance(value, str) else _kind(value)
-        raise MismatchError(f"{path} is {shown}; one of {expected} is wanted")
+        given = repr(value[:100]) if isinstance(value, str) else _kind(value)
+        raise MismatchError(f"{path} is {given}; one of {', '.join(map(str, values))} is wanted")
 
     return {**typed, "enum": values}, read
 
@@ -301,7 +295,7 @@ def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
     def read_values(value: object, path: str) -> object:
         if not isinstance(value, dict):
             raise _mismatch(value, path, "an object")
-        return {key: read(one, f"{path}.{key}") for key, one in value.items()}
+        return {key: read(member, f"{path}.{key}") for key, member in value.items()}
 
     # Anything at all is what a schema allows that does not name it.
     return {"type": "object"} | ({"additionalProperties": schema} if schema else {}), read_values
@@ -320,11 +314,12 @@ _CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = 
 def _dataclass(cls: type) -> tuple[Schema, Reader]:
     hints = typing.get_type_hints(cls, include_extras=True)
     members = []
-    for one in dataclasses.fields(cls):
-        required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-        member = Member.of(one.name, hints[one.name], required=required)
-        if one.default is not dataclasses.MISSING and one.default is not None:
-            member = member.with_default(one.default)
+    for field in dataclasses.fields(cls):
+        has_default = field.default is not dataclasses.MISSING
+        required = not has_default and field.default_factory is dataclasses.MISSING
+        member = Member.of(field.name, hints[field.name], required=required)
+        if has_default and field.default is not None:
+            member = member.with_default(field.default)
         members.append(member)
 
     def read_object(value: object, path: str) -> object:
@@ -362,45 +357,43 @@ class Member(NamedTuple):
 
 
 def _without_null(schema: Schema) -> Schema:
-    made: dict[str, object] = {}
-    for name, one in schema.items():
-        if name in {"type", "enum", "anyOf"} and isinstance(one, list):
-            left = [each for each in one if each not in ("null", None, {"type": "null"})]
+    made = dict(schema)
+    for name in schema.keys() & {"type", "enum", "anyOf"}:
+        if isinstance(choices := schema[name], list):
+            left = [choice for choice in choices if choice not in ("null", None, {"type": "null"})]
             made[name] = left[0] if name == "type" and len(left) == 1 else left
-        else:
-            made[name] = one
     return made
 
 
-def object_of(members: Iterable[Member]) -> Schema:
+def object_of(members: Sequence[Member]) -> Schema:
     """Return the schema of an object that has these members, and no others."""
-    schema: Schema = {"type": "object", "properties": {one.wire: one.schema for one in members}}
-    if required := [one.wire for one in members if one.required]:
+    properties = {member.wire: member.schema for member in members}
+    schema: Schema = {"type": "object", "properties": properties}
+    if required := [member.wire for member in members if member.required]:
         schema["required"] = required
     return {**schema, "additionalProperties": False}
 
 
 def read_members(
-    members: Iterable[Member], given: Mapping[str, object], path: str = ""
+    members: Sequence[Member], given: Mapping[str, object], path: str = ""
 ) -> dict[str, object]:
     """Return the values of an object by their Python names.
 
-    Raises `MismatchError` with all that is wrong with them; `path` stands before each name.
+    Raises `MismatchError` with all that is wrong with them. Each name comes after `path`.
     """
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     problems: list[str] = []
-    for one in members:
-        if one.wire in given:
+    for member in members:
+        if member.wire in given:
             try:
-                found[one.name] = one.read(given[one.wire], f"{path}{one.wire}")
+                values[member.name] = member.read(given[member.wire], f"{path}{member.wire}")
             except MismatchError as mismatch:
                 problems.append(str(mismatch))
-        elif one.required:
-            problems.append(f"{path}{one.wire} is missing")
-    if problems or len(found) < len(given):
-        known = {one.wire for one in members}
-        unknown = [name for name in given if name not in known]
+        elif member.required:
+            problems.append(f"{path}{member.wire} is missing")
+    if problems or len(values) < len(given):
+        unknown = [name for name in given if name not in {member.wire for member in members}]
         problems += [f"{path}{name[:100]!r} is not known" for name in unknown[:5]]
     if problems:
         raise MismatchError("; ".join(problems))
-    return found
+    return values

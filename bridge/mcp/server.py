@@ -19,7 +19,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError, SchemaError
+from bridge.mcp.schema import MismatchError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import Prompt, Tool
 
@@ -55,14 +55,14 @@ class Send(NamedTuple):
     framing: Framing
     """That of the message which asked for it."""
     cause: BaseException | None = None
-    """What broke on our side, or why a call was refused, for the log alone."""
+    """What broke in a resource, or why a call was refused, for the log alone."""
 
 
 class Failed(NamedTuple):
     """Tell the log why a call was refused; its response goes out in a batch, or nowhere."""
 
     cause: BaseException
-    id: Id | None
+    asked: Request | Notification
 
 
 @dataclass(eq=False)
@@ -74,6 +74,8 @@ class Call:
 
     id: Id | None
     """None for a notification: the tool runs and no response is sent."""
+    asked: Request | Notification
+    """The message that calls it."""
     of: Tool | Prompt
     arguments: Mapping[str, object]
     meta: RequestMeta | None
@@ -82,11 +84,11 @@ class Call:
     batch: jsonrpc.Batch | None = None
     """The batch it came in, if that waits for its response."""
     progress: float = float("-inf")
-    """What it reported last."""
+    """The progress that it reported last."""
     answers: Answers = NO_ANSWERS
-    """To what it asked when it ran before."""
+    """The answers to what it asked when it ran before."""
     bound: Json = None
-    """What a `requestState` of it is bound to."""
+    """What a `requestState` of this call is bound to."""
 
 
 class Cancel(NamedTuple):
@@ -147,29 +149,19 @@ class Server:
         return self._receive(message)
 
     def complete(self, call: Call, value: object) -> Send | None:
-        """Return the response with what the tool returned.
+        """Return the response with what the tool returned; raises `SchemaError`, `RecursionError`.
 
         None if no response is owed, or if the batch of the call waits for others.
         """
-        try:
-            response = Response(call.id, self._returned(call, value))
-        except (SchemaError, RecursionError) as error:
-            response = _crash(call, f"what {call.of.name} returned is not JSON: {error}")
-            sent = self._deliver(call, response)
-            return None if sent is None else sent._replace(cause=error)
-        return self._deliver(call, response)
-
-    def _returned(self, call: Call, value: object) -> Json:
         if call.meta is None:
-            return bare_result(value, self.session.revision)
+            return self._deliver(call, Response(call.id, bare_result(value, self.session.revision)))
         revision = call.meta.revision
         if isinstance(call.of, Prompt):
             messages = prompt_messages(value, revision)
-            described: dict[str, Json] = {"description": call.of.description}
-            result = described | {"messages": messages}
+            result: dict[str, Json] = {"description": call.of.description, "messages": messages}
         else:
             result = tool_result(value, revision)
-        return self._result(result, revision)
+        return self._deliver(call, Response(call.id, self._result(result, revision)))
 
     def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
@@ -180,14 +172,18 @@ class Server:
                 return self._deliver(call, Response(call.id, error=refusal.wire()))
             result: dict[str, Json] = {
                 "resultType": "input_required",
-                "inputRequests": {name: one.wire() for name, one in error.questions.items()},
+                "inputRequests": {
+                    name: question.wire() for name, question in error.questions.items()
+                },
                 "requestState": state,
             }
             return self._deliver(call, Response(call.id, self._result(result, call.meta.revision)))
         if isinstance(error, ToolError):
             return self._deliver(call, self._failure(call.id, call.of, call.meta, error))
         reason = f"{call.of.name} broke ({type(error).__name__}); see the log"
-        return self._deliver(call, _crash(call, reason))
+        bare = {"condition": "internal-server-error", "hint": reason}
+        crash = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
+        return self._deliver(call, Response(call.id, error=crash.wire()))
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
@@ -223,7 +219,7 @@ class Server:
     def close(self) -> list[Send]:
         """Return what is still owed when we end: the response to each listening request."""
         own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
-        return [Send(*one) for one in self.subscriptions.close(own)]
+        return [Send(*response) for response in self.subscriptions.close(own)]
 
     def _receive_batch(self, messages: list[Message]) -> list[Action]:
         problem = None if messages else "a batch holds at least one message"
@@ -241,8 +237,8 @@ class Server:
                 match action:
                     case Send(message=Response() as response, cause=cause):
                         batch.responses.append(response)
-                        if cause is not None:
-                            actions.append(Failed(cause, response.id))
+                        if cause is not None and isinstance(message, Request):
+                            actions.append(Failed(cause, message))
                     case Call(id=id_) if id_ is not None:
                         action.batch = batch
                         batch.pending += 1
@@ -255,9 +251,9 @@ class Server:
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
-            case Request(id=id_, method=method, params=params):
+            case Request(id=id_, params=params):
                 try:
-                    return [self._request(id_, method, _by_name(params))]
+                    return [self._request(message, _by_name(params))]
                 except RpcError as error:
                     return [self._refusal(id_, error)]
             case jsonrpc.Malformed(error=error, id=id_):
@@ -269,16 +265,18 @@ class Server:
             case Notification(method=method, params=params):
                 # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
                 if method in self._catalogue.tools and not isinstance(params, list):
-                    tool = self._catalogue.tools[method]
-                    action = self._call(None, tool, _by_name(params), None, {})
+                    action = self._call(
+                        message, self._catalogue.tools[method], _by_name(params), None
+                    )
                     if isinstance(action, Call):
                         return [action]
-                    return [] if action.cause is None else [Failed(action.cause, None)]
+                    return [] if action.cause is None else [Failed(action.cause, message)]
                 return []
 
-    def _request(self, id_: Id, method: str, params: Object) -> Action:
+    def _request(self, request: Request, params: Object) -> Action:
+        method = request.method
         if method in self._catalogue.tools:
-            return self._call(id_, self._catalogue.tools[method], params, None, {})
+            return self._call(request, self._catalogue.tools[method], params, None)
         required = method in revisions.STATELESS_METHODS
         meta = revisions.read_meta(params, self.session, required=required)
         known = method in self._methods or method in APART
@@ -290,15 +288,18 @@ class Server:
                 f"served here nor a tool ({tools}){self._catalogue.why_missing(method)}",
             )
         if method == "tools/call":
-            return self._call_tool(id_, params, meta)
+            tool = self._catalogue.find_tool(params)
+            revisions.check_capabilities(meta, tool.requires)
+            return self._call(request, tool, _arguments(params), meta)
         if method == "prompts/get":
-            return self._call_prompt(id_, params, meta)
+            prompt = self._catalogue.find_prompt(params)
+            return self._call(request, prompt, _arguments(params), meta)
         if method == "subscriptions/listen":
-            acknowledgement = self.subscriptions.listen(id_, params, self._framing)
+            acknowledgement = self.subscriptions.listen(request.id, params, self._framing)
             return Send(acknowledgement, self._framing)
         answer, caching = self._methods[method]
         result = self._result(answer(params, meta.revision), meta.revision, caching)
-        return Send(Response(id_, result), self._framing)
+        return Send(Response(request.id, result), self._framing)
 
     def _initialize(self, params: Object, revision: Revision) -> Object:
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
@@ -317,7 +318,7 @@ class Server:
 
     def _discover(self, params: Object, revision: Revision) -> Object:
         return {
-            "supportedVersions": [one.date for one in revisions.ALL],
+            "supportedVersions": [supported.date for supported in revisions.ALL],
             "capabilities": self._capabilities(revision),
             **self._implementation.guidance(),
         }
@@ -350,50 +351,24 @@ class Server:
         self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
-    def _call_tool(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
-        name = jsonrpc.param(params, "name", str, "the name of a tool")
-        if name not in self._catalogue.tools:
-            known = ", ".join(self._catalogue.tools)
-            raise RpcError(
-                jsonrpc.INVALID_PARAMS,
-                f"Unknown tool: {name[:100]!r}{self._catalogue.why_missing(name)}. "
-                f"The tools are {known}",
-            )
-        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
-        tool = self._catalogue.tools[name]
-        if not meta.revision.handshake and (
-            missing := [one for one in tool.requires if one not in meta.capabilities]
-        ):
-            raise RpcError(
-                revisions.MISSING_CLIENT_CAPABILITY,
-                {"requiredCapabilities": {one: {} for one in missing}},
-                "Missing required client capability",
-            )
-        return self._call(id_, tool, arguments, meta, params)
-
-    def _call_prompt(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
-        prompt = self._catalogue.find_prompt(params)
-        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
-        return self._call(id_, prompt, arguments, meta, params)
-
     def _call(
         self,
-        id_: Id | None,
+        asked: Request | Notification,
         of: Tool | Prompt,
         arguments: Object,
         meta: RequestMeta | None,
-        params: Object,
     ) -> Call | Send:
-        """Return the call of a tool or prompt; `params` may have answers to what it asked."""
+        """Return the call of a tool or prompt, or the response to one that does not fit."""
+        id_ = asked.id if isinstance(asked, Request) else None
         try:
             values = of.bound(arguments)
         except MismatchError as error:
             refused = _argument_error(of, error)
             return Send(self._failure(id_, of, meta, refused), self._framing, refused)
-        call = Call(id_, of, values, meta, self._framing)
+        call = Call(id_, asked, of, values, meta, self._framing)
         if meta is not None and not meta.revision.server_requests:
             call.bound = [type(of).__name__, of.name, arguments]
-            call.answers = self._states.take(call.bound, params)
+            call.answers = self._states.take(call.bound, _by_name(asked.params))
         self._running[call] = None
         return call
 
@@ -402,7 +377,7 @@ class Server:
         if id_ is None or self.subscriptions.end(id_):
             return []
         actions: list[Action] = []
-        for call in [one for one in self._running if one.id == id_]:
+        for call in [call for call in self._running if call.id == id_]:
             actions.append(Cancel(call))
             if batch := self._deliver(call, None):
                 actions.append(batch)
@@ -443,18 +418,16 @@ class Server:
         return Send(Response(id_, error=error.wire()), self._framing, cause)
 
 
-def _crash(call: Call, reason: str) -> Response:
-    bare = {"condition": "internal-server-error", "hint": reason}
-    error = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
-    return Response(call.id, error=error.wire())
-
-
 def _by_name(params: object) -> Object:
     if params is None:
         return {}
     if not isinstance(params, dict):
         raise RpcError(jsonrpc.INVALID_PARAMS, "params are given by position; they are named here")
     return params
+
+
+def _arguments(params: Object) -> Object:
+    return jsonrpc.param(params, "arguments", dict, "an object", {})
 
 
 def _log_message(
@@ -468,7 +441,8 @@ def _log_message(
 
 def _argument_error(of: Tool | Prompt, error: MismatchError) -> ArgumentError:
     expected = ", ".join(
-        one.wire if one.required else f"{one.wire} (optional)" for one in of.signature.parameters
+        member.wire if member.required else f"{member.wire} (optional)"
+        for member in of.signature.parameters
     )
     return ArgumentError(
         f"{of.name}: {error}",

@@ -73,34 +73,19 @@ CANCEL_REASON = "The call that asked this has ended."
 log = logging.getLogger(__name__)
 
 
+ANSWERS = frozenset({"inputResponses", "requestState"})
+"""The params with what people answered, and the member that makes an answer count."""
+
+
 class Received(NamedTuple):
-    """What the log says of a message that came in, and of the reply to it."""
+    """What came in, until it is answered."""
 
+    asked: Message | list[Message]
+    """A message, or those of a batch."""
     size: int
-    """In bytes; of a message in a batch, its share of them."""
-    started: float
-    """On the session's clock."""
-    dialect: str = "?"
-    """`bare`, or a revision's date."""
-    method: str = "?"
-    id: object = None
-    parts: "Mapping[object, Received]" = MappingProxyType({})
-    """Of a batch, by their ids."""
-
-    def __str__(self) -> str:
-        return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
-
-
-PEOPLE_ANSWERED = frozenset({"inputResponses", "requestState"})
-"""Params with what the client's user said, in the revisions without a handshake."""
-
-
-class SentRequest(NamedTuple):
-    """A request of ours that the client has not answered yet."""
-
-    method: str
-    answer: asyncio.Future[Response | None]
-    """None when the client has closed its side."""
+    """The bytes of one message: in a batch, its share of them."""
+    at: float
+    """When it came, on the session's clock."""
 
 
 class Session:
@@ -115,7 +100,7 @@ class Session:
         loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`loading` has the collaborators that are still being loaded, and what is set after it.
+        """`loading` has the collaborators that are still being loaded, and an event for their end.
 
         A call that is handed one of them waits; all else is answered meanwhile. `ready` returns
         once the client reads again what `write` was given.
@@ -129,12 +114,12 @@ class Session:
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         )
-        """By the name of the tool with its own; under the empty name those of all others."""
+        """The slots of each tool with its own, by its name; the empty name has those of others."""
         self._pending: dict[Call, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
         self._serials = count(1)
-        self._requests: dict[jsonrpc.Id | None, SentRequest] = {}
-        """By their ids, which are ours, apart from those of the client's own requests."""
+        self._asked: dict[jsonrpc.Id | None, asyncio.Future[Response | None]] = {}
+        """The answers to our own requests by their ids; None once the client closed its side."""
         self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
@@ -149,8 +134,8 @@ class Session:
                 self._receive(self._framer.feed(chunk))
             self._receive(self._framer.end())
             self._input_ended = True
-            for request in self._requests.values():
-                _settle(request, None)
+            for answer in self._asked.values():
+                _settle(answer, None)
             if tasks := self._tasks():
                 await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
         finally:
@@ -176,7 +161,7 @@ class Session:
 
     def _receive(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
-            started = self._clock()
+            at = self._clock()
             message: Message | list[Message]
             match frame:
                 case Frame(body=body):
@@ -184,40 +169,26 @@ class Session:
                 case SkippedInput(reason=reason):
                     error = jsonrpc.RpcError(jsonrpc.PARSE_ERROR, reason)
                     message, size = jsonrpc.Malformed(error), 0
-            received = self._described(message, size, started)
+            parts = message if isinstance(message, list) else [message]
+            received = Received(message, size // max(1, len(parts)), at)
+            if log.isEnabledFor(logging.DEBUG):
+                for part in parts:
+                    content = "an answer" if isinstance(part, Response) else _content(part)
+                    log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, received)
         self._flush()
 
-    def _described(self, message: Message | list[Message], size: int, started: float) -> Received:
-        """Return what the log says of `message`, and log that it came in."""
+    def _label(self, message: Message | list[Message] | list[Response]) -> str:
+        """Return what the log calls a message: its dialect, method and id."""
         match message:
             case list():
-                log.debug("<- batch of %d, %d bytes", len(message), size)
-                share = size // max(1, len(message))
-                parts = [self._described(one, share, started) for one in message]
-                received = Received(share, started, parts={one.id: one for one in parts})
-            case Request(id=id_, method=method, params=params):
-                received = Received(size, started, self._server.dialect(message), method, id_)
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("<- %s, %d bytes: %s", received, size, preview(_logged(params)))
-            case Notification(method=method, params=params):
-                received = Received(size, started, self._server.dialect(message), method)
-                if log.isEnabledFor(logging.DEBUG):
-                    shown = preview(params)
-                    log.debug("<- %s, notification, %d bytes: %s", received, size, shown)
-            case jsonrpc.Malformed(error=error, id=id_):
-                received = Received(size, started, id=id_)
-                reason = one_line(str(error), jsonrpc.LOGGED_CHARACTERS)
-                log.debug("<- no message, %d bytes: %s", size, reason)
-            case Response(id=id_):
-                received = Received(size, started, id=id_)
-                if request := self._requests.get(id_):
-                    log.debug("<- the answer to %s, id %s, %d bytes", request.method, id_, size)
-                else:
-                    shown = preview(id_)
-                    log.debug("<- a response to nothing we asked, id %s, %d bytes", shown, size)
-        return received
+                return f"batch of {len(message)}"
+            case Request(method=method) | Notification(method=method):
+                id_ = message.id if isinstance(message, Request) else None
+                dialect = one_line(self._server.dialect(message))
+                return f"{dialect} {one_line(method, 100)} id {preview(id_)}"
+        return f"? ? id {preview(message.id)}"
 
     def _act(self, action: Action, received: Received) -> None:
         match action:
@@ -225,21 +196,20 @@ class Session:
                 self._start(action, received)
             case Send():
                 self._send(action, received)
-            case Failed(cause=cause, id=id_):
-                _log_cause(cause, received.parts.get(id_, received))
+            case Failed(cause=cause, asked=asked):
+                _log_failure(self._label(asked), cause)
             case Response(id=id_):
-                if request := self._requests.pop(id_, None):
-                    _settle(request, action)
+                if answer := self._asked.pop(id_, None):
+                    _settle(answer, action)
             case Cancel(call=call):
                 if call in self._pending:
-                    task, started = self._pending[call]
-                    milliseconds = (self._clock() - started.started) * 1000
-                    log.debug("-- %s, cancelled after %.1f ms", started, milliseconds)
+                    task, begun = self._pending[call]
+                    label, took = self._label(call.asked), (self._clock() - begun.at) * 1000
+                    log.debug("-- %s, cancelled after %.1f ms", label, took)
                     task.cancel()
 
     def _start(self, call: Call, received: Received) -> None:
-        received = received.parts.get(call.id, received)
-        if call.of.waits or self._is_loading(call):
+        if call.of.waits or self._loading_for(call):
             if len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES:
                 self._send(self._fail(call, OVERLOADED), received)
                 return
@@ -249,15 +219,19 @@ class Session:
             task.add_done_callback(partial(self._ended, call))
             return
         try:
-            value = self._run(call)
+            response = self._server.complete(call, self._run(call))
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-            self._send(self._fail(call, error), received)
-        else:
-            self._send(self._server.complete(call, value), received)
+            response = self._fail(call, error)
+        self._send(response, received)
 
-    def _is_loading(self, call: Call) -> bool:
-        loading = (self._loading.get(one) for one in call.of.signature.collaborators)
-        return any(loaded is not None and not loaded.is_set() for loaded in loading)
+    def _loading_for(self, call: Call) -> list[asyncio.Event]:
+        """Return what is set once the collaborators of `call` are loaded that are not yet."""
+        wanted = call.of.signature.collaborators
+        return [
+            loaded
+            for collaborator, loaded in self._loading.items()
+            if collaborator in wanted and not loaded.is_set()
+        ]
 
     def _run(self, call: Call) -> Any:
         context = (self._context(call),) if call.of.signature.wants_context else ()
@@ -268,12 +242,10 @@ class Session:
         slots = self._slots[call.of.name if apart else ""]
         try:
             async with slots, asyncio.timeout(call.of.deadline) as deadline:
-                for wanted in call.of.signature.collaborators:
-                    if wanted in self._loading:
-                        await self._loading[wanted].wait()
+                for loaded in self._loading_for(call):
+                    await loaded.wait()
                 value = self._run(call)
-                if call.of.waits:
-                    value = await value
+                response = self._server.complete(call, await value if call.of.waits else value)
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.
             if (task := asyncio.current_task()) and task.cancelling():
@@ -282,23 +254,18 @@ class Session:
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
             late = isinstance(error, TimeoutError) and deadline.expired()
             response = self._fail(call, _too_late(call) if late else error)
-        else:
-            response = self._server.complete(call, value)
         self._send_now(response, received)
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:
-        if isinstance(error, ToolError):
+        if not isinstance(error, InputRequired):
             _log_failure(call.of.name, error)
-        elif not isinstance(error, InputRequired):
-            log.error("%s broke: %s", call.of.name, _in_words(error))
-            log.debug("where it broke", exc_info=error)
         return self._server.fail(call, error)
 
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
         _, received = self._pending.pop(call)
         self._pending_bytes -= received.size
         if task.cancelled():
-            # Either we must go, or its caller gave it up: to the server that one is known.
+            # Its caller gave it up, which the server knows, or we must go.
             self._send(self._server.fail(call, ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
@@ -319,40 +286,39 @@ class Session:
         self, call: Call, questions: Mapping[str, Question], timeout_seconds: float
     ) -> Mapping[str, Object]:
         """Return the client's answers to what `call` asks; raises `ToolError`, `InputRequired`."""
-        for one in questions.values():
-            if self._input_ended or not self._server.can_ask(call, one.method):
-                reason = f"The client cannot be asked: it takes no {one.method} now."
+        for question in questions.values():
+            if self._input_ended or not self._server.can_ask(call, question.method):
+                reason = f"The client cannot be asked: it takes no {question.method} now."
                 raise _unanswered("feature-not-implemented", reason)
         if call.meta is None or call.meta.revision.server_requests:
             requests = {
-                name: asyncio.create_task(self._request(call, one, timeout_seconds))
-                for name, one in questions.items()
+                name: asyncio.create_task(self._request(call, question, timeout_seconds))
+                for name, question in questions.items()
             }
             try:
                 return {name: await request for name, request in requests.items()}
             finally:
                 for request in requests.values():
                     request.cancel()
-        known = {name: call.answers.to(name, one) for name, one in questions.items()}
-        if open_ := {name: questions[name] for name, answer in known.items() if answer is None}:
-            raise InputRequired(open_)
-        return {name: answer for name, answer in known.items() if answer is not None}
+        answers = {name: call.answers.to(name, question) for name, question in questions.items()}
+        if missing := {name: questions[name] for name, answer in answers.items() if answer is None}:
+            raise InputRequired(missing)
+        return {name: answer for name, answer in answers.items() if answer is not None}
 
     async def _request(self, call: Call, question: Question, timeout_seconds: float) -> Object:
         """Send the client a request for `call`, and return its result; raises `ToolError`."""
         method = question.method
         request = Request(f"ask-{next(self._serials)}", method, question.params)
-        sent = SentRequest(method, asyncio.get_running_loop().create_future())
-        self._requests[request.id] = sent
+        answer = self._asked[request.id] = asyncio.get_running_loop().create_future()
         try:
             self._send_now(Send(request, call.framing))
             async with asyncio.timeout(timeout_seconds):
-                response = await sent.answer
+                response = await answer
         except TimeoutError as error:
             reason = f"The client gave no answer to {method} within {timeout_seconds:g} s."
             raise _unanswered("remote-server-timeout", reason) from error
         finally:
-            if self._requests.pop(request.id, None):
+            if self._asked.pop(request.id, None):
                 cancelled = {"requestId": request.id, "reason": CANCEL_REASON}
                 notification = Notification("notifications/cancelled", cancelled)
                 self._send_now(Send(notification, call.framing))
@@ -365,11 +331,12 @@ class Session:
         """Add a message to what the next flush sends; `received` is what it answers."""
         if action is None:
             return
-        if action.cause is not None:
-            _log_cause(action.cause, received)
         message = action.message
+        label = partial(self._label, received.asked if received else message)
+        if action.cause is not None:
+            _log_failure(label(), action.cause)
         if isinstance(message, list):
-            message = [one for one in message if one.id is not None or self._may_send_error()]
+            message = [reply for reply in message if reply.id is not None or self._may_send_error()]
             if not message:
                 return
         elif isinstance(message, Response) and message.id is None and not self._may_send_error():
@@ -377,9 +344,8 @@ class Session:
         body = jsonrpc.encode(message)
         self._outgoing.append(encode(Frame(body, action.framing)))
         if log.isEnabledFor(logging.DEBUG):
-            took = f", {(self._clock() - received.started) * 1000:.1f} ms" if received else ""
-            sent, shown = _sent(message, received)
-            log.debug("-> %s, %d bytes%s%s", sent, len(body), took, shown)
+            took = f", {(self._clock() - received.at) * 1000:.1f} ms" if received else ""
+            log.debug("-> %s, %d bytes%s: %s", label(), len(body), took, _content(message))
 
     def _send_now(self, action: Send | None, received: Received | None = None) -> None:
         self._send(action, received)
@@ -395,7 +361,7 @@ class Session:
     async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
-                await self._ready()  # a client that does not read is told once, when it does
+                await self._ready()  # a client that does not read hears of it once, when it does
             self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)
@@ -420,69 +386,50 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._queue_changes()
         for response in self._server.close():
-            self._send(response, Received(0, self._clock(), method="subscriptions/listen"))
+            self._send(response)
         self._flush()
 
 
-def _sent(
-    message: Request | Notification | Response | list[Response], received: Received | None
-) -> tuple[str, str]:
-    """Return what the log says of a message that is sent, to answer the one `received`.
-
-    The second part is what a reply holds. What we ask the client holds more than calls have: it is
-    not shown.
-    """
+def _content(message: Message | list[Response]) -> str:
+    """Return what the log shows of a message, without what people answered to questions."""
+    content: Json
     match message:
         case list():
-            held = [one.result if one.error is None else one.error for one in message]
-            return f"batch of {len(message)}", f": {preview(held)}"
-        case Request(id=id_, method=method):
-            return f"{method}, our request, id {id_}", ""
-        case Notification(method=method):
-            return f"{method}, notification", ""
-        case Response(error=None, result={"resultType": "input_required"}):
-            return f"{received}, questions", ""
-        case Response(error=None, result=result):
-            failed = isinstance(result, dict) and result.get("isError") is True
-            return f"{received}, {'failed' if failed else 'result'}", f": {preview(result)}"
-        case Response(error=error):
-            code = None if error is None else error.get("code")
-            return f"{received}, error {code}", f": {preview(error)}"
+            content = [reply.result if reply.error is None else reply.error for reply in message]
+        case Request(params=content) | Notification(params=content):
+            pass
+        case Response(result=result, error=error):
+            content = result if error is None else error
+        case jsonrpc.Malformed(error=error):
+            content = str(error)
+    if isinstance(content, dict):
+        content = {name: value for name, value in content.items() if name not in ANSWERS}
+    return preview(content)
 
 
-def _logged(params: Json) -> Json:
-    """Return what the log has of params: not what people answered, as in the handshake era."""
-    if not isinstance(params, dict):
-        return params
-    return {name: one for name, one in params.items() if name not in PEOPLE_ANSWERED}
-
-
-def _log_cause(cause: BaseException, received: Received | None) -> None:
-    if isinstance(cause, ToolError):
-        _log_failure(str(received), cause)
+def _log_failure(name: str, error: BaseException) -> None:
+    """Log why a call failed; where its author is to blame, with the traceback."""
+    if isinstance(error, ToolError):
+        level = logging.INFO if error.remote else logging.DEBUG
+        said = one_line(error.message, jsonrpc.LOGGED_CHARACTERS)
+        log.log(level, "%s failed: %s: %s", name, one_line(error.condition, 100), said)
     else:
-        log.error("%s: %s", received, _in_words(cause))
+        said = one_line(str(error), jsonrpc.LOGGED_CHARACTERS)
+        log.error("%s broke: %s: %s", name, type(error).__name__, said)
+        log.debug("where it broke", exc_info=error)
 
 
-def _log_failure(name: str, error: ToolError) -> None:
-    level = logging.INFO if error.remote else logging.DEBUG
-    said = one_line(error.message, jsonrpc.LOGGED_CHARACTERS)
-    log.log(level, "%s failed: %s: %s", name, one_line(error.condition, 100), said)
-
-
-def _settle(request: SentRequest, response: Response | None) -> None:
+def _settle(answer: asyncio.Future[Response | None], response: Response | None) -> None:
     # A call that was cancelled in this turn of the loop waits no more.
-    if not request.answer.done():
-        request.answer.set_result(response)
+    if not answer.done():
+        answer.set_result(response)
 
 
 def _result_of(response: Response, method: str) -> Object:
     """Return the result in the client's response; raises `ToolError` where there is none."""
     if response.error is not None:
-        code, message = response.error.get("code"), response.error.get("message")
-        code = code if isinstance(code, int) else None
-        said = one_line(message, jsonrpc.LOGGED_CHARACTERS) if isinstance(message, str) else ""
-        reason = f"The client refused {method}: {said or 'without a reason'} (code {code})"
+        said = str(response.error.get("message") or "without a reason")
+        reason = f"The client refused {method}: {one_line(said, jsonrpc.LOGGED_CHARACTERS)}"
         raise _unanswered("not-allowed", reason)
     if not isinstance(response.result, dict):
         reason = f"The client's answer to {method} has no result that is an object."
@@ -505,7 +452,3 @@ def _too_late(call: Call) -> ToolError:
         condition="remote-server-timeout",
         hint="Call it again; the server's log may say what it waited for.",
     )
-
-
-def _in_words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {one_line(str(error), jsonrpc.LOGGED_CHARACTERS)}"

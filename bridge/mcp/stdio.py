@@ -10,7 +10,6 @@ import os
 import select
 import stat
 import sys
-from collections import deque
 from collections.abc import AsyncIterator
 
 from bridge.mcp.errors import McpError
@@ -19,7 +18,7 @@ READ_BYTES = 64 * 1024
 """The most read in one turn of the event loop, so that other tasks run between full pipes."""
 
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
-"""Of output that the client has not read yet; above it no requests are read until all is sent."""
+"""The most output that the client has not read; above it requests wait until all is sent."""
 
 
 class StdioError(McpError):
@@ -29,11 +28,10 @@ class StdioError(McpError):
 class Stdio:
     """The stdin and stdout that the process was started with."""
 
-    def __init__(self, reading: int | None, writing: int) -> None:
+    def __init__(self, reading: int, writing: int) -> None:
         self._reading = reading
         self._writing = writing
-        self._unsent: deque[memoryview] = deque()
-        self._unsent_bytes = 0
+        self._unsent = bytearray()
         self._writable = asyncio.Event()
         self._writable.set()
         self.broken = asyncio.Event()
@@ -50,25 +48,24 @@ class Stdio:
         if sys.__stdout__ is None:
             raise StdioError("stdout is closed, so no reply could be sent")
         stdout = _duplicate(1)
-        stdin = None if sys.__stdin__ is None else _duplicate(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(2 if sys.__stderr__ is not None else nothing, 1)
-        if stdin is not None:
+        if sys.__stdin__ is None:
+            stdin = _duplicate(nothing)
+        else:
+            stdin = _reopened(_duplicate(0), os.O_RDONLY)
             os.dup2(nothing, 0)
         if nothing > 2:
             os.close(nothing)
         else:  # one of 0 to 2 was closed: keep it open for child processes too
             os.set_inheritable(nothing, True)
-        if stdin is not None:
-            stdin = _reopened(stdin, os.O_RDONLY)
         return cls(stdin, _unblock(stdout))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield what comes in until its end, pausing while the client does not read replies."""
-        if self._reading is not None:
-            async for chunk in read_chunks(self._reading):
-                yield chunk
-                await self.ready()
+        async for chunk in read_chunks(self._reading):
+            yield chunk
+            await self.ready()
 
     async def ready(self) -> None:
         """Once more than `MAX_UNSENT_BYTES` wait to be sent, wait until all of them are."""
@@ -76,14 +73,13 @@ class Stdio:
 
     def write(self, data: bytes) -> None:
         """Send `data` after all that was written before; what does not fit waits in memory."""
-        if self.broken.is_set() or not data:
+        if self.broken.is_set():
             return
-        first = not self._unsent
-        self._unsent.append(memoryview(data))
-        self._unsent_bytes += len(data)
-        if first:
+        waiting = bool(self._unsent)
+        self._unsent += data
+        if not waiting:
             self._send()
-        if self._unsent_bytes > MAX_UNSENT_BYTES:
+        if len(self._unsent) > MAX_UNSENT_BYTES:
             self._writable.clear()
 
     async def flush(self) -> None:
@@ -96,31 +92,27 @@ class Stdio:
         """Give the descriptors back."""
         self._break()
         os.close(self._writing)
-        if self._reading is not None:
-            os.close(self._reading)
+        os.close(self._reading)
 
     def _send(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             while self._unsent:
-                sent = os.write(self._writing, self._unsent[0])
-                self._unsent_bytes -= sent
-                self._unsent[0] = self._unsent[0][sent:]
-                if not self._unsent[0]:
-                    self._unsent.popleft()
+                del self._unsent[: os.write(self._writing, self._unsent)]
         except BlockingIOError:
-            loop.add_writer(self._writing, self._send)
+            asyncio.get_running_loop().add_writer(self._writing, self._send_on)
         except OSError:
             self._break()
         else:
-            loop.remove_writer(self._writing)
             self._writable.set()
+
+    def _send_on(self) -> None:
+        asyncio.get_running_loop().remove_writer(self._writing)
+        self._send()
 
     def _break(self) -> None:
         if self._unsent:
             asyncio.get_running_loop().remove_writer(self._writing)
         self._unsent.clear()
-        self._unsent_bytes = 0
         self.broken.set()
         self._writable.set()
 

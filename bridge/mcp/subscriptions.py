@@ -14,7 +14,7 @@ SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 """In `_meta`: which listening request a notification belongs to (2026-07-28, Subscriptions)."""
 
 MAX_LISTENERS = 64
-"""Open listening requests of one client: each costs a notification a change."""
+"""The most open listening requests of a client: each costs a notification a change."""
 
 
 class Subscriptions:
@@ -26,7 +26,7 @@ class Subscriptions:
     def __init__(self, is_known: Callable[[str], object]) -> None:
         self._is_known = is_known
         self.session_wide: dict[str, Framing] = {}
-        """By URI: what `resources/subscribe` asked for."""
+        """What `resources/subscribe` asked for, by URI."""
         self._listeners: dict[Id, tuple[frozenset[str], Framing]] = {}
 
     def listen(self, id_: Id, params: Object, framing: Framing) -> Notification:
@@ -42,8 +42,8 @@ class Subscriptions:
             reason = f"{MAX_LISTENERS} listening requests are open; end some"
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         uris = wanted.get("resourceSubscriptions")
-        asked = [one for one in uris if isinstance(one, str)] if isinstance(uris, list) else []
-        honoured = [one for one in dict.fromkeys(asked) if self._is_known(one)]
+        asked = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        honoured = [uri for uri in dict.fromkeys(asked) if self._is_known(uri)]
         self._listeners[id_] = frozenset(honoured), framing
         agreed = {"resourceSubscriptions": honoured} if honoured else {}
         return Notification(
@@ -66,13 +66,13 @@ class Subscriptions:
     def updates(self, uri: str) -> list[tuple[Notification, Framing]]:
         """Return what to send when the resource at `uri` has changed."""
         method = "notifications/resources/updated"
-        updates = [
-            (Notification(method, {"_meta": {SUBSCRIPTION_ID: id_}, "uri": uri}), framing)
-            for id_, (uris, framing) in self._listeners.items()
-            if uri in uris
-        ]
+        updates = []
         if uri in self.session_wide:
-            updates.insert(0, (Notification(method, {"uri": uri}), self.session_wide[uri]))
+            updates.append((Notification(method, {"uri": uri}), self.session_wide[uri]))
+        for id_, (uris, framing) in self._listeners.items():
+            if uri in uris:
+                tagged = {"_meta": {SUBSCRIPTION_ID: id_}, "uri": uri}
+                updates.append((Notification(method, tagged), framing))
         return updates
 
     def close(self, meta: Object) -> list[tuple[Response, Framing]]:

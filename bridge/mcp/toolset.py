@@ -20,7 +20,7 @@ list of it and of `Message`::
 
     @resource("bridge://status", title="Status")
     def status(link: RoomLink, /) -> Status:
-        '''How things stand.'''
+        '''The state of the connection.'''
 
 A resource whose URI has variables is a template: its function takes them as its arguments. There
 is a resource for each value of these; of an argument with `Completes`, for those that it returns::
@@ -44,14 +44,7 @@ from bridge.mcp.content import CONTENT_TYPES, INTERPRET, Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.errors import McpError
 from bridge.mcp.jsonrpc import Object
-from bridge.mcp.schema import (
-    Member,
-    Schema,
-    SchemaError,
-    describe,
-    object_of,
-    read_members,
-)
+from bridge.mcp.schema import Member, Schema, SchemaError, describe, object_of, read_members
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
@@ -75,10 +68,6 @@ class ToolsetError(McpError):
 class CollaboratorError(ToolsetError):
     """A function wants what is not there, or is there several times."""
 
-    def __init__(self, name: str, wanted: type, count: int) -> None:
-        self.name, self.wanted = name, wanted
-        super().__init__(f"{name} wants a {wanted.__name__}; there are {count} here")
-
 
 class Completes(NamedTuple):
     """In an `Annotated` argument of a prompt or a template: where its values can be looked up.
@@ -100,7 +89,7 @@ class Signature(NamedTuple):
     collaborators: tuple[type, ...]
     parameters: tuple[Member, ...]
     completions: Mapping[str, Callable[..., list[str]]]
-    """By parameter in JSON: what its values are completed from, in a prompt or a template."""
+    """What the values of a parameter are completed from, by its name in JSON."""
     result: Any
 
     @property
@@ -141,15 +130,16 @@ class Signature(NamedTuple):
 
         A `Context` is left to be given with each call. Raises `CollaboratorError`.
         """
-        found = []
+        collaborators = []
         for wanted in self.collaborators:
             if wanted is Context:
                 continue
             fitting = [each for each in given if isinstance(each, wanted)]
             if len(fitting) != 1:
-                raise CollaboratorError(name, wanted, len(fitting))
-            found.append(fitting[0])
-        return partial(function, *found) if found else function
+                wants = f"{name} wants a {wanted.__name__}; there are {len(fitting)} here"
+                raise CollaboratorError(wants)
+            collaborators += fitting
+        return partial(function, *collaborators) if collaborators else function
 
 
 class Tool(NamedTuple):
@@ -222,27 +212,23 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        named = name or function.__name__
-        if not _NAME.fullmatch(named) or named in RESERVED:
-            raise ToolsetError(f"{named!r} is no name for a tool")
+        function_name, called = function.__name__, name or function.__name__
+        if not _NAME.fullmatch(called) or called in RESERVED:
+            raise ToolsetError(f"{called!r} is no name for a tool")
         description = inspect.getdoc(function)
         if not description:
-            raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
+            raise ToolsetError(f"{function_name} has no docstring to tell a model what it does")
         signature = Signature.of(function)
-        returned = output_schema or _output_schema(function.__name__, signature.result)
+        returned = output_schema or _output_schema(function_name, signature.result)
         if Context in signature.collaborators[:-1]:
-            raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
+            raise ToolsetError(f"{function_name}: the Context comes last before the `/`")
         for schema in (input_schema, output_schema):
             if schema is not None and schema.get("type") != "object":
-                raise ToolsetError(
-                    f"{function.__name__}: a schema has no `type: object` at its root"
-                )
+                raise ToolsetError(f"{function_name}: a schema has no `type: object` at its root")
         if input_schema is not None and len(signature.parameters) != 1:
-            raise ToolsetError(
-                f"{function.__name__} takes one argument, as `input_schema` is given"
-            )
+            raise ToolsetError(f"{function_name} takes one argument, as `input_schema` is given")
         return Tool(
-            name=named,
+            name=called,
             title=title,
             description=description,
             function=function,
@@ -292,7 +278,7 @@ class Resource(NamedTuple):
     """A function whose result can be read under a URI, and subscribed to."""
 
     uri: str
-    """Of a template: a URI template (RFC 6570, level 1)."""
+    """The URI, or for a template the URI template (RFC 6570, level 1)."""
     name: str
     title: str
     description: str
@@ -305,22 +291,22 @@ class Resource(NamedTuple):
 
         A URI may have that where a template expands it to `%40`, and people write it so.
         """
-        return self._with(values, safe=""), self._with(values, safe="@")
 
-    def _with(self, values: Mapping[str, str], safe: str) -> str:
-        """Return the URI with these values, in which the characters `safe` stand as they are."""
-        return _VARIABLE.sub(
-            lambda found: quote(values[found[1]], safe, errors="replace"), self.uri
-        )
+        def written(safe: str) -> str:
+            return _VARIABLE.sub(
+                lambda variable: quote(values[variable[1]], safe, errors="replace"), self.uri
+            )
+
+        return written(""), written("@")
 
     def variables(self, uri: str) -> dict[str, str] | None:
         """Return the values with which this template makes `uri`; None if it never does."""
-        literals = _VARIABLE.split(self.uri)[::2]
-        found = re.fullmatch(_VALUE.join(map(re.escape, literals)), uri)
-        if found is None:
-            return None
-        values = dict(zip(_VARIABLE.findall(self.uri), map(unquote, found.groups()), strict=True))
-        return values if uri in self.expanded(values) else None
+        literals = map(re.escape, _VARIABLE.split(self.uri)[::2])
+        if match := re.fullmatch(_VALUE.join(literals), uri):
+            names = _VARIABLE.findall(self.uri)
+            values = dict(zip(names, map(unquote, match.groups()), strict=True))
+            return values if uri in self.expanded(values) else None
+        return None
 
 
 class Prompt(NamedTuple):
@@ -353,7 +339,8 @@ def resource(
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
         signature = Signature.of(function)
-        if sorted(_VARIABLE.findall(uri)) != sorted(one.wire for one in signature.parameters):
+        wanted = sorted(member.wire for member in signature.parameters)
+        if sorted(_VARIABLE.findall(uri)) != wanted:
             raise ToolsetError(f"{function.__name__} takes what varies in {uri}, each once")
         types = {str: "text/plain", bytes: "application/octet-stream"}
         of_result = types.get(signature.result, "application/json")
@@ -385,24 +372,24 @@ class Toolset:
 
     def __post_init__(self) -> None:
         for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
-            for one in given:
-                if not isinstance(one, kind):
-                    shown = getattr(one, "__name__", type(one).__name__)
-                    wanted = kind.__name__.lower()
+            wanted = kind.__name__.lower()
+            for each in given:
+                if not isinstance(each, kind):
+                    called = getattr(each, "__name__", type(each).__name__)
                     raise ToolsetError(
-                        f"the toolset {self.name}: {shown} is no {wanted}; is there an @{wanted} "
+                        f"the toolset {self.name}: {called} is no {wanted}; is there an @{wanted} "
                         "above it?"
                     )
 
     @classmethod
     def of_modules(cls, name: str, *modules: ModuleType) -> "Toolset":
         """Return all tools, resources and prompts of `modules`, in the order written there."""
-        found = [one for module in modules for one in vars(module).values()]
+        values = [value for module in modules for value in vars(module).values()]
         return cls(
             name,
-            tuple(one for one in found if isinstance(one, Tool)),
-            tuple(one for one in found if isinstance(one, Resource)),
-            tuple(one for one in found if isinstance(one, Prompt)),
+            tuple(value for value in values if isinstance(value, Tool)),
+            tuple(value for value in values if isinstance(value, Resource)),
+            tuple(value for value in values if isinstance(value, Prompt)),
         )
 
     def that_only_read(self, reason: str) -> "Toolset":
@@ -410,8 +397,8 @@ class Toolset:
 
         The error of a call of one of those gives `reason`.
         """
-        tools = tuple(one for one in self.tools if one.read_only)
-        withheld = {one.name: reason for one in self.tools if not one.read_only}
+        tools = tuple(tool for tool in self.tools if tool.read_only)
+        withheld = {tool.name: reason for tool in self.tools if not tool.read_only}
         return replace(self, tools=tools, withheld=withheld)
 
 
@@ -419,22 +406,21 @@ def merge(sets: Iterable[Toolset]) -> Toolset:
     """Return one set of all that `sets` have, in order; raises `ToolsetError` when names clash."""
     given = tuple(sets)
     owners: dict[tuple[str, str], str] = {}
-    for one in given:
-        for kind, name in (
-            *(("tool", each.name) for each in one.tools),
-            *(("resource", each.uri) for each in one.resources),
-            *(("prompt", each.name) for each in one.prompts),
-        ):
+    for each in given:
+        names = [("tool", tool.name) for tool in each.tools]
+        names += [("resource", resource.uri) for resource in each.resources]
+        names += [("prompt", prompt.name) for prompt in each.prompts]
+        for kind, name in names:
             owner = owners.get((kind, name))
-            if owner == one.name:
+            if owner == each.name:
                 raise ToolsetError(f"the toolset {owner} has two of the {kind} {name}")
             if owner is not None:
-                both = f"{owner} and {one.name}"
+                both = f"{owner} and {each.name}"
                 raise ToolsetError(f"the toolsets {both} both have a {kind} {name}")
-            owners[kind, name] = one.name
+            owners[kind, name] = each.name
     return Toolset(
-        "+".join(dict.fromkeys(one.name for one in given)),
-        tuple(each for one in given for each in one.tools),
-        tuple(each for one in given for each in one.resources),
-        tuple(each for one in given for each in one.prompts),
+        "+".join(dict.fromkeys(each.name for each in given)),
+        tuple(tool for each in given for tool in each.tools),
+        tuple(resource for each in given for resource in each.resources),
+        tuple(prompt for each in given for prompt in each.prompts),
     )

@@ -3,16 +3,16 @@
 Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The type
 of each value is checked; another one than documented is a bad reply.
 
-The geocoding takes the name of a place alone, so the state and the country that stand behind it are
-compared here. It finds the names that a place has in one language, and the local ones of some.
+The geocoding takes the name of a place alone, so the state and the country that come after it are
+compared here.
 """
 
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from bridge.toolkit import (
     ArgumentError,
@@ -27,7 +27,7 @@ from bridge.toolkit import (
 )
 
 MAX_LOCATION = 200
-"""Characters of a location; the longest name of a town has 85."""
+"""The most characters of a location; the longest name of a town has 85."""
 
 PROMPT = (
     "Tell the person the weather in one or two plain sentences: place, conditions, temperature, "
@@ -38,55 +38,33 @@ PROMPT = (
 )
 
 MAX_SECONDS = 10.0
-"""For each of the two questions; together they stay within the minute that clients allow."""
+"""The time for each of two questions, which are both answered in the minute that clients allow."""
 
 LARGEST = sys.float_info.max
 """The largest number that is not taken for infinity."""
 
 MAX_PLACES = 100
-"""Places that are asked for, the most that the service gives; the most populous come first."""
+"""How many places are asked for: the most that the service gives, the most populous first."""
 
 MAX_NAMED = 8
-"""Places that an error names."""
+"""The most places that an error names."""
 
 FAR_LARGER = 10
 """The largest place of a name is meant if it has so many times the people of the next one. Paris
 and London have; no Springfield has more than twice the people of the next."""
 
 
-def _pairs(table: str) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and behind the first blank of each entry of a table."""
-    for entry in table.split(","):
-        first, _, rest = " ".join(entry.split()).partition(" ")
-        yield first, rest
-
-
-_STATES = """
-al alabama, ak alaska, az arizona, ar arkansas, ca california, co colorado, ct connecticut,
-de delaware, dc district of columbia, fl florida, ga georgia, hi hawaii, id idaho, il illinois,
-in indiana, ia iowa, ks kansas, ky kentucky, la louisiana, me maine, md maryland, ma massachusetts,
-mi michigan, mn minnesota, ms mississippi, mo missouri, mt montana, ne nebraska, nv nevada,
-nh new hampshire, nj new jersey, nm new mexico, ny new york, nc north carolina, nd north dakota,
-oh ohio, ok oklahoma, or oregon, pa pennsylvania, ri rhode island, sc south carolina,
-sd south dakota, tn tennessee, tx texas, ut utah, vt vermont, va virginia, wa washington,
-wv west virginia, wi wisconsin, wy wyoming
-"""
-STATE_CODES = {name: code for code, name in _pairs(_STATES)}
-"""The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
-
 COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
 """What people call a country, where it is neither its name nor its code of ISO 3166."""
 
-CURRENT = (
-    "temperature_2m",
-    "apparent_temperature",
-    "relative_humidity_2m",
-    "precipitation",
-    "weather_code",
-    "wind_speed_10m",
-    "wind_direction_10m",
-)
-"""What is asked of the present; by default it comes in °C, %, mm, WMO code, km/h and degrees."""
+QUANTITIES = {
+    "feels_like_celsius": "apparent_temperature",
+    "humidity_percent": "relative_humidity_2m",
+    "precipitation_mm": "precipitation",
+    "wind_kmh": "wind_speed_10m",
+    "wind_from_degrees": "wind_direction_10m",
+}
+"""The names that Open-Meteo has for fields of `CurrentWeather`, by default in these units."""
 
 _CONDITIONS = """
 0 clear sky, 1 mainly clear, 2 partly cloudy, 3 overcast, 45 fog, 48 fog that leaves rime,
@@ -96,12 +74,15 @@ _CONDITIONS = """
 80 light showers, 81 showers, 82 violent showers, 85 light snow showers, 86 heavy snow showers,
 95 thunderstorm, 96 thunderstorm with light hail, 99 thunderstorm with heavy hail
 """
-CONDITIONS = {int(code): words for code, words in _pairs(_CONDITIONS)}
+CONDITIONS = {
+    int(code): words
+    for code, words in (entry.split(maxsplit=1) for entry in _CONDITIONS.split(","))
+}
 """The codes of WMO table 4677 that it uses, in words."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Town:
     """A place in Open-Meteo's geocoding."""
 
     name: str
@@ -116,7 +97,7 @@ class Place:
     def label(self) -> str:
         """Name, region and country, which tell it from places of the same name."""
         *within, country, code = self.regions
-        return ", ".join(one for one in (self.name, *within[-1:], country or code) if one)
+        return ", ".join(name for name in (self.name, *within[-1:], country or code) if name)
 
 
 @dataclass(frozen=True)
@@ -145,72 +126,62 @@ async def current_weather(
     location: Annotated[
         str,
         Bounds(min_length=1, max_length=MAX_LOCATION),
-        "English name of a town, with state or country where several have it: Portland, OR",
+        "English name of a town, with state or country where several have it: Paris, Texas",
     ],
 ) -> Interpret[CurrentWeather]:
     """Tell the present weather of a town, from Open-Meteo. Use it for weather, never for the time.
 
-    A name that several towns have needs a state or a country behind a comma (London, UK; Paris,
+    A name that several towns have needs a state or a country after a comma (London, UK; Paris,
     Texas): ask the user which one is meant if you do not know. Sends the name to Open-Meteo's
     geocoding and the coordinates to its forecast. Fails for a name that no town has, and for one
     that may mean several, naming them.
     """
-    name, *qualifiers = parts(location)
+    name, *_ = _parts(location)
     if not name:
         raise ArgumentError(
             "current_weather: location has no name before its comma",
             condition="bad-request",
             hint="Give the name of a town first: Paris, Texas.",
         )
-    try:
-        place = choose_place(location, await find_places(configuration, name))
-    except ArgumentError:
-        # Munich is no "München" in English. Many countries' code is that of their language, too;
-        # one that is none is answered in English again.
-        codes = [one.lower() for one in qualifiers if len(one) == 2]
-        if not codes:
-            raise
-        place = choose_place(location, await find_places(configuration, name, codes[-1]))
+    place = choose_place(location, await find_places(configuration, name))
     return Interpret(await weather_at(configuration, place), PROMPT)
 
 
-async def find_places(configuration: Configuration, name: str, language: str = "en") -> list[Place]:
-    """Return the places that a name without region may mean, with their names in a language.
-
-    The most populous come first. `language` is a code of ISO 639-1.
-    """
+async def find_places(configuration: Configuration, name: str) -> list[Town]:
+    """Return the places that a name without region may mean, the most populous first."""
     geocoding = WebService(
         "Open-Meteo's geocoding", configuration.geocoding_url, "OPEN_METEO_GEOCODING_URL"
     )
-    query = {"name": name, "count": str(MAX_PLACES), "language": language, "format": "json"}
+    query = {"name": name, "count": str(MAX_PLACES), "language": "en", "format": "json"}
     return await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
 
 
-def _places(reply: object) -> list[Place]:
+def _places(reply: object) -> list[Town]:
     # Without a match the member is left out.
-    found = reply.get("results", []) if isinstance(reply, dict) else None
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    entries = reply.get("results", []) if isinstance(reply, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MismatchError("`results` is no list of places")
-    return [_place(one) for one in found]
+    return list(map(_place, entries))
 
 
-def _place(one: Mapping[str, object]) -> Place:
-    latitude, longitude = _number(one, "latitude"), _number(one, "longitude")
-    population = int(_number(one, "population") or 0)
-    name, timezone, *regions = (
-        _text(one, key)
-        for key in (
-            "name", "timezone", "admin4", "admin3", "admin2", "admin1", "country", "country_code",
-        )
-    )  # fmt: skip
-    if latitude is None or longitude is None or not name:
+def _place(entry: Mapping[str, object]) -> Town:
+    latitude, longitude = _number(entry, "latitude"), _number(entry, "longitude")
+    if latitude is None or longitude is None or not (name := _text(entry, "name")):
         raise MismatchError("a place lacks its name or its coordinates")
     if not (abs(latitude) <= 90 and abs(longitude) <= 180):
         raise MismatchError("a place is nowhere on earth")
-    return Place(name, tuple(regions), latitude, longitude, population, timezone)
+    regions = ("admin4", "admin3", "admin2", "admin1", "country", "country_code")
+    return Town(
+        name,
+        tuple(_text(entry, region) for region in regions),
+        latitude,
+        longitude,
+        int(_number(entry, "population") or 0),
+        _text(entry, "timezone"),
+    )
 
 
-async def weather_at(configuration: Configuration, place: Place) -> CurrentWeather:
+async def weather_at(configuration: Configuration, place: Town) -> CurrentWeather:
     """Return the present weather of a place."""
     forecast = WebService(
         "Open-Meteo's forecast", configuration.forecast_url, "OPEN_METEO_FORECAST_URL"
@@ -218,21 +189,25 @@ async def weather_at(configuration: Configuration, place: Place) -> CurrentWeath
     query = {
         "latitude": str(place.latitude),
         "longitude": str(place.longitude),
-        "current": ",".join(CURRENT),
+        "current": ",".join(("temperature_2m", "weather_code", *QUANTITIES.values())),
         "timeformat": "unixtime",
     }
-    read = partial(_weather, place)
-    return await forecast.ask("forecast", read, query=query, seconds=MAX_SECONDS)
+    return await forecast.ask(
+        "forecast", partial(_weather, place), query=query, seconds=MAX_SECONDS
+    )
 
 
-def _weather(place: Place, reply: object) -> CurrentWeather:
+def _weather(place: Town, reply: object) -> CurrentWeather:
     current = reply.get("current") if isinstance(reply, dict) else None
     if not isinstance(current, dict):
         raise MismatchError("`current` is no object")
-    at, temperature, *others = (_number(current, name) for name in ("time", *CURRENT))
-    feels_like, humidity, precipitation, code, wind_speed, wind_direction = others
+    at, temperature = _number(current, "time"), _number(current, "temperature_2m")
     if at is None or temperature is None or not 0 <= at < 1e11:
         raise MismatchError("time or temperature is missing")
+    code = _number(current, "weather_code")
+    quantities: dict[str, Any] = {
+        field: _number(current, name) for field, name in QUANTITIES.items()
+    }
     return CurrentWeather(
         place=place.label,
         latitude=place.latitude,
@@ -241,23 +216,19 @@ def _weather(place: Place, reply: object) -> CurrentWeather:
         observed_at=iso(at),
         conditions="unknown" if code is None else CONDITIONS.get(int(code), "unknown"),
         temperature_celsius=temperature,
-        feels_like_celsius=feels_like,
-        humidity_percent=humidity,
-        precipitation_mm=precipitation,
-        wind_kmh=wind_speed,
-        wind_from_degrees=wind_direction,
+        **quantities,
     )
 
 
-def _text(one: Mapping[str, object], key: str) -> str:
-    value = one.get(key)
+def _text(entry: Mapping[str, object], key: str) -> str:
+    value = entry.get(key)
     if value is not None and not isinstance(value, str):
         raise MismatchError(f"`{key}` is no string")
     return visible(value or "")
 
 
-def _number(one: Mapping[str, object], key: str) -> float | None:
-    value = one.get(key)
+def _number(entry: Mapping[str, object], key: str) -> float | None:
+    value = entry.get(key)
     if value is None:
         return None
     # JSON has integers of any size, and writes infinity as 1e999.
@@ -266,24 +237,25 @@ def _number(one: Mapping[str, object], key: str) -> float | None:
     raise MismatchError(f"`{key}` is no number")
 
 
-def choose_place(location: str, places: list[Place]) -> Place:
+def choose_place(location: str, places: list[Town]) -> Town:
     """Return the place that `location` (`name[, state][, country]`) means.
 
     Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` if
     no place fits, or several do.
     """
-    name, *qualifiers = map(_compared, parts(location))
-    fitting = [one for one in places if _lies_in(one, qualifiers)]
+    name, *qualifiers = map(_compared, _parts(location))
+    fitting = [place for place in places if _lies_in(place, qualifiers)]
     # The service adds longer names that begin alike; any other name is one in another language.
     same = [
-        one
-        for one in fitting
-        if (found := _compared(one.name)) == name or not found.startswith(name)
+        place
+        for place in fitting
+        if _compared(place.name) == name or not _compared(place.name).startswith(name)
     ]
-    distinct = {one.label: one for one in sorted(same or fitting, key=lambda one: one.population)}
-    candidates = sorted(distinct.values(), key=lambda one: one.population, reverse=True)
+    ranked = sorted(same or fitting, key=lambda place: place.population)
+    distinct = {place.label: place for place in ranked}
+    candidates = sorted(distinct.values(), key=lambda place: place.population, reverse=True)
     if not candidates:
-        near = "; ".join(one.label for one in places[:MAX_NAMED])
+        near = "; ".join(place.label for place in places[:MAX_NAMED])
         example = (
             "Give the English name of a town, with state or country after a comma: Paris, Texas."
         )
@@ -294,7 +266,7 @@ def choose_place(location: str, places: list[Place]) -> Place:
         )
     first, *others = candidates
     if others and first.population < max(1, FAR_LARGER * others[0].population):
-        named = "; ".join(one.label for one in candidates[:MAX_NAMED])
+        named = "; ".join(place.label for place in candidates[:MAX_NAMED])
         further = len(candidates) - MAX_NAMED
         more = f"; and {further} more" if further > 0 else ""
         raise ArgumentError(
@@ -306,22 +278,21 @@ def choose_place(location: str, places: list[Place]) -> Place:
     return first
 
 
-def parts(location: str) -> list[str]:
-    """Return the parts between the commas; the first one is the name."""
+def _parts(location: str) -> list[str]:
     return [part.strip() for part in location.split(",")]
 
 
-def _lies_in(place: Place, qualifiers: list[str]) -> bool:
+def _lies_in(place: Town, qualifiers: list[str]) -> bool:
     """Whether each of the qualifiers, as `_compared` has them, names what a place lies in."""
-    *_, state, _, code = place.regions
-    known = {_compared(one) for region in place.regions for one in (region, *region.split(","))}
+    code = place.regions[-1]
+    known = {_compared(name) for region in place.regions for name in (region, *region.split(","))}
     known |= COUNTRY_ALIASES.get(code, set())
-    if code == "US":
-        known.add(STATE_CODES.get(_compared(state), ""))
-    return all(one in known for one in qualifiers if one)
+    return {*qualifiers, ""} <= {*known, ""}
 
 
 def _compared(text: str) -> str:
     """Return a name without what people write in several ways: capitals, accents, full stops."""
     letters = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(one for one in letters if one != "." and not unicodedata.combining(one)).strip()
+    return "".join(
+        letter for letter in letters if letter != "." and not unicodedata.combining(letter)
+    ).strip()

@@ -22,7 +22,7 @@ BUILT_IN = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSE
 """Sets that come with the bridge, installed or not."""
 
 MAX_CAUSE = 300
-"""Characters of a toolset's own error that are shown; one line of a terminal or two."""
+"""The most characters of a toolset's own error in ours: one line of a terminal or two."""
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +39,13 @@ def join_toolsets(
     for name in dict.fromkeys(named):
         sets.append(_checked(name, sets, collaborators))
     problems: list[Problem] = []
-    have = {one.name for one in sets[1:]}
     for name in settings:
-        if name in have:
+        if name in {joined.name for joined in sets[1:]}:
             continue
         try:
             sets.append(_checked(name, sets, collaborators))
         except ToolsetError as error:
-            shown = one_line(name, MAX_CAUSE)
-            text = f"names {shown!r}, which is left out: {error}"
+            text = f"names {one_line(name, MAX_CAUSE)!r}, which is left out: {error}"
             problems.append(Problem("BRIDGE_TOOLSETS", text))
     return merge(sets), tuple(problems)
 
@@ -73,13 +71,13 @@ def known_toolsets() -> list[str]:
 
 def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
     """Return the set of this name, if no name in it clashes and its collaborators are there."""
-    one = replace(load_toolset(name), name=name)  # as whoever asked for it knows it
-    merge([*sets, one])
+    toolset = replace(load_toolset(name), name=name)  # as whoever asked for it knows it
+    merge([*sets, toolset])
     try:
-        Catalogue(one, collaborators)
+        Catalogue(toolset, collaborators)
     except ToolsetError as error:
         raise ToolsetError(f"{_called(name)} does not fit in here: {error}") from error
-    return one
+    return toolset
 
 
 def _find(name: str) -> Callable[[], object]:
@@ -109,10 +107,8 @@ def _offers() -> list[tuple[str, str, Callable[[], object]]]:
     # It loads half of the standard library's `email`, and few ask for another package's set.
     from importlib.metadata import entry_points
 
-    return [
-        (one.name, one.dist.name if one.dist else "?", one.load)
-        for one in entry_points(group=GROUP)
-    ]
+    offers = entry_points(group=GROUP)
+    return [(offer.name, offer.dist.name if offer.dist else "?", offer.load) for offer in offers]
 
 
 def _called(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bridge.logs import open_log, report
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.running import close, run_session
+from bridge.mcp.running import run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
@@ -47,4 +47,3 @@ async def serve_sets(
     states = RequestStates(secrets.token_urlsafe, time.monotonic)
     server = Server(implementation, Catalogue(tools, [configuration]), states)
     await run_session(Session(server, stdio.write, ready=stdio.ready), stdio)
-    await close(stdio)

@@ -82,6 +82,10 @@ class Bench:
         """The bare loop."""
         return Peer([str(self.environments.bridge), str(RIVALS / "loop.py")])
 
+    def tasks(self) -> Peer:
+        """The bare asyncio loop, with a task for each line."""
+        return Peer([str(self.environments.bridge), str(RIVALS / "tasks.py")])
+
     def sdk(self) -> Peer:
         """An echo server on the official SDK."""
         return Peer([str(self.environments.rivals), str(RIVALS / "sdk.py")])
@@ -94,6 +98,7 @@ class Bench:
 BRIDGE = "xmpp-bridge"
 FLOOR = "bare asyncio process"
 LOOP = "bare loop"
+TASKS = "bare asyncio loop"
 SDK = "MCP SDK, low level"
 FAST = "FastMCP"
 PARTICIPANT = "bare slixmpp"

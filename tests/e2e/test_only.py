@@ -133,9 +133,9 @@ def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (only("own:ROOM"), "own:ROOM cannot be served alone: peek looks into a room; have it"),
-        (only("samples", "llm"), "llm cannot be served alone: scout looks into a room; have it"),
-        (only("llm"), "beside the bridge, by `--toolset llm` instead of `--only`"),
+        (only("own:ROOM"), "cannot be served alone: it wants what only the bridge has"),
+        (only("samples", "llm"), "samples+llm cannot be served alone: it wants"),
+        (only("llm"), "beside the bridge, by `--toolset` instead of `--only`"),
         (only("nothing"), "there is no toolset 'nothing'"),
         (only("own:TOOLS", "own:mirror"), "own:mirror is no Toolset but a Tool"),
         ([*only("samples"), "--toolset", "llm"], "not allowed with argument --only"),

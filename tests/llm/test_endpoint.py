@@ -15,8 +15,8 @@ import pytest
 
 from bridge.llm import httpclient, model
 from bridge.llm.httpclient import MAX_REPLY_BYTES
-from bridge.llm.model import ATTEMPTS, SECRET_CHARACTERS, Endpoint
-from bridge.llm.prompt import Prompt
+from bridge.llm.model import ATTEMPTS, SECRET_CHARACTERS, ChatCompletions
+from bridge.llm.prompt import ModelPrompt
 from bridge.mcp.errors import ToolError
 from bridge.settings.values import Secret
 from tests.llm.model_service import (
@@ -33,14 +33,14 @@ from tests.llm.model_service import (
 )
 from tests.servers.certificates import Authority
 
-PROMPT = Prompt("Be brief.", "Say hello.")
+PROMPT = ModelPrompt("Be brief.", "Say hello.")
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
 BUSY = replying(429, {"error": {"message": "slow down"}}, retry_after="0")
 
 
-def _endpoint(service: ModelService) -> Endpoint:
-    return Endpoint(service.base_url, "small", Secret(KEY))
+def _endpoint(service: ModelService) -> ChatCompletions:
+    return ChatCompletions(service.base_url, "small", Secret(KEY))
 
 
 async def _failure(*turns: Turn) -> tuple[ToolError, ModelService]:
@@ -70,14 +70,14 @@ async def test_a_question_is_one_post_to_the_base_url_with_the_key() -> None:
 
 async def test_a_lone_surrogate_goes_as_its_escape() -> None:
     async with model_service(saying("hello")) as service:
-        await _endpoint(service).complete(Prompt("Be brief.", "count: ü\ud800"))
+        await _endpoint(service).complete(ModelPrompt("Be brief.", "count: ü\ud800"))
     (asked,) = service.asked
     assert asked.user == "count: ü\ud800"
 
 
 async def test_a_base_url_may_end_in_a_slash_and_there_may_be_no_key() -> None:
     async with model_service(saying("hello")) as service:
-        assert await Endpoint(service.base_url + "/", "small").complete(PROMPT) == "hello"
+        assert await ChatCompletions(service.base_url + "/", "small").complete(PROMPT) == "hello"
     (asked,) = service.asked
     assert asked.path == "/v1/chat/completions"
     assert "authorization" not in asked.headers
@@ -189,7 +189,7 @@ async def test_a_proxy_does_not_see_the_key_in_clear(
 )
 async def test_the_key_never_goes_in_clear_to_another_machine(address: str) -> None:
     with pytest.raises(ToolError) as caught:
-        await Endpoint(address, "small", Secret(KEY)).complete(PROMPT)
+        await ChatCompletions(address, "small", Secret(KEY)).complete(PROMPT)
     assert caught.value.condition == "encryption-required"
     assert "without https://" in caught.value.message
     assert "LLM_BASE_URL" in caught.value.hint
@@ -198,7 +198,7 @@ async def test_the_key_never_goes_in_clear_to_another_machine(address: str) -> N
 @pytest.mark.parametrize("address", ["http://[::1", "http://[x]/v1", "http://h:port/v1"])
 async def test_an_address_that_is_none_is_told(address: str) -> None:
     with pytest.raises(ToolError) as caught:
-        await Endpoint(address, "small").complete(PROMPT)
+        await ChatCompletions(address, "small").complete(PROMPT)
     assert caught.value.condition == "jid-malformed"
     assert "LLM_BASE_URL" in caught.value.hint
 
@@ -207,7 +207,7 @@ async def test_nobody_listening_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(ToolError) as caught:
-        await Endpoint(f"http://127.0.0.1:{port}/v1", "small", Secret(KEY)).complete(PROMPT)
+        await ChatCompletions(f"http://127.0.0.1:{port}/v1", "small", Secret(KEY)).complete(PROMPT)
     assert caught.value.condition == "connection-refused"
 
 
@@ -222,7 +222,7 @@ async def test_a_plain_service_behind_https_is_told() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     with pytest.raises(ToolError) as caught:
-        await Endpoint(address, "small", Secret(KEY)).complete(PROMPT)
+        await ChatCompletions(address, "small", Secret(KEY)).complete(PROMPT)
     server.close()
     assert caught.value.condition == "connection-refused"
     assert KEY.encode() not in b"".join(heard)
@@ -356,7 +356,7 @@ async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:1")
     with pytest.raises(ToolError) as caught:
-        await Endpoint("https://127.0.0.1:1/v1", "small", Secret(KEY)).complete(PROMPT)
+        await ChatCompletions("https://127.0.0.1:1/v1", "small", Secret(KEY)).complete(PROMPT)
     assert "HTTPS_PROXY" in caught.value.hint
 
 
@@ -440,12 +440,12 @@ async def test_not_even_in_an_answer() -> None:
 async def test_a_placeholder_for_a_key_is_left_in_answers_as_the_word_it_is(short: int) -> None:
     key = "o" * (SECRET_CHARACTERS - short)
     async with model_service(saying(f"look: {key}")) as service:
-        found = await Endpoint(service.base_url, "small", Secret(key)).complete(PROMPT)
+        found = await ChatCompletions(service.base_url, "small", Secret(key)).complete(PROMPT)
     assert found == (f"look: {key}" if short else "look: ***")
 
 
 def test_the_endpoint_shows_no_key() -> None:
-    assert KEY not in repr(Endpoint("http://x", "small", Secret(KEY)))
+    assert KEY not in repr(ChatCompletions("http://x", "small", Secret(KEY)))
 
 
 async def test_loading_the_client_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,7 +502,7 @@ async def test_an_error_keeps_neither_the_key_nor_the_request(
         first, _ = await _failure(FAILURES[kind])
         second, _ = await _failure(FAILURES[kind])
     else:
-        endpoint = Endpoint(address, "small", Secret(KEY))
+        endpoint = ChatCompletions(address, "small", Secret(KEY))
         with pytest.raises(ToolError) as once:
             await endpoint.complete(PROMPT)
         with pytest.raises(ToolError) as twice:

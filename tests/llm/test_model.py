@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.llm.model import METHOD, QUESTION_SECONDS, Endpoint, Sampling, model_for
-from bridge.llm.prompt import Prompt
+from bridge.llm.model import METHOD, QUESTION_SECONDS, ChatCompletions, Sampling, model_for
+from bridge.llm.prompt import ModelPrompt
 from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
@@ -16,7 +16,7 @@ from bridge.settings.table import Configuration
 from bridge.settings.values import Secret
 from tests.llm.model_service import KEY
 
-PROMPT = Prompt("Be brief.", "Say hello.")
+PROMPT = ModelPrompt("Be brief.", "Say hello.")
 ENDPOINT = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "small", "LLM_API_KEY": KEY}
 
 
@@ -54,9 +54,9 @@ def test_a_clients_own_model_comes_first(tmp_path: Path) -> None:
 
 def test_else_it_is_the_endpoint(tmp_path: Path) -> None:
     found = model_for(settings(tmp_path, **ENDPOINT), context())
-    assert found == Endpoint("http://127.0.0.1:1/v1", "small", Secret(KEY))
+    assert found == ChatCompletions("http://127.0.0.1:1/v1", "small", Secret(KEY))
     keyless = {name: value for name, value in ENDPOINT.items() if name != "LLM_API_KEY"}
-    assert model_for(settings(tmp_path, **keyless), context()) == Endpoint(
+    assert model_for(settings(tmp_path, **keyless), context()) == ChatCompletions(
         "http://127.0.0.1:1/v1", "small"
     )
 

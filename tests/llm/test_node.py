@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.llm import node
 from bridge.llm.node import DEADLINE_SECONDS, TASK, LlmNode
-from bridge.llm.prompt import DATA_RULE, Material, Prompt
+from bridge.llm.prompt import DATA_RULE, Material, ModelPrompt
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, MismatchError, SchemaError, describe
 from bridge.mcp.toolset import Tool
@@ -45,9 +45,9 @@ class Played:
     """A model that says one thing after the other."""
 
     answers: list[str | Exception]
-    prompts: list[Prompt] = field(default_factory=list)
+    prompts: list[ModelPrompt] = field(default_factory=list)
 
-    async def complete(self, prompt: Prompt) -> str:
+    async def complete(self, prompt: ModelPrompt) -> str:
         self.prompts.append(prompt)
         answer = self.answers[len(self.prompts) - 1]
         if isinstance(answer, Exception):

@@ -12,7 +12,7 @@ from bridge.llm.prompt import (
     MAX_DATA_BYTES,
     MAX_ECHO_CHARACTERS,
     Material,
-    Prompt,
+    ModelPrompt,
     data_line,
     write_prompt,
 )
@@ -48,7 +48,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.sampled_from(
 """Whatever somebody may write, knowing the code or not."""
 
 
-def _written(*data: object, misfit: dict[str, str] | None = None) -> Prompt:
+def _written(*data: object, misfit: dict[str, str] | None = None) -> ModelPrompt:
     return write_prompt(INSTRUCTION, Material("Count.", data), SCHEMA, CODE, misfit)
 
 

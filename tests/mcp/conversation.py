@@ -70,10 +70,12 @@ class Conversation:
 
     def finish(self, call: Call, outcome: object = COUNT) -> Any:
         """Return the response to `call`, whose tool returned or raised `outcome`."""
-        if isinstance(outcome, Exception):
-            response = self.server.fail(call, outcome)
-        else:
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
             response = self.server.complete(call, outcome)
+        except Exception as error:  # noqa: BLE001 - as a session does
+            response = self.server.fail(call, error)
         return wire(response) if response else None
 
     def updates(self, uri: str) -> list[Any]:

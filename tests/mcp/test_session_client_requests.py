@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,17 +180,17 @@ async def test_an_error_of_the_client_reaches_the_tool() -> None:
     question = await _question(client)
     client.send(_answer(question, error={"code": -1, "message": "User rejected"}))
     assert _text((await client.end())[1]) == (
-        f"not-allowed: The client refused {METHOD}: User rejected (code -1)"
+        f"not-allowed: The client refused {METHOD}: User rejected"
     )
 
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ({"code": -1, "message": "User\nrejected"}, "User\\u{A}rejected (code -1)"),
-        ({"code": -1, "message": "x" * 300}, "... (300 characters) (code -1)"),
-        ({"code": "x", "message": ["y"]}, "without a reason (code None)"),
-        ({}, "without a reason (code None)"),
+        ({"code": -1, "message": "User\nrejected"}, "User\\u{A}rejected"),
+        ({"code": -1, "message": "x" * 300}, "... (300 characters)"),
+        ({"code": "x", "message": ["y"]}, "['y']"),
+        ({}, "without a reason"),
     ],
 )
 async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
@@ -321,21 +322,21 @@ async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
     await client.end()
 
 
-async def test_the_log_has_one_line_for_each_without_what_is_in_them() -> None:
+async def test_the_log_has_one_line_for_each_without_what_was_answered() -> None:
     with logged(logging.DEBUG) as lines:
         client = await _client()
         client.send(tool_call(1, "consult"))
         question = await _question(client)
         client.send(_answer(question, result={"secret": "x" * 10}), _answer(question, result={}))
         await client.end()
-    ours = [one for one in lines if "ask-1" in one]
-    assert [one.rpartition(",")[0] for one in ours] == [
-        f"-> {METHOD}, our request, id ask-1",
-        f"<- the answer to {METHOD}, id ask-1",
-        "<- a response to nothing we asked, id 'ask-1'",
+    ours = [re.sub(r"\d+ bytes", "N bytes", line) for line in lines if "ask-1" in line]
+    assert [line.partition(": ")[0] for line in ours] == [
+        f"-> 2025-11-25 {METHOD} id 'ask-1', N bytes",
+        "<- ? ? id 'ask-1', N bytes",
+        "<- ? ? id 'ask-1', N bytes",
     ]
-    others = [one for one in lines if "tools/call" not in one]  # whose reply repeats the answer
-    assert not [one for one in others if "everything" in one or "xxxxxxxxxx" in one]
+    others = [line for line in lines if "tools/call" not in line]  # whose reply repeats the answer
+    assert not [line for line in others if "xxxxxxxxxx" in line]
 
 
 async def test_several_questions_of_one_call_are_open_side_by_side() -> None:
@@ -356,7 +357,7 @@ async def test_one_that_is_refused_withdraws_the_others() -> None:
     if "method" not in withdrawn:
         withdrawn, reply = reply, withdrawn
     assert withdrawn["params"]["requestId"] == roots["id"]
-    assert _text(reply) == f"not-allowed: The client refused {METHOD}: No (code -1)"
+    assert _text(reply) == f"not-allowed: The client refused {METHOD}: No"
     await client.end()
 
 

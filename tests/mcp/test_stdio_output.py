@@ -14,7 +14,7 @@ unblock = stdio._unblock  # noqa: SLF001 - only our own stdout is claimed in pub
 
 async def test_what_fits_is_sent_at_once() -> None:
     with pipe() as (reading, writing):
-        out = Stdio(None, unblock(os.dup(writing)))
+        out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(os.dup(writing)))
         out.write(b"hello\n")
         assert read_all(reading) == b"hello\n"
         out.write(b"")
@@ -25,7 +25,7 @@ async def test_what_fits_is_sent_at_once() -> None:
 
 async def test_what_does_not_fit_is_sent_in_order_when_there_is_room() -> None:
     with pipe() as (reading, writing):
-        out = Stdio(None, unblock(os.dup(writing)))
+        out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(os.dup(writing)))
         sent = bytes(range(256)) * 4096
         for start in range(0, len(sent), 50_000):
             out.write(sent[start : start + 50_000])
@@ -64,7 +64,7 @@ async def test_no_more_is_read_while_more_than_the_limit_is_unsent(over: int) ->
 
 async def test_a_client_that_stopped_reading_and_is_gone_sets_broken() -> None:
     reading, writing = os.pipe()
-    out = Stdio(None, unblock(writing))
+    out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(writing))
     out.write(b"x" * 1_000_000)
     assert not out.broken.is_set()
     os.close(reading)
@@ -84,14 +84,14 @@ async def test_a_client_that_is_gone_before_the_first_reply_sets_broken() -> Non
             ours, theirs = socket.socketpair()
             theirs.close()
             writing = ours.detach()
-        out = Stdio(None, unblock(writing))
+        out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(writing))
         out.write(b"x")
         assert out.broken.is_set()
         out.close()
 
 
 async def test_a_full_disk_sets_broken() -> None:
-    out = Stdio(None, os.open("/dev/full", os.O_WRONLY))
+    out = Stdio(os.open(os.devnull, os.O_RDONLY), os.open("/dev/full", os.O_WRONLY))
     out.write(b"x")
     assert out.broken.is_set()
     out.close()
@@ -100,7 +100,7 @@ async def test_a_full_disk_sets_broken() -> None:
 async def test_closing_with_replies_unsent_leaves_nothing_behind() -> None:
     with pipe() as (_reading, writing):
         descriptor = unblock(os.dup(writing))
-        out = Stdio(None, descriptor)
+        out = Stdio(os.open(os.devnull, os.O_RDONLY), descriptor)
         out.write(b"x" * 1_000_000)
         flushing = asyncio.ensure_future(out.flush())
         await turns()
@@ -112,7 +112,7 @@ async def test_closing_with_replies_unsent_leaves_nothing_behind() -> None:
 
 async def test_flushing_may_be_given_up_while_the_client_does_not_read() -> None:
     with pipe() as (_reading, writing):
-        out = Stdio(None, unblock(os.dup(writing)))
+        out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(os.dup(writing)))
         out.write(b"x" * 1_000_000)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -2,7 +2,7 @@
 
 from time import perf_counter
 
-from tests.benchmarks.bench import BRIDGE, FAST, LOOP, SDK, Bench
+from tests.benchmarks.bench import BRIDGE, FAST, LOOP, SDK, TASKS, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated, percentile
 from tests.benchmarks.peer import Peer, called, result_of
 
@@ -18,6 +18,7 @@ def measure(bench: Bench) -> Outcome:
         {
             BRIDGE: lambda: _asked(bench.bridge({})),
             LOOP: lambda: _asked(bench.loop()),
+            TASKS: lambda: _asked(bench.tasks()),
             SDK: lambda: _asked(bench.sdk()),
             FAST: lambda: _asked(bench.fast()),
         },
@@ -30,12 +31,14 @@ def measure(bench: Bench) -> Outcome:
         Series(name, "p99", "µs", tuple(percentile(run, 0.99) for run in runs))
         for name, runs in found.items()
     ]
-    ratio = middle[BRIDGE].over(middle[LOOP])
     return Outcome(
         NAME,
         "One `echo` call at a time",
         (*middle.values(), *worst),
-        (Aim("times the bare loop (p50)", ratio, "at most", 2.0),),
+        tuple(
+            Aim(f"times the {floor} (p50)", middle[BRIDGE].over(middle[floor]), "at most", 2.0)
+            for floor in (LOOP, TASKS)
+        ),
     )
 
 
