@@ -4,12 +4,12 @@ Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com
 of each value is checked; another one than documented is a bad reply.
 
 The geocoding takes the name of a place alone, so the state and the country that come after it are
-compared here.
+compared here. It knows the names of a place in one language, and the local ones of some places.
 """
 
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -54,6 +54,24 @@ FAR_LARGER = 10
 and London have; no Springfield has more than twice the people of the next."""
 
 
+def _pairs(table: str) -> Iterator[list[str]]:
+    """Yield the first word of each entry of a table, and the rest."""
+    return (entry.split(maxsplit=1) for entry in " ".join(table.split()).split(", "))
+
+
+_STATES = """
+al alabama, ak alaska, az arizona, ar arkansas, ca california, co colorado, ct connecticut,
+de delaware, dc district of columbia, fl florida, ga georgia, hi hawaii, id idaho, il illinois,
+in indiana, ia iowa, ks kansas, ky kentucky, la louisiana, me maine, md maryland, ma massachusetts,
+mi michigan, mn minnesota, ms mississippi, mo missouri, mt montana, ne nebraska, nv nevada,
+nh new hampshire, nj new jersey, nm new mexico, ny new york, nc north carolina, nd north dakota,
+oh ohio, ok oklahoma, or oregon, pa pennsylvania, ri rhode island, sc south carolina,
+sd south dakota, tn tennessee, tx texas, ut utah, vt vermont, va virginia, wa washington,
+wv west virginia, wi wisconsin, wy wyoming
+"""
+STATE_CODES = {name: code for code, name in _pairs(_STATES)}
+"""The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
+
 COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
 """What people call a country, where it is neither its name nor its code of ISO 3166."""
 
@@ -74,10 +92,7 @@ _CONDITIONS = """
 80 light showers, 81 showers, 82 violent showers, 85 light snow showers, 86 heavy snow showers,
 95 thunderstorm, 96 thunderstorm with light hail, 99 thunderstorm with heavy hail
 """
-CONDITIONS = {
-    int(code): words
-    for code, words in (entry.split(maxsplit=1) for entry in _CONDITIONS.split(","))
-}
+CONDITIONS = {int(code): words for code, words in _pairs(_CONDITIONS)}
 """The codes of WMO table 4677 that it uses, in words."""
 
 
@@ -126,7 +141,7 @@ async def current_weather(
     location: Annotated[
         str,
         Bounds(min_length=1, max_length=MAX_LOCATION),
-        "English name of a town, with state or country where several have it: Paris, Texas",
+        "English name of a town, with state or country where several have it: Portland, OR",
     ],
 ) -> Interpret[CurrentWeather]:
     """Tell the present weather of a town, from Open-Meteo. Use it for weather, never for the time.
@@ -136,23 +151,34 @@ async def current_weather(
     geocoding and the coordinates to its forecast. Fails for a name that no town has, and for one
     that may mean several, naming them.
     """
-    name, *_ = _parts(location)
+    name, *qualifiers = _parts(location)
     if not name:
         raise ArgumentError(
             "current_weather: location has no name before its comma",
             condition="bad-request",
             hint="Give the name of a town first: Paris, Texas.",
         )
-    place = choose_place(location, await find_places(configuration, name))
+    try:
+        place = choose_place(location, await find_places(configuration, name))
+    except ArgumentError:
+        # Munich is no "München" in English. Many countries' code is that of their language, too;
+        # one that is none is answered in English again.
+        codes = [qualifier.lower() for qualifier in qualifiers if len(qualifier) == 2]
+        if not codes:
+            raise
+        place = choose_place(location, await find_places(configuration, name, codes[-1]))
     return Interpret(await weather_at(configuration, place), PROMPT)
 
 
-async def find_places(configuration: Configuration, name: str) -> list[Town]:
-    """Return the places that a name without region may mean, the most populous first."""
+async def find_places(configuration: Configuration, name: str, language: str = "en") -> list[Town]:
+    """Return the places that a name without region may mean, with their names in a language.
+
+    The most populous come first. `language` is a code of ISO 639-1.
+    """
     geocoding = WebService(
         "Open-Meteo's geocoding", configuration.geocoding_url, "OPEN_METEO_GEOCODING_URL"
     )
-    query = {"name": name, "count": str(MAX_PLACES), "language": "en", "format": "json"}
+    query = {"name": name, "count": str(MAX_PLACES), "language": language, "format": "json"}
     return await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
 
 
@@ -284,9 +310,11 @@ def _parts(location: str) -> list[str]:
 
 def _lies_in(place: Town, qualifiers: list[str]) -> bool:
     """Whether each of the qualifiers, as `_compared` has them, names what a place lies in."""
-    code = place.regions[-1]
+    *_, state, _, code = place.regions
     known = {_compared(name) for region in place.regions for name in (region, *region.split(","))}
     known |= COUNTRY_ALIASES.get(code, set())
+    if code == "US":
+        known.add(STATE_CODES.get(_compared(state), ""))
     return {*qualifiers, ""} <= {*known, ""}
 
 

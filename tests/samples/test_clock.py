@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.mcp.errors import ToolError
 from bridge.samples import clock
 
 PROGRAM = """
@@ -46,6 +47,21 @@ def test_a_moment_is_told_in_the_zone_of_the_process(
     assert (told["local"], told["zone"], told["abbreviation"]) == (local, name, abbreviation)
     assert told["utc"] == "2026-11-22T02:30:00.500Z"
     assert told["weekday"] == datetime.fromisoformat(local).strftime("%A")
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["Mars/Phobos", ":Europe/Atlantis", "Nowhere", "/no/such/file", "UTC+", "CET+99", "Europe"],
+)
+def test_a_zone_that_does_not_exist_is_refused_and_not_taken_for_utc(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    with pytest.raises(ToolError) as refusal:
+        clock.current_time()
+    assert repr(zone) in refusal.value.message
+    assert refusal.value.hint.startswith("Who runs the bridge")
+    assert "TZ" in refusal.value.hint
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from bridge.samples.weather import (
     FAR_LARGER,
     MAX_LOCATION,
     MAX_NAMED,
+    STATE_CODES,
     CurrentWeather,
     Town,
     choose_place,
@@ -116,21 +117,52 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
         ("Paris, Texas, United States", "Paris, Texas, United States"),
         ("Springfield, Missouri", "Springfield, Missouri, United States"),
         ("Springfield, New York", "Springfield Gardens, New York, United States"),
-        ("Portland, oregon, usa", "Portland, Oregon, United States"),
-        ("springfield, illinois, u.s.", "Springfield, Illinois, United States"),
+        ("Portland, OR", "Portland, Oregon, United States"),
+        ("Portland, me, usa", "Portland, Maine, United States"),
+        ("Springfield, IL", "Springfield, Illinois, United States"),
+        ("springfield, il, u.s.", "Springfield, Illinois, United States"),
         ("London, UK", "London, England, United Kingdom"),
         ("London, GB", "London, England, United Kingdom"),
         ("London, Ontario", "London, Ontario, Canada"),
         ("London, CA", "London, Ontario, Canada"),
         ("Paris, Ile-de-France", "Paris, Île-de-France, France"),
+        ("Dover, DE", "Dover, Delaware, United States"),
+        ("Washington, DC", "Washington, Washington, D.C., United States"),
         ("Washington, Washington, D.C., US", "Washington, Washington, D.C., United States"),
         ("Munich, DE", "Munich, Bavaria, Germany"),
+        ("München, DE", "München, Bayern, Deutschland"),
+        ("München, de", "München, Bayern, Deutschland"),
     ],
 )
 async def test_a_region_or_a_country_tells_places_of_one_name_apart(
     server: OpenMeteoServer, location: str, place: str
 ) -> None:
     assert (await told(server, location)).place == place
+
+
+async def test_a_name_that_is_not_english_is_looked_for_in_the_language_of_a_code_behind_it(
+    server: OpenMeteoServer,
+) -> None:
+    await told(server, "München, DE")
+    languages = [query["language"] for path, query in server.asked if path == GEO]
+    assert languages == ["en", "de"]
+    for location in ("München", "München, Germany"):
+        error = await failure(server, location)
+        assert "München, Thuringia, Germany" in error.message
+    server.asked.clear()
+    await told(server, "Munich, DE")
+    assert [path for path, _ in server.asked] == [GEO, MET]
+
+
+def test_every_state_has_its_postal_abbreviation() -> None:
+    assert len(STATE_CODES) == len(set(STATE_CODES.values())) == 51
+    assert {len(code) for code in STATE_CODES.values()} == {2}
+    assert STATE_CODES["north dakota"] == "nd"
+
+
+def test_an_abbreviation_of_a_state_means_nothing_in_other_countries() -> None:
+    with pytest.raises(ArgumentError):
+        choose_place("Ford, DE", [Town("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
 
 
 def test_the_descriptions_say_what_each_tool_is_and_is_not_for() -> None:
