@@ -4,7 +4,9 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from bridge.registration.formats import Format
 
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
@@ -21,11 +23,9 @@ class Client(NamedTuple):
     file: Path
     """Where it keeps its servers, absolute."""
 
-    format: Literal["toml", "json", "jsonc"]
-    """`jsonc` is JSON with comments, perhaps trailing commas; in `json` both are errors."""
-
+    format: Format
     servers: str
-    """The key under which the servers stand in the file."""
+    """The key of the table of servers in the file."""
 
     own_command: tuple[str, ...] = ()
     """The client's own command for the servers of all projects, `{}` for `add` and `remove`."""
@@ -79,13 +79,13 @@ def client(
             approvals=(moved or home / ".claude") / "settings.json",
         ),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
-        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "jsonc", "servers"),
+        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
         # Its permissions.json would take the place of every approval given in the program.
-        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "jsonc", "mcpServers"),
+        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "json", "mcpServers"),
         # Its `trust` would spare the user every question about this server, not about one tool.
-        Client("gemini", "Gemini CLI", gemini / "settings.json", "jsonc", "mcpServers"),
+        Client("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
     )
-    return next(one for one in known if one.key == key)
+    return next(client for client in known if client.key == key)
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:

@@ -13,8 +13,6 @@ SCRIPT = "xmpp-bridge"
 """The installed command."""
 
 ENV_FILE_OPTION = "--env-file"
-FORMER_VARIABLE = "TIA_ENV_PATH"
-"""The variable that named the settings file in the entries of former versions."""
 
 
 def own_command(called: str, executable: str) -> tuple[str, ...]:

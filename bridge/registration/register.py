@@ -6,7 +6,6 @@ added to it (Codex). What the command wrote is read afterwards, and corrected wh
 """
 
 import asyncio
-import json
 import os
 import shlex
 import shutil
@@ -16,6 +15,7 @@ import tempfile
 from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +24,11 @@ from bridge.client.client import Client as McpClient
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
-from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
-from bridge.registration.entry import EntryLocation, is_ours, new_entry, why_unstartable
+from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry, why_unstartable
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
+from bridge.registration.formats import Document, Format, edited, load, table_in
 from bridge.registration.launch import flaws, launch_command, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
@@ -42,19 +42,15 @@ LIST_SECONDS = 10.0
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """All that a careful client lets a server have of its own environment: none of our settings."""
 
-ALLOWED = ("permissions", "allow")
-"""The keys of the list of tools that need no asking, in Claude Code's settings."""
-
 
 class Edit(NamedTuple):
     """A change of one of the client's files."""
 
     file: ConfigFile
-    edit: Callable[[str], str]
-    """Returns the text after the change; raises `EditError`."""
-
-    shown: str
-    """What a person would do; empty if the client's own command does it."""
+    form: Format
+    change: Callable[[Document], None]
+    by_hand: str
+    """What a person would do."""
 
     done: str
     """What was done, in words in front of the file's path."""
@@ -63,12 +59,9 @@ class Edit(NamedTuple):
         """Return the text of the file, and the one that it is to have."""
         before = self.file.read() or ""
         try:
-            return before, self.edit(before)
+            return before, edited(before, self.form, self.change)
         except EditError as error:
-            raise RegistrationError(
-                f"{self.file.path}: {one_line(str(error))}; it was left alone.\n"
-                "Mend it, or see with --print what to write by hand."
-            ) from error
+            raise _left_alone(self.file, error, self.by_hand) from error
 
 
 class Plan(NamedTuple):
@@ -82,7 +75,7 @@ class Plan(NamedTuple):
 
 
 def location_of(key: str, name: str) -> EntryLocation:
-    """Return where the entry `name` of a client stands for this user; raises `LaunchError`."""
+    """Return where this user's client has the entry `name`; raises `LaunchError`."""
     try:
         home = Path.home()
     except RuntimeError as error:
@@ -151,46 +144,38 @@ def plan(
 
     Nothing is done yet. Raises `RegistrationError`.
     """
-    there, path = location.client, ".".join(location.path)
-    file = ConfigFile(there.file)
-    present = location.read(file.read())
+    there, file = location.client, ConfigFile(location.client.file)
+
+    def wanted_instead_of(old: Entry) -> Entry | None:
+        return None if launch is None else new_entry(there, launch, old, approve_send=approve_send)
+
+    try:
+        present = location.read(file.read() or "")
+    except EditError as error:
+        by_hand = _by_hand(location, wanted_instead_of({}))
+        raise _left_alone(file, error, by_hand) from error
     if present is not None and not is_ours(present):
         raise RegistrationError(
             f"{there.title} has a server called {location.name} that is not this bridge; it was "
             "left alone.\nTake another name with --name."
         )
-    if launch is None:
-        wanted, command = None, there.remove_command(location.name)
-        shown, done = f"In {file.path}: without {path}", f"Took {path} out of"
-        with_, added, change = "without", "Took away", jsonfile.discard
-    else:
-        wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
-        if why := why_unstartable(wanted):
-            raise RegistrationError(
-                f"{there.file}: nothing can start {location.name}: {why}; the file was left alone"
-            )
-        command = [] if present else there.add_command(location.name, launch)
-        shown, done = f"In {file.path}:\n{location.snippet(wanted)}", f"Wrote {path} into"
-        with_, added, change = "with", "Added", jsonfile.append
-    if present == wanted or not command or not shutil.which(command[0]):
-        command = []
-    # The others' commands have no option for `required` (Codex) and `alwaysLoad` (Claude Code).
-    elif launch is not None and there.key == "vscode":
-        shown = ""
-    entry = Edit(file, partial(location.edit, entry=wanted), shown, done)
-    edits = [] if present == wanted else [entry]
-    if there.approvals is not None and (approve_send or launch is None):
-        tool, approvals = location.approval, ConfigFile(there.approvals)
-        approval = Edit(
-            approvals,
-            partial(change, path=ALLOWED, value=tool),
-            f"In {approvals.path}: {with_} {json.dumps(tool)} under {'.'.join(ALLOWED)}",
-            f"{added} the approval {tool} in",
+    wanted = wanted_instead_of(present or {})
+    if wanted is not None and (why := why_unstartable(wanted)):
+        raise RegistrationError(
+            f"{there.file}: nothing can start {location.name}: {why}; the file was left alone"
         )
-        before, after = approval.texts()
-        edits += [approval] if before != after else []
-    for one in edits:
-        one.file.check_writable()
+    if present == wanted:
+        command, edits = [], []
+    else:
+        command = _own_command(location, launch, is_new=present is None)
+        done = "Took {} out of" if wanted is None else "Wrote {} into"
+        change = partial(location.write, entry=wanted)
+        by_hand = _by_hand(location, wanted)
+        edits = [Edit(file, there.format, change, by_hand, done.format(location.path))]
+    if there.approvals is not None and (approve_send or launch is None):
+        edits += _approval(location, ConfigFile(there.approvals), given=approve_send)
+    for edit in edits:
+        edit.file.check_writable()
     return Plan(command, edits)
 
 
@@ -198,7 +183,7 @@ def describe(planned: Plan) -> Iterator[str]:
     """Yield what a person would do."""
     if planned.command:
         yield shlex.join(planned.command)
-    yield from (one.shown for one in planned.edits if one.shown)
+    yield from (edit.by_hand for edit in planned.edits)
 
 
 def carry_out(location: EntryLocation, planned: Plan) -> Iterator[str]:
@@ -207,19 +192,19 @@ def carry_out(location: EntryLocation, planned: Plan) -> Iterator[str]:
     if command:
         backup = _run(location, edits[0].file, command)
         yield f"Ran: {shlex.join(command)}{_kept(backup)}"
-    for one in edits:
-        before, after = one.texts()
+    for edit in edits:
+        before, after = edit.texts()
         if after != before:
-            yield f"{one.done} {one.file.path}{_kept(one.file.replace(before, after))}"
+            yield f"{edit.done} {edit.file.path}{_kept(edit.file.replace(before, after))}"
 
 
 def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, str]]:
-    """Return command and environment of the entry as it stands in the file.
+    """Return command and environment of the entry that is in the file.
 
     Raises `RegistrationError`.
     """
     there = location.client
-    entry = location.read(ConfigFile(there.file).read())
+    entry = location.read(ConfigFile(there.file).read() or "")
     if entry is None or not isinstance(entry.get("command"), str):
         raise RegistrationError(
             f"{there.title} did not keep the entry: {there.file} does not hold it."
@@ -259,6 +244,54 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
     return [one_line(str(tool.get("name"))) for tool in tools]
 
 
+def _own_command(
+    location: EntryLocation, launch: tuple[str, ...] | None, *, is_new: bool
+) -> list[str]:
+    """Return what has the client itself add or remove the entry; empty if it cannot."""
+    there, command = location.client, []
+    if launch is None:
+        command = there.remove_command(location.name)
+    elif is_new:
+        command = there.add_command(location.name, launch)
+    return command if command and shutil.which(command[0]) else []
+
+
+def _approval(location: EntryLocation, file: ConfigFile, *, given: bool) -> list[Edit]:
+    """Return what has Claude Code's settings approve our sending tool, or no longer do so."""
+    tool = location.approval
+    if not given and tool not in (file.read() or ""):
+        return []
+
+    def change(settings: Document) -> None:
+        allowed = table_in(settings, "permissions").setdefault("allow", [])
+        if not isinstance(allowed, list):
+            raise EditError("permissions.allow in it is no list")
+        if not given:
+            allowed[:] = [other for other in allowed if other != tool]
+        elif tool not in allowed:
+            allowed.append(tool)
+
+    with_, done = ("with", "Added") if given else ("without", "Took away")
+    by_hand = f'In {file.path}: {with_} "{tool}" under permissions.allow'
+    approval = Edit(file, "json", change, by_hand, f"{done} the approval {tool} in")
+    before, after = approval.texts()
+    return [approval] if before != after else []
+
+
+def _by_hand(location: EntryLocation, wanted: Entry | None) -> str:
+    """Return what a person would do to have the entry `wanted`, or none."""
+    file = location.client.file
+    if wanted is None:
+        return f"In {file}: without {location.path}"
+    return f"In {file}:\n{location.snippet(wanted)}"
+
+
+def _left_alone(file: ConfigFile, error: EditError, by_hand: str) -> RegistrationError:
+    return RegistrationError(
+        f"{file.path} was left alone: {error}.\nChange it by hand, as it is shown.", by_hand
+    )
+
+
 def _kept(backup: Path | None) -> str:
     return "" if backup is None else f" (the file as it was: {backup})"
 
@@ -279,12 +312,11 @@ def _run(location: EntryLocation, file: ConfigFile, arguments: list[str]) -> Pat
         raise
     if location.client.format == "toml" and before and after:
         # Codex rewrites all its servers, and drops the comments of those that are not ours.
-        try:
-            gentle = location.edit(before, location.read(after))
-        except RegistrationError:
-            return backup
-        if tomlfile.filled(location.load(gentle)) == tomlfile.filled(location.load(after)):
-            file.replace(after, gentle)
+        with suppress(EditError):
+            entry = location.read(after)
+            gentle = edited(before, "toml", partial(location.write, entry=entry))
+            if load(gentle, "toml") == load(after, "toml"):
+                file.replace(after, gentle)
     return backup
 
 

@@ -194,7 +194,7 @@ def test_help_has_an_example(command: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_a_broken_file_exits_1_in_two_lines_and_stays(client: str, run: Run, home: Path) -> None:
+def test_a_broken_file_exits_1_and_stays_and_what_to_write_is_shown(client: str, run: Run, home: Path) -> None:
     file = home / FILES[client]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{")
@@ -203,8 +203,10 @@ def test_a_broken_file_exits_1_in_two_lines_and_stays(client: str, run: Run, hom
         ("unregister", client),
     ):
         ran = run(*arguments)
-        assert (ran.returncode, ran.stdout) == (1, "")
-        assert "is broken, so it was left alone" in ran.stderr
+        assert ran.returncode == 1
+        assert ran.stdout.startswith(f"In {file}")
+        assert (COMMAND in ran.stdout) is (arguments[0] == "register")
+        assert f"{file} was left alone: it cannot be read" in ran.stderr
         assert len(ran.stderr.splitlines()) == 2
     assert file.read_text() == "{"
     assert [one.name for one in file.parent.iterdir() if "bak" in one.name] == []
