@@ -328,10 +328,9 @@ def _add_sandbox(add: Add) -> None:
 def _add_register(add: Add) -> None:
     command = add(
         "tell a coding agent's program how to start this bridge",
-        "Registers this bridge with a client: by the client's own command where that is "
-        "installed, else in its configuration file, of which a copy is kept. What is registered "
-        "is the path of this command and the path of your settings file; no password. Then the "
-        "registered command is started once, to see that it answers.",
+        "Registers this bridge in a client's configuration file, of which a copy is kept. What is "
+        "registered is the path of this command and the path of your settings file; no password. "
+        "Then the registered command is started once, to see that it answers.",
         "xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
     )
     _add_env_file(

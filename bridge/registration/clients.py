@@ -1,6 +1,5 @@
-"""The clients that this bridge can be registered with: their files, formats and commands."""
+"""The clients that this bridge can be registered with: their files and their formats."""
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,9 +26,6 @@ class Client(NamedTuple):
     servers: str
     """The key of the table of servers in the file."""
 
-    own_command: tuple[str, ...] = ()
-    """The client's own command for the servers of all projects, `{}` for `add` and `remove`."""
-
     approvals: Path | None = None
     """Another file of the client, which lists the tools that need no asking."""
 
@@ -37,20 +33,6 @@ class Client(NamedTuple):
     def takes_approval(self) -> bool:
         """Whether one of its files can say that `xmppSend` is approved in advance."""
         return self.key in ("codex", "claude")
-
-    def add_command(self, name: str, command: tuple[str, ...]) -> list[str]:
-        """Return the arguments that make the client add the server; empty if it has none."""
-        if self.own_command:
-            return [*(word.format("add") for word in self.own_command), name, "--", *command]
-        if self.key == "vscode":
-            entry = {"name": name, "command": command[0], "args": [*command[1:]]}
-            return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
-        return []
-
-    def remove_command(self, name: str) -> list[str]:
-        """Return the arguments that make the client remove the server; empty if it has none."""
-        words = [word.format("remove") for word in self.own_command]
-        return [*words, name] if words else []
 
 
 def client(
@@ -66,16 +48,13 @@ def client(
     gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
-        Client(
-            "codex", "Codex", codex / "config.toml", "toml", "mcp_servers", ("codex", "mcp", "{}")
-        ),
+        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
         Client(
             "claude",
             "Claude Code",
             (moved or home) / ".claude.json",
             "json",
             "mcpServers",
-            ("claude", "mcp", "{}", "--scope", "user"),
             approvals=(moved or home / ".claude") / "settings.json",
         ),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),

@@ -43,10 +43,11 @@ class EntryLocation:
 
     def write(self, document: Document, entry: Entry | None) -> None:
         """Set the entry in the file's `document`, or take it out; raises `EditError`."""
+        if entry is None and self.client.servers not in document:
+            return
         servers = table_in(document, self.client.servers)
         if entry is None:
-            del servers[self.name]
-            if not servers:
+            if servers.pop(self.name, None) is not None and not servers:
                 del document[self.client.servers]
             return
         held = table_in(servers, self.name)

@@ -5,6 +5,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from bridge.registration.errors import RegistrationError
@@ -21,7 +22,6 @@ class ConfigFile:
         self.path = path
         """As the client names it."""
         self._target = Path(os.path.realpath(path))
-        self._backed_up = False
 
     def read(self) -> str | None:
         """Return its text, line ends as they are; None if there is no file.
@@ -46,34 +46,17 @@ class ConfigFile:
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
                 )
 
-    def back_up(self) -> Path | None:
-        """Copy it beside itself under a name that is free; None if there is no file."""
-        self._backed_up = True
-        text = self.read()
-        if text is None:
-            return None
-        number = 1
-        while True:
-            suffix = ".bak" if number == 1 else f".bak{number}"
-            backup = self._target.with_name(self._target.name + suffix)
-            with _naming(backup, "written"), suppress(FileExistsError):
-                descriptor = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with _or_removed(backup):
-                    self._write(descriptor, text)
-                return backup
-            number += 1
-
     def replace(self, before: str, after: str) -> Path | None:
         """Replace the text `before` by `after`, at once or not at all; return the backup.
 
-        There is none of a file that was backed up before: the older one has what is worth keeping.
-        Raises `RegistrationError`, also when the file no longer holds `before`.
+        There is none of a file that is new. Raises `RegistrationError`, also when the file no
+        longer holds `before`.
         """
         self.check_writable()
         folder = self._target.parent
         with _naming(folder, "made"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        backup = None if self._backed_up else self.back_up()
+        backup = self._back_up()
         with _or_removed(backup), _naming(self.path, "written"):
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
             with _or_removed(Path(name)):
@@ -84,6 +67,21 @@ class ConfigFile:
                     )
                 Path(name).replace(self._target)
         return backup
+
+    def _back_up(self) -> Path | None:
+        """Copy it beside itself under a name that is free; None if there is no file."""
+        text = self.read()
+        if text is None:
+            return None
+        for number in count(1):
+            suffix = ".bak" if number == 1 else f".bak{number}"
+            backup = self._target.with_name(self._target.name + suffix)
+            with _naming(backup, "written"), suppress(FileExistsError):
+                descriptor = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with _or_removed(backup):
+                    self._write(descriptor, text)
+                return backup
+        return None
 
     def _write(self, descriptor: int, text: str) -> None:
         """Write `text` to a new file, which gets mode and owner of this one, and close it.
