@@ -461,7 +461,7 @@ def _server_name(text: str) -> str:
 def _settings() -> str:
     needed = _listed(row.name for row in TABLE if row.required)
     others = _listed(row.name for row in TABLE if not row.required)
-    restrictions = _listed(row.name for row in TABLE if row.who == "restriction")
+    restrictions = _listed(row.name for row in TABLE if row.is_restriction)
     adding_up = (
         f"Restrictions add up: the strictest {restrictions} of the environment and all these "
         "files hold; with --env-file, of that file alone."

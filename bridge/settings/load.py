@@ -29,15 +29,7 @@ from bridge.text import one_line
 DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
 """The variables of which one at least is set in a file that is used without being named."""
 
-RETIRED = {
-    "BRIDGE_TRAFFIC_LOG": "set BRIDGE_STORE, and read it with `xmpp-bridge log --json`",
-}
-"""The variables of former versions, each with what to do instead."""
-
-OURS = {*VARIABLES, *RETIRED}
-"""The variables of which one at least is set in the file that `TIA_ENV_PATH` names."""
-
-RESTRICTIONS = [row.name for row in TABLE if row.who == "restriction"]
+RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
 
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
@@ -131,7 +123,7 @@ class _Loading:
                     f"{file.name} is not, although it names an account; to use that one wherever "
                     "the bridge is started, name it with --env-file"
                 )
-        elif not self._outright and OURS.isdisjoint(file.values):
+        elif not self._outright and file.values.keys().isdisjoint(VARIABLES):
             reason = "sets none of our variables"
         elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
             reason = "not used, since it sets no account, server or room"
@@ -153,9 +145,6 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
-        for name, instead in RETIRED.items():
-            if any(name in one.values for one in (self._environment, self.used) if one):
-                self._reject(name, f"was removed and is ignored; {instead}")
         named = self.loaded["BRIDGE_TOOLSETS"]
         if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
             self.loaded["BRIDGE_TOOLSETS"] = (*named, "llm")
@@ -163,13 +152,13 @@ class _Loading:
     def _value(self, row: Variable[Any]) -> Any:
         """Return the value of a variable; its default if it is unset or its value is wrong."""
         places = [self._environment]
-        if row.who == "restriction":
+        if row.is_restriction:
             places += self._files
-        elif self.used is not None and row.who != "environment only":
+        elif self.used is not None and row.name != "TIA_ENV_PATH":
             places.append(self.used)
         said = [(text, place) for place in places if (text := self._permitted(row, place))]
         default = None if row.default is None else row.parse(row.default)
-        if row.who == "restriction":
+        if row.is_restriction:
             return self._strictest(row, said, default)
         if not said or (row.name == "BOT_NICKNAME" and self._is_set("MCP_BOT_NICKNAME")):
             return default
@@ -183,7 +172,7 @@ class _Loading:
     def _permitted(self, row: Variable[Any], place: Source) -> str:
         """Return the part of a place's text that it may set; empty if there is none."""
         text = place.values.get(row.name, "")
-        if not text or place.trusted or row.who in {"anybody", "restriction"}:
+        if not text or place.trusted or row.who == "anybody":
             return text
         if row.who == "refused":
             endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
@@ -199,7 +188,7 @@ class _Loading:
             return ""
         # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
         names = values.names(text)
-        kept = ",".join(name for name in names if row.who == "installed" and ":" not in name)
+        kept = ",".join(n for n in names if row.parse is values.names and ":" not in n)
         if kept != ",".join(names):
             self._ignore(row, place.name, f", but for {self._shown(kept)!r}" if kept else "")
         return kept
@@ -223,7 +212,7 @@ class _Loading:
                 shown = repr(self._shown(text, row.credential, item))
                 if number:
                     shown += f" (room {number})"
-                elif row.who == "restriction":
+                elif row.is_restriction:
                     shown += f" in {place.name}"
                 holds = "holds" if row.secret else f"holds {shown},"
                 self._reject(row.name, f"{holds} {flaw} would be right")
