@@ -23,19 +23,19 @@ from bridge.settings.table import TABLE
 from bridge.text import one_line
 
 MAX_REPEATS = 1_000
-"""Of a check: each logs in, and servers count."""
+"""The most runs of one check: each logs in, and servers count."""
 
 MAX_MS = 1_000_000
-"""Of a threshold for a whole check, which is over sooner."""
+"""The highest threshold for a whole check, which is over sooner."""
 
 MAX_DAYS = 10_000
-"""Of a threshold for a certificate: none is valid for longer."""
+"""The highest threshold for a certificate: none is valid for longer."""
 
 MAX_EVENTS = 999_999_999
-"""Shown of the log: more than a store has room for."""
+"""The most events that are shown of the log: a store has no room for more."""
 
 MAX_SECONDS = 1_000_000
-"""To wait for an event: eleven days."""
+"""The longest wait for an event: eleven days."""
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
@@ -53,7 +53,7 @@ exit codes:
   2  a mistake on the command line or in the settings"""
 
 ENVIRONMENT = ("LOG_LEVEL", "TIA_ENV_PATH")
-"""The variables that mostly stand in the environment rather than in a file."""
+"""The variables that are mostly set in the environment rather than in a file."""
 
 FILES = """\
   .env.example in the source explains each. They come from the environment and,
@@ -63,7 +63,7 @@ FILES = """\
     the file that TIA_ENV_PATH names (any of our variables is enough),
     .env beside the package."""
 
-ELSEWHERE = "xmpp-bridge COMMAND --help tells of each command, README.md of the rest."
+ELSEWHERE = "xmpp-bridge COMMAND --help explains each command, README.md the rest."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,22 +27,22 @@ TIMED = {"timed": True}
 """The `extra` of a record whose lines begin with a time of their own: what happened in a room."""
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""Of the file that gets the log; then it is renamed to `name.1`, in place of the former one."""
+"""The largest size of the log's file; then it becomes `name.1`, in place of the former one."""
 
 
 def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[str]:
     """Return the lines of `record` as `prefix text`, a warning or worse with its level.
 
     A record with arguments is one line, whatever they hold; one without may have several. If it is
-    `traced`, the traceback of its exception follows behind `| `.
+    `traced`, the traceback of its exception follows, each line of it after `| `.
     """
     level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
     text = level + record.getMessage()
-    shown = [text] if record.args else text.split("\n")
+    lines = [text] if record.args else text.split("\n")
     if record.exc_info and traced:
         trace = logging.Formatter().formatException(record.exc_info)
-        shown += [f"| {line}" for line in trace.split("\n")]
-    return [f"{prefix} {one_line(line)}" for line in shown]
+        lines += [f"| {line}" for line in trace.split("\n")]
+    return [f"{prefix} {one_line(line)}" for line in lines]
 
 
 class StderrHandler(logging.Handler):
@@ -59,8 +59,8 @@ class StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the lines of `record`; tracebacks are for a log of everything only."""
-        shown = lines_of(record, self._prefix, traced=self.level <= logging.DEBUG)
-        lines = "".join([f"{line}\n" for line in shown])
+        traced = self.level <= logging.DEBUG
+        lines = "".join([f"{line}\n" for line in lines_of(record, self._prefix, traced=traced)])
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
@@ -169,7 +169,7 @@ class FileHandler(logging.Handler):
 
 
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
-    """Send this program's log to stderr at `level`, each line behind `prefix`, and all to `path`.
+    """Send this program's log to stderr at `level`, each line after `prefix`, and all to `path`.
 
     Return the warning where that cannot be written.
     """

@@ -4,10 +4,9 @@ import argparse
 import asyncio
 import signal
 import time
-from functools import partial
 
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
 from bridge.logs import can_print, complain, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, Limits, plugin_line
@@ -20,10 +19,10 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return UNKNOWN if parsed.format == "nagios" else FAILURE
     load()
-    return run_with_settings(parsed, partial(_check, parsed))
+    return run_with_settings(parsed, _check)
 
 
-async def _check(parsed: argparse.Namespace, read: Reader) -> int:
+async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     started = time.perf_counter()
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
@@ -34,20 +33,20 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
         return unusable
-    told = ""
+    mistake = ""
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
-        told = (
+        mistake = (
             "--send would say something in the room, and BRIDGE_READ_ONLY in "
             f"{source} forbids that; check without --send"
         )
     elif None not in (parsed.warn, parsed.crit) and parsed.warn > parsed.crit:
-        told = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
-    if told:
+        mistake = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
+    if mistake:
         if plugin:
-            write_out(plugin_line(Level.UNKNOWN, told))
+            write_out(plugin_line(Level.UNKNOWN, mistake))
         else:
-            complain(f"xmpp-bridge: {told}")
+            complain(f"xmpp-bridge: {mistake}")
         return unusable
     open_log("[Client]", configuration.log_level)
     checking = asyncio.create_task(

@@ -9,7 +9,7 @@ FAILURE = 1
 USAGE = 2
 """The command line or the settings are wrong."""
 UNKNOWN = 3
-"""Of a monitoring plugin: what it is about cannot be told."""
+"""A monitoring plugin cannot say how things are."""
 MISTAKE = 70
 """A mistake of ours, which has nothing to do with what was asked for (`EX_SOFTWARE`)."""
 INTERRUPTED = 128 + signal.SIGINT

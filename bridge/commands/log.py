@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
 from bridge.logs import can_print, complain
 from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path
@@ -26,10 +26,10 @@ from bridge.xmpp.model.filter import EventFilter
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what was recorded, and with `--follow` what is being recorded."""
-    return run_with_settings(parsed, partial(_log, parsed)) if can_print() else FAILURE
+    return run_with_settings(parsed, _log) if can_print() else FAILURE
 
 
-async def _log(parsed: argparse.Namespace, read: Reader) -> int:
+async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     settings = configuration.settings

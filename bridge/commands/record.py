@@ -4,14 +4,12 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
-from contextlib import closing, suppress
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
 from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
@@ -20,7 +18,7 @@ from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import stay
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
 from bridge.xmpp.model.faults import Fault, Retry
@@ -57,7 +55,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Record until a signal ends it, or print the unit that has systemd start it."""
     command = _print_unit if parsed.print_unit else _record
     try:
-        return run_with_settings(parsed, partial(command, parsed))
+        return run_with_settings(parsed, command)
     except ImportError:
         raise  # the installation is not whole
     except Exception as error:  # whatever it was, systemd is to start it again
@@ -69,7 +67,7 @@ def run(parsed: argparse.Namespace) -> int:
         return MISTAKE
 
 
-async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
+async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     file = configuration.env_file if configuration.trusted else None
@@ -77,14 +75,13 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
         complain("xmpp-bridge: --print-unit needs --env-file PATH")
     if file is None or configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
-    for one in configuration.in_effect.values():
-        if one.source == "the environment":
-            complain(
-                f"WARNING: {one.variable} is set in the environment, which the unit does not have"
-            )
+    for setting in configuration.in_effect.values():
+        if setting.source == "the environment":
+            name = setting.variable
+            complain(f"WARNING: {name} is set in the environment, which the unit does not have")
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
-    line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
+    line = " ".join([_word(command), *(_word(word).replace("$", "$$") for word in words)])
     # It would end the line, or have systemd ignore it: systemd.syntax(7).
     if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
         complain(f"xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: {line!a}")
@@ -99,7 +96,7 @@ def _word(text: str) -> str:
     return f'"{text}"'
 
 
-async def _record(parsed: argparse.Namespace, read: Reader) -> int:
+async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
     configuration = read()
     complain_of(configuration)
@@ -125,14 +122,14 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
-    return SUCCESS if await _stay(configuration, path) else FAILURE
+    return SUCCESS if await _be_there(configuration, path) else FAILURE
 
 
-async def _stay(configuration: Configuration, path: Path) -> bool:
+async def _be_there(configuration: Configuration, path: Path) -> bool:
     """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
     settings = configuration.settings
     assert settings is not None
-    # Under a name of its own, beside a bridge that may be in the room already.
+    # Under a name of its own: a bridge may be in the room already.
     participant = Participant(
         settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY
     )
@@ -153,14 +150,6 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
                     ended.set()
 
     participant.listen(on_record)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    call_on_termination(lambda number: ended.set())
-    running = asyncio.create_task(participant.run())
-    running.add_done_callback(lambda _: ended.set())
-    await ended.wait()
-    participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    await stay(participant, ended)
     recording.recorder.close()
     return not hopeless.issuperset(settings.rooms)

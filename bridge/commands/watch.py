@@ -1,10 +1,9 @@
 """`xmpp-bridge watch`: follows the room in the terminal."""
 
 import argparse
-from functools import partial
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
 from bridge.logs import can_print, complain, open_log
 from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import watch
@@ -16,10 +15,10 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     load()
-    return run_with_settings(parsed, partial(_watch, parsed))
+    return run_with_settings(parsed, _watch)
 
 
-async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
+async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     if configuration.settings is None:

@@ -29,10 +29,8 @@ class Client(NamedTuple):
     approvals: Path | None = None
     """Another file of the client, which lists the tools that need no asking."""
 
-    @property
-    def takes_approval(self) -> bool:
-        """Whether one of its files can say that `xmppSend` is approved in advance."""
-        return self.key in ("codex", "claude")
+    takes_approval: bool = False
+    """Whether one of its files can say that `xmppSend` is approved in advance."""
 
 
 def client(
@@ -48,7 +46,7 @@ def client(
     gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
-        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
+        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers", takes_approval=True),
         Client(
             "claude",
             "Claude Code",
@@ -56,6 +54,7 @@ def client(
             "json",
             "mcpServers",
             approvals=(moved or home / ".claude") / "settings.json",
+            takes_approval=True,
         ),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
         Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bridge.registration.clients import SEND_TOOL, Client
-from bridge.registration.formats import Document, dumps, load, table_in
+from bridge.registration.formats import DUMPS, Document, load, table_in
 from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
 from bridge.text import quoted
 
@@ -34,7 +34,7 @@ class EntryLocation:
     def snippet(self, entry: Entry) -> str:
         """Return the entry as text to paste."""
         document = {self.client.servers: {self.name: entry}}
-        return next(dumps(document, self.client.format)).rstrip("\n")
+        return DUMPS[self.client.format][0](document).rstrip("\n")
 
     def read(self, text: str) -> Entry | None:
         """Return the entry in the file's `text`; raises `EditError`."""

@@ -5,7 +5,6 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 
 from bridge.registration.errors import RegistrationError
@@ -73,7 +72,8 @@ class ConfigFile:
         text = self.read()
         if text is None:
             return None
-        for number in count(1):
+        number = 1
+        while True:
             suffix = ".bak" if number == 1 else f".bak{number}"
             backup = self._target.with_name(self._target.name + suffix)
             with _naming(backup, "written"), suppress(FileExistsError):
@@ -81,7 +81,7 @@ class ConfigFile:
                 with _or_removed(backup):
                     self._write(descriptor, text)
                 return backup
-        return None
+            number += 1
 
     def _write(self, descriptor: int, text: str) -> None:
         """Write `text` to a new file, which gets mode and owner of this one, and close it.

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import tomlkit
@@ -20,25 +21,12 @@ from bridge.text import one_line
 Document: TypeAlias = dict[str, Any]
 Format: TypeAlias = Literal["json", "toml"]
 
-JSON_STYLES = [(indent, end) for indent in (2, 4, "\t", None) for end in ("\n", "")]
-"""How clients indent and end their files. A new file gets the first."""
-
 
 def load(text: str, form: Format) -> Document:
     """Return what `text` holds, as plain values; raises `EditError`."""
     with _explained():
         document = _parsed(text, form)
         return document.unwrap() if isinstance(document, tomlkit.TOMLDocument) else document
-
-
-def dumps(document: Document, form: Format) -> Iterator[str]:
-    """Yield the texts that hold `document`; a new file gets the first."""
-    if form == "toml":
-        yield tomlkit.dumps(document)
-        return
-    for indent, end in JSON_STYLES:
-        text = json.dumps(document, ensure_ascii=False, indent=indent)
-        yield re.sub(r'"\\u0000([^"]*)"', r"\1", text) + end
 
 
 def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
@@ -49,12 +37,11 @@ def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
         return text
     with _explained():
         document = _parsed(text, form)
-        same = (not text.strip() or dumped == text for dumped in dumps(document, form))
-        style = next((number for number, is_same in enumerate(same) if is_same), None)
-        if style is None:
+        same = (dump for dump in DUMPS[form] if not text.strip() or dump(document) == text)
+        if (dump := next(same, None)) is None:
             raise EditError("comments or a layout of its own would be lost")
         change(document)
-        after = [*dumps(document, form)][style]
+        after = dump(document)
     # tomlkit takes the comments after a table for a part of it.
     if load(after, form) != wanted or (form == "toml" and after.count("#") < text.count("#")):
         raise EditError("a comment or another entry would be lost")
@@ -67,6 +54,22 @@ def table_in(holder: Document, key: str) -> Document:
     if not isinstance(table, dict):
         raise EditError(f"{key} in it is no table")
     return table
+
+
+def _json(document: Document, *, indent: int | str | None, end: str) -> str:
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    return re.sub(r'"\\u0000([^"]*)"', r"\1", text) + end
+
+
+DUMPS: dict[Format, list[Callable[[Document], str]]] = {
+    "toml": [tomlkit.dumps],
+    "json": [
+        partial(_json, indent=indent, end=end)
+        for indent in (2, 4, "\t", None)
+        for end in ("\n", "")
+    ],
+}
+"""How clients lay their files out. A new file is laid out in the first way."""
 
 
 def _parsed(text: str, form: Format) -> Any:

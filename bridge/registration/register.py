@@ -10,7 +10,7 @@ import sys
 import tempfile
 from asyncio.subprocess import PIPE
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -84,14 +84,17 @@ def register(
             f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
-    command, env = registered_command(location)
+    entry = location.read(ConfigFile(there.file).read() or "")
+    if entry is None:
+        raise RegistrationError(f"{there.title} did not keep the entry: {there.file} has it not.")
+    env = {name: str(value) for name, value in entry.get("env", {}).items()}
     for name in SECRETS:
         if name in env:
             complain(
-                f"WARNING: {name} stands in {there.file}; it belongs into the settings file "
-                "and nowhere else"
+                f"WARNING: {name} is in {there.file}; it belongs into the settings file and "
+                "nowhere else"
             )
-    tools = asyncio.run(list_tools(command, env))
+    tools = asyncio.run(list_tools([entry["command"], *entry["args"]], env))
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
     write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     write_out(f"Restart {there.title} to have them there.")
@@ -105,8 +108,8 @@ def unregister(location: EntryLocation, *, only_shown: bool) -> None:
 
 def _report(edits: list[Edit], *, only_shown: bool, unchanged: str) -> None:
     """Carry the edits out, or only show them, and print their lines as they come."""
-    for line in (edit.by_hand for edit in edits) if only_shown else carry_out(edits):
-        write_out(line)
+    for edit in edits:
+        write_out(edit.by_hand if only_shown else carry_out(edit))
     if not edits:
         write_out(unchanged)
 
@@ -148,27 +151,11 @@ def plan(
     return [edit for edit in edits if edit.before != edit.after]
 
 
-def carry_out(edits: Iterable[Edit]) -> Iterator[str]:
-    """Do what is planned, and yield a line on every change; raises `RegistrationError`."""
-    for edit in edits:
-        backup = edit.file.replace(edit.before, edit.after)
-        kept = "" if backup is None else f" (the file as it was: {backup})"
-        yield f"{edit.done} {edit.file.path}{kept}"
-
-
-def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, str]]:
-    """Return command and environment of the entry that is in the file.
-
-    Raises `RegistrationError`.
-    """
-    there = location.client
-    entry = location.read(ConfigFile(there.file).read() or "")
-    if entry is None or not isinstance(entry.get("command"), str):
-        raise RegistrationError(
-            f"{there.title} did not keep the entry: {there.file} does not hold it."
-        )
-    words = [entry["command"], *map(str, entry.get("args") or [])]
-    return words, {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
+def carry_out(edit: Edit) -> str:
+    """Do what is planned, and return a line about it; raises `RegistrationError`."""
+    backup = edit.file.replace(edit.before, edit.after)
+    kept = "" if backup is None else f" (the file as it was: {backup})"
+    return f"{edit.done} {edit.file.path}{kept}"
 
 
 async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:

@@ -108,10 +108,9 @@ class _Loading:
             file = sources.read(path, trusted=trusted)
         except UnusableError as error:
             if self._outright:
-                self._reject_file("--env-file", path, error, "UTF-8")
+                self._reject("--env-file", _unusable_file(path, error, "UTF-8"))
             elif path == self._named:
-                problem = _unusable_file(path, error, "UTF-8")
-                self.warnings.append(f"TIA_ENV_PATH {problem}")
+                self.warnings.append(f"TIA_ENV_PATH {_unusable_file(path, error, 'UTF-8')}")
             if str(error) != "missing":
                 return f"unusable: {error}"
             return "missing" if used is None else reason
@@ -266,7 +265,7 @@ class _Loading:
             try:
                 sources.check_readable(anchors)
             except UnusableError as error:
-                self._reject_file("XMPP_TLS_CA_FILE", anchors, error, "PEM")
+                self._reject("XMPP_TLS_CA_FILE", _unusable_file(anchors, error, "PEM"))
         if not loaded["NODE_TLS_REJECT_UNAUTHORIZED"]:
             self.warnings.append(
                 "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
@@ -287,9 +286,6 @@ class _Loading:
             loaded["MCP_BOT_NICKNAME"] = loaded["BOT_NICKNAME"]
         given = {one: loaded[vars(Configuration)[one].name] for one in Settings._fields}
         return Settings(**given | {"username": username, "domain": domain})
-
-    def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:
-        self._reject(name, _unusable_file(path, error, kind))
 
     def _is_set(self, name: str) -> bool:
         """Whether a variable that was looked for is set, if to a wrong value."""

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from xml.etree.ElementTree import indent
@@ -16,7 +14,7 @@ from bridge.text import iso, one_line, visible
 from bridge.views.output import Output, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import stay
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
@@ -256,22 +254,12 @@ async def watch(
     participant.listen(on_record)
     if stanzas:
         participant.trace.listen(on_stanza)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    call_on_termination(lambda number: ended.set())
-    running = asyncio.create_task(participant.run())
-    running.add_done_callback(lambda task: ended.set())
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds) as limit:
-            await ended.wait()
-    participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    is_late = await stay(participant, ended, seconds=seconds)
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     awaits = first or seconds is not None
-    if limit.expired() and not shown:
+    if is_late and not shown:
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
     return not hopeless and output.error is None and (shown or not awaits)
 

@@ -30,7 +30,7 @@ def _location(home: Path, key: str) -> EntryLocation:
 
 
 def _unregister(location: EntryLocation) -> None:
-    list(carry_out(plan(location, None)))
+    list(map(carry_out, plan(location, None)))
 
 
 def _left(location: EntryLocation) -> dict[str, bytes]:
