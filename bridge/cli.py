@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
@@ -21,6 +21,7 @@ from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
+from bridge.xmpp.model.events import Event
 
 MAX_REPEATS = 1_000
 """The most runs of one check: each logs in, and servers count."""
@@ -40,11 +41,8 @@ MAX_SECONDS = 1_000_000
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
 
-KINDS = (
-    *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
-    "connection",
-)
-"""The kinds of events, as `bridge.xmpp.model.events` has them: that is not loaded for `--help`."""
+KINDS = sorted({event.kind for event in get_args(Event)})
+"""The kinds of events."""
 
 EXIT_CODES = """\
 exit codes:
@@ -170,14 +168,10 @@ def _add_serve(command: Parser) -> None:
     _add_flag(command, "--read-only", "withhold every tool that writes to the room")
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
-    sets.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a set of tools, and nothing but the sets that are named so: no room; may be given "
-        "again",
+    help_ = (
+        "a set of tools, and nothing but the sets that are named so: no room; may be given again"
     )
+    _add_repeatable(sets, "--only", "NAME", help_, dest="only")
 
 
 def _add_client(command: Parser) -> None:
@@ -395,11 +389,10 @@ def _add_number(
 
 
 def _add_repeatable(
-    command: argparse._ActionsContainer, option: str, metavar: str, help_: str
+    command: argparse._ActionsContainer, option: str, metavar: str, help_: str, **more: Any
 ) -> None:
-    command.add_argument(
-        option, dest=f"{option[2:]}s", action="append", default=[], metavar=metavar, help=help_
-    )
+    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_} | more
+    command.add_argument(option, action="append", default=[], **named)
 
 
 def _add_env_file(command: Parser, help_: str) -> None:
@@ -422,15 +415,8 @@ def _add_filters(command: Parser) -> None:
         "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
     )
     group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
-    group.add_argument(
-        "--kind",
-        dest="kinds",
-        action="append",
-        choices=KINDS,
-        default=[],
-        metavar="KIND",
-        help=f"one of {', '.join(KINDS)}; without it all but connection, and no chat states",
-    )
+    help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
+    _add_repeatable(group, "--kind", "KIND", help_, choices=KINDS)
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:

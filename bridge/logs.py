@@ -116,12 +116,8 @@ class FileHandler(logging.Handler):
         data = b"".join(line.encode() + b"\n" for line in lines)
         with suppress(OSError):
             if self._is_over(len(data)):
-                try:
+                with suppress(BlockingIOError):  # another process begins anew just now
                     self._begin_anew(len(data))
-                except OSError:  # the former one cannot be replaced: what is kept is bounded still
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-                    if self._at(os.fstat(self._descriptor)):
-                        os.ftruncate(self._descriptor, 0)
             os.write(self._descriptor, data)
 
     def close(self) -> None:
@@ -142,16 +138,19 @@ class FileHandler(logging.Handler):
         return False
 
     def _begin_anew(self, more: int) -> None:
-        """Put the full file aside, unless another process has, and open what is at the path."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # somebody else is at it: this line goes to the end of the old one
-            return
+        """Put the full file aside, unless another process has, and open what is at the path.
+
+        Raises `BlockingIOError` while another process does so.
+        """
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         held = os.fstat(self._descriptor)
         if held.st_size + more > self._max_bytes and self._at(held):
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-        former, self._descriptor = self._descriptor, self._opened()
-        os.close(former)  # and with it the lock
+            try:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            except OSError:  # the size is bounded all the same
+                os.ftruncate(self._descriptor, 0)
+        full, self._descriptor = self._descriptor, self._opened()
+        os.close(full)  # and with it the lock
 
     def _opened(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -29,8 +29,10 @@ class Client(NamedTuple):
     approvals: Path | None = None
     """Another file of the client, which lists the tools that need no asking."""
 
-    takes_approval: bool = False
-    """Whether one of its files can say that `xmppSend` is approved in advance."""
+    @property
+    def takes_approval(self) -> bool:
+        """Whether one of its files can say that `xmppSend` is approved in advance."""
+        return self.key in ("codex", "claude")
 
 
 def client(
@@ -40,22 +42,18 @@ def client(
 
     `home` is the user's folder; the variables that move a client's files are obeyed.
     """
-    programs = _programs(environ, home, platform)
+    programs = _folder(environ, "XDG_CONFIG_HOME") or home / ".config"
+    if platform == "darwin":
+        programs = home / "Library" / "Application Support"
     codex = _folder(environ, "CODEX_HOME") or home / ".codex"
     moved = _folder(environ, "CLAUDE_CONFIG_DIR")
+    claude = (moved or home) / ".claude.json"
+    approvals = (moved or home / ".claude") / "settings.json"
     gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
-        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers", takes_approval=True),
-        Client(
-            "claude",
-            "Claude Code",
-            (moved or home) / ".claude.json",
-            "json",
-            "mcpServers",
-            approvals=(moved or home / ".claude") / "settings.json",
-            takes_approval=True,
-        ),
+        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
+        Client("claude", "Claude Code", claude, "json", "mcpServers", approvals),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
         Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
         # Its permissions.json would take the place of every approval given in the program.
@@ -69,10 +67,3 @@ def client(
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     value = environ.get(name, "")
     return Path(value).absolute() if value else None
-
-
-def _programs(environ: Mapping[str, str], home: Path, platform: str) -> Path:
-    """Return the folder in which programs keep their settings."""
-    if platform == "darwin":
-        return home / "Library" / "Application Support"
-    return _folder(environ, "XDG_CONFIG_HOME") or home / ".config"
