@@ -236,7 +236,7 @@ def _add_watch(command: Parser) -> None:
 
     Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends it. What
     happens in the room goes to stdout, the state of the connection and everything else to stderr.
-    It takes part under the nickname with `-watch` behind it, so that a bridge may be in the room at
+    It takes part under the nickname with `-watch` after it, so that a bridge may be in the room at
     the same time. Where stdout is no terminal, an event is one line, written at once. With a
     filter, --first or --timeout, what the room tells whoever enters it is left out: who is there,
     its history, its subject.
@@ -279,7 +279,7 @@ def _add_record(command: Parser) -> None:
     """Stay in the room and record what happens there.
 
     Stays in the room, with no agent, and records what happens there for whoever asks later; every
-    bridge finds it. It takes part under the nickname with `-record` behind it, so that a bridge may
+    bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
     be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
     room refuses it for good, 2 if the settings are wrong.
 
@@ -409,7 +409,7 @@ def _add_filters(command: Parser) -> None:
     group = command.add_argument_group(
         "filters", "A room, sender or kind may be given again, for one more of them."
     )
-    _add_repeatable(group, "--room", "ROOM", "its JID, or what stands before the @")
+    _add_repeatable(group, "--room", "ROOM", "its JID, or the part of it before the @")
     _add_repeatable(group, "--from", "SENDER", "a nickname, an occupant JID or a real JID")
     group.add_argument(
         "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"

@@ -130,7 +130,7 @@ class FileHandler(logging.Handler):
     def _is_over(self, more: int) -> bool:
         """Whether the file is full, or is not at its path any more: another process moved it."""
         held = os.fstat(self._descriptor)
-        return held.st_nlink == 0 or held.st_size + more > self._max_bytes or not self._at(held)
+        return held.st_size + more > self._max_bytes or not self._at(held)
 
     def _at(self, held: os.stat_result) -> bool:
         with suppress(FileNotFoundError):

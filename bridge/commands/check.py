@@ -49,8 +49,12 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
             complain(f"xmpp-bridge: {mistake}")
         return unusable
     open_log("[Client]", configuration.log_level)
-    checking = asyncio.create_task(
-        check(
+    checking = asyncio.current_task()
+    assert checking is not None
+    # A second Ctrl-C is not to cut short what the first began: hanging up.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
+    try:
+        level = await check(
             configuration.settings,
             first,
             send=parsed.send,
@@ -59,11 +63,6 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
             limits=Limits(parsed.warn, parsed.crit, parsed.cert_days),
             in_effect=configuration.in_effect.values(),
         )
-    )
-    # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
-    try:
-        level = await checking
     except asyncio.CancelledError:
         return INTERRUPTED
     if plugin:

@@ -18,7 +18,7 @@ from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.views.termination import stay
+from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
 from bridge.xmpp.model.faults import Fault, Retry
@@ -122,10 +122,10 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
-    return SUCCESS if await _be_there(configuration, path) else FAILURE
+    return SUCCESS if await _stay(configuration, path) else FAILURE
 
 
-async def _be_there(configuration: Configuration, path: Path) -> bool:
+async def _stay(configuration: Configuration, path: Path) -> bool:
     """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
     settings = configuration.settings
     assert settings is not None
@@ -150,6 +150,6 @@ async def _be_there(configuration: Configuration, path: Path) -> bool:
                     ended.set()
 
     participant.listen(on_record)
-    await stay(participant, ended)
+    await run_until_signal(participant, ended)
     recording.recorder.close()
     return not hopeless.issuperset(settings.rooms)

@@ -26,11 +26,6 @@ class EntryLocation:
         """The keys that lead to the entry, as people write them."""
         return f"{self.client.servers}.{self.name}"
 
-    @property
-    def approval(self) -> str:
-        """What Claude Code calls our sending tool in its list of those that need no asking."""
-        return f"mcp__{self.name}__{SEND_TOOL}"
-
     def snippet(self, entry: Entry) -> str:
         """Return the entry as text to paste."""
         document = {self.client.servers: {self.name: entry}}
@@ -78,7 +73,7 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
     entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]
     env = _table(old.get("env"))
-    if env or client.key == "claude":  # whose own command writes it even if it is empty
+    if env or client.key == "claude":  # its own command writes an empty one, too
         entry["env"] = env
     if client.key == "codex":
         entry["required"] = True  # no session starts without the server
@@ -99,18 +94,15 @@ def why_unstartable(entry: Entry) -> str | None:
             return f"{what} has a NUL"
         if any("\ud800" <= character <= "\udfff" for character in text):
             return f"{what} has a lone surrogate, which is no UTF-8"
-    if odd := [name for name in env if "=" in name]:
-        return f"the variable {quoted(odd[0])} in its env has a = in its name"
-    return None
+    odd = next((name for name in env if "=" in name), None)
+    return odd and f"the variable {quoted(odd)} in its env has a = in its name"
 
 
 def user_arguments(args: object) -> Sequence[str]:
     """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
     words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
-    for index, pair in enumerate(pairwise(words)):
-        if pair == ("-m", "bridge"):
-            words = words[index + 2 :]
-            break
+    if ("-m", "bridge") in pairwise(words):
+        words = words[words.index("-m") + 2 :]
     words = words[1:] if words[:1] == ["serve"] else words
     if ENV_FILE_OPTION in words:
         at = words.index(ENV_FILE_OPTION)

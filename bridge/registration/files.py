@@ -1,4 +1,4 @@
-"""Reads a client's configuration file and replaces it at once, keeping a backup beside it."""
+"""Reads a configuration file of a client and replaces it at once, with a backup in its folder."""
 
 import os
 import stat
@@ -48,8 +48,8 @@ class ConfigFile:
     def replace(self, before: str, after: str) -> Path | None:
         """Replace the text `before` by `after`, at once or not at all; return the backup.
 
-        There is none of a file that is new. Raises `RegistrationError`, also when the file no
-        longer holds `before`.
+        A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
+        `before`.
         """
         self.check_writable()
         folder = self._target.parent
@@ -68,7 +68,7 @@ class ConfigFile:
         return backup
 
     def _back_up(self) -> Path | None:
-        """Copy it beside itself under a name that is free; None if there is no file."""
+        """Copy it to a free name in the same folder; return that, or None if there is no file."""
         text = self.read()
         if text is None:
             return None

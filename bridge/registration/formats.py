@@ -87,7 +87,5 @@ def _explained() -> Iterator[None]:
     """Turn what the readers and writers of JSON and TOML raise into an `EditError`."""
     try:
         yield
-    except RecursionError:
-        raise EditError("it is nested too deep") from None
-    except (ValueError, TOMLKitError) as error:
+    except (ValueError, RecursionError, TOMLKitError) as error:
         raise EditError(f"it cannot be read: {one_line(str(error))}") from error

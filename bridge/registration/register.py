@@ -145,9 +145,9 @@ def plan(
     change = partial(location.write, entry=wanted)
     edits = [_edit(file, there.format, change, by_hand, done)]
     if there.approvals is not None:
-        approvals = ConfigFile(there.approvals)
-        if approve_send or (launch is None and location.approval in (approvals.read() or "")):
-            edits.append(_approval(location.approval, approvals, given=approve_send))
+        approvals, tool = ConfigFile(there.approvals), f"mcp__{location.name}__{SEND_TOOL}"
+        if approve_send or (launch is None and tool in (approvals.read() or "")):
+            edits.append(_approval(tool, approvals, given=approve_send))
     return [edit for edit in edits if edit.before != edit.after]
 
 

@@ -1,6 +1,6 @@
 """Loading of the settings: every variable of the table, with every problem named at once.
 
-`load` takes the environment, the current directory and the folder beside the package as values,
+`load` takes the environment, the current directory and the folder that holds the package as values,
 reads files, and returns a `Configuration`; it prints nothing and never raises for what somebody
 wrote into a setting. `${...}` is never expanded.
 
@@ -27,12 +27,13 @@ from bridge.settings.table import (
 from bridge.text import one_line
 
 DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
-"""The variables of which one at least is set in a file that is used without being named."""
+"""A file that nobody named is used only if it sets at least one of these variables."""
 
 RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
+"""The variables that hold in whichever file they are set."""
 
 MAX_SHOWN = 80
-"""Characters of a value that is shown; enough to recognise it by."""
+"""The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
 """A regular expression of `user:password@host`: a value in which it is found is not shown. Wrong
@@ -76,7 +77,7 @@ def load(
         settings=loading.settings(),
         problems=tuple(loading.problems),
         warnings=tuple(loading.warnings),
-        env_file=next((one.path for one in candidates if one.reason == "used"), None),
+        env_file=next((path for path, reason in candidates if reason == "used"), None),
         trusted=loading.used is None or loading.used.trusted,
         candidates=tuple(candidates),
         loaded=loading.loaded,
@@ -100,8 +101,8 @@ class _Loading:
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        A file is used if it sets a variable that `decides`, of the one that `TIA_ENV_PATH` names
-        any of ours, or if it is named outright.
+        A file that is named outright is used. The one that `TIA_ENV_PATH` names is used if it sets
+        any of our variables, and any other if it sets one that `decides`.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:
@@ -177,15 +178,15 @@ class _Loading:
             endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
             if not endangered or row.name in self._environment.values:
                 return text
-            shown = self._shown(text, row.credential)
+            value = self._shown(text, row.credential)
             self._reject(
                 row.name,
-                f"holds {shown!r} in {place.name}, which was found only by lying in the current "
+                f"holds {value!r} in {place.name}, which was found only by lying in the current "
                 f"directory and so has no say in where {endangered} of the environment is sent; "
                 f"{TO_TRUST_IT}",
             )
             return ""
-        # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
+        # MODULE:ATTRIBUTE imports code from the folder of the file; other names are installed.
         names = values.names(text)
         kept = ",".join(n for n in names if row.parse is values.names and ":" not in n)
         if kept != ",".join(names):
@@ -208,12 +209,12 @@ class _Loading:
             value = row.parse(text)
         except values.FlawError as error:
             for number, item, flaw in error.flaws:
-                shown = repr(self._shown(text, row.credential, item))
+                held = repr(self._shown(text, row.credential, item))
                 if number:
-                    shown += f" (room {number})"
+                    held += f" (room {number})"
                 elif row.is_restriction:
-                    shown += f" in {place.name}"
-                holds = "holds" if row.secret else f"holds {shown},"
+                    held += f" in {place.name}"
+                holds = "holds" if row.secret else f"holds {held},"
                 self._reject(row.name, f"{holds} {flaw} would be right")
             return None
         if isinstance(value, Path):
@@ -284,7 +285,7 @@ class _Loading:
             return None
         if not self._is_set("MCP_BOT_NICKNAME"):
             loaded["MCP_BOT_NICKNAME"] = loaded["BOT_NICKNAME"]
-        given = {one: loaded[vars(Configuration)[one].name] for one in Settings._fields}
+        given = {field: loaded[vars(Configuration)[field].name] for field in Settings._fields}
         return Settings(**given | {"username": username, "domain": domain})
 
     def _is_set(self, name: str) -> bool:
@@ -299,8 +300,8 @@ class _Loading:
         self.in_effect.pop(name, None)
 
     def _note(self, row: Variable[Any], text: str, place: str) -> None:
-        shown = "***" if row.secret else one_line(self._shown(text))
-        self.in_effect[row.name] = Setting(row.name, shown, one_line(place))
+        value = "***" if row.secret else one_line(self._shown(text))
+        self.in_effect[row.name] = Setting(row.name, value, one_line(place))
 
     def _shown(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
         """Return a value, or an item of it, as a problem or a warning may show it.
@@ -309,8 +310,8 @@ class _Loading:
         """
         if self._masked(text) != text or re.search(credential, text, re.DOTALL):
             return "***"
-        shown = item or text
-        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+        text = item or text
+        return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:

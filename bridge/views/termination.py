@@ -15,7 +15,7 @@ def call_on_termination(action: Callable[[int], object]) -> None:
             asyncio.get_running_loop().add_signal_handler(number, action, number)
 
 
-async def stay(
+async def run_until_signal(
     participant: Participant, ended: asyncio.Event, *, seconds: float | None = None
 ) -> bool:
     """Run `participant` until a signal comes, it ends by itself, or `ended` is set.

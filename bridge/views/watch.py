@@ -14,7 +14,7 @@ from bridge.text import iso, one_line, visible
 from bridge.views.output import Output, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
-from bridge.views.termination import stay
+from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
@@ -254,7 +254,7 @@ async def watch(
     participant.listen(on_record)
     if stanzas:
         participant.trace.listen(on_stanza)
-    is_late = await stay(participant, ended, seconds=seconds)
+    is_late = await run_until_signal(participant, ended, seconds=seconds)
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
