@@ -190,7 +190,6 @@ def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
         library = logging.getLogger(name)
         library.handlers = [logging.NullHandler()]
         library.propagate = False
-        library.setLevel(logging.CRITICAL)
     return problem
 
 

@@ -5,9 +5,9 @@ import asyncio
 import signal
 import time
 
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE, UsageError
 from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
-from bridge.logs import can_print, complain, open_log, write_out
+from bridge.logs import can_print, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, Limits, plugin_line
 from bridge.xmpp.checks.report import settings_stage
@@ -27,12 +27,11 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
-    unusable = UNKNOWN if plugin else USAGE
     if configuration.settings is None:
         if not plugin:  # its one line has it
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
-        return unusable
+        return UNKNOWN if plugin else USAGE
     mistake = ""
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
@@ -42,12 +41,11 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
         )
     elif None not in (parsed.warn, parsed.crit) and parsed.warn > parsed.crit:
         mistake = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
+    if mistake and plugin:
+        write_out(plugin_line(Level.UNKNOWN, mistake))
+        return UNKNOWN
     if mistake:
-        if plugin:
-            write_out(plugin_line(Level.UNKNOWN, mistake))
-        else:
-            complain(f"xmpp-bridge: {mistake}")
-        return unusable
+        raise UsageError(mistake)
     open_log("[Client]", configuration.log_level)
     checking = asyncio.current_task()
     assert checking is not None

@@ -16,6 +16,10 @@ INTERRUPTED = 128 + signal.SIGINT
 """Ctrl-C before it was done, as a shell has it."""
 
 
+class UsageError(Exception):
+    """The command line or the settings ask for what cannot be done; the text says what."""
+
+
 def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:
     """Keep a signal during the interpreter's end from making a traceback or another exit code.
 

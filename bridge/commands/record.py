@@ -8,12 +8,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
-from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
+from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
+from bridge.commands.settings import ReadSettings, complain_of, require_trust, run_with_settings
 from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
-from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
@@ -84,8 +83,7 @@ async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     line = " ".join([_word(command), *(_word(word).replace("$", "$$") for word in words)])
     # It would end the line, or have systemd ignore it: systemd.syntax(7).
     if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
-        complain(f"xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: {line!a}")
-        return USAGE
+        raise UsageError(f"a unit can name no path with a CR or that is not UTF-8: {line!a}")
     return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
 
 
@@ -100,15 +98,11 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
     configuration = read()
     complain_of(configuration)
-    path = store_path(configuration, os.environ, making=True)
     if configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
-    if path is None:
-        complain(
-            f"xmpp-bridge: {configuration.env_file} was found only because it lies in the current "
-            f"directory, so it is not trusted to record rooms; {TO_TRUST_IT}"
-        )
-        return USAGE
+    require_trust(configuration, "record rooms")
+    path = store_path(configuration, os.environ, making=True)
+    assert path is not None  # the settings are trusted
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:
@@ -116,8 +110,7 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
             if exposed := store.warnings.get("exposed"):  # it is not when it is opened again
                 log.warning("%s", exposed)
     except NotOurStoreError as error:
-        complain(f"xmpp-bridge: {error}")
-        return USAGE
+        raise UsageError(str(error)) from error
     except StoreError as error:  # which may pass, and is said again by who records
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"

@@ -4,11 +4,10 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
-from bridge.commands.exit import SUCCESS, USAGE
+from bridge.commands.exit import SUCCESS
 from bridge.commands.settings import OF_A_SERVER, ReadSettings, run_with_settings
-from bridge.logs import complain, open_log, report
+from bridge.logs import open_log, report
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import ToolsetError
 from bridge.service import serve, serve_only
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -25,20 +24,16 @@ async def _serve(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         configuration = replace(configuration, warnings=(*configuration.warnings, problem))
     _report(configuration, alone=bool(parsed.only))
-    try:
-        if parsed.only:
-            await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
-        else:
-            await serve(
-                configuration,
-                partial(read, configuration),
-                stdio,
-                read_only=parsed.read_only,
-                toolsets=parsed.toolsets,
-            )
-    except ToolsetError as error:
-        complain(f"xmpp-bridge: {one_line(str(error))}")
-        return USAGE
+    if parsed.only:
+        await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
+    else:
+        await serve(
+            configuration,
+            partial(read, configuration),
+            stdio,
+            read_only=parsed.read_only,
+            toolsets=parsed.toolsets,
+        )
     return SUCCESS
 
 

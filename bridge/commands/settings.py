@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from bridge.commands.exit import ignore_further_signals
+from bridge.commands.exit import USAGE, UsageError, ignore_further_signals
 from bridge.logs import complain
+from bridge.mcp.toolset import ToolsetError
 from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
+from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 
@@ -31,9 +33,9 @@ Command: TypeAlias = Callable[[argparse.Namespace, ReadSettings], Awaitable[int]
 
 
 def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
-    """Run `command`, with a sandbox if that is asked for.
+    """Run `command`, with a sandbox if that is asked for, and return the exit code.
 
-    Once it has returned, signals are ignored.
+    Mistakes of the user end it with `USAGE`. Once it has returned, signals are ignored.
     """
 
     async def run() -> int:
@@ -43,6 +45,9 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
                 environment = (await stack.enter_async_context(Sandbox())).environment()
             try:
                 return await command(parsed, partial(read, parsed, environment))
+            except (UsageError, ToolsetError) as error:
+                complain(f"xmpp-bridge: {one_line(str(error))}")
+                return USAGE
             finally:
                 ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
 
@@ -72,6 +77,15 @@ def current_directory() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         return Path("/")
+
+
+def require_trust(configuration: Configuration, what: str) -> None:
+    """Raise `UsageError` unless the settings file is trusted to `what`."""
+    if not configuration.trusted:
+        raise UsageError(
+            f"{configuration.env_file} was found only because it lies in the current directory, "
+            f"so it is not trusted to {what}; {TO_TRUST_IT}"
+        )
 
 
 def complain_of(configuration: Configuration) -> None:

@@ -88,12 +88,11 @@ def register(
     if entry is None:
         raise RegistrationError(f"{there.title} did not keep the entry: {there.file} has it not.")
     env = {name: str(value) for name, value in entry.get("env", {}).items()}
-    for name in SECRETS:
-        if name in env:
-            complain(
-                f"WARNING: {name} is in {there.file}; it belongs into the settings file and "
-                "nowhere else"
-            )
+    for name in env.keys() & SECRETS:
+        complain(
+            f"WARNING: {name} is in {there.file}; it belongs into the settings file and nowhere "
+            "else"
+        )
     tools = asyncio.run(list_tools([entry["command"], *entry["args"]], env))
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
     write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")

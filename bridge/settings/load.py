@@ -63,10 +63,9 @@ def load(
     environment = Source("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
     loading = _Loading(environment, outright=env_file is not None, named=named)
+    places = sources.places(environment.values, cwd, package_root) if searching else {}
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
-    else:
-        places = sources.places(environment.values, cwd, package_root) if searching else {}
     strangers = at_start is None or not at_start.trusted
     candidates = []
     for path, trusted in places.items():

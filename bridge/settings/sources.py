@@ -96,8 +96,7 @@ def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Pa
     listed once, under that path, and trusted. So a developer can use the `.env` of a checkout.
     """
     here = cwd / ".env"
-    named = named_in(environ, cwd)
-    ours = [*([named] if named else []), package_root / ".env"]
+    ours = [path for path in (named_in(environ, cwd), package_root / ".env") if path]
     known = next((path for path in ours if _same_file(here, path)), None)
     return ({known: True} if known else {here: False}) | dict.fromkeys(ours, True)
 
