@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, get_args
 
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
@@ -21,30 +21,28 @@ from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
+from bridge.xmpp.model.events import Event
 
 MAX_REPEATS = 1_000
-"""Of a check: each logs in, and servers count."""
+"""The most runs of one check: each logs in, and servers count."""
 
 MAX_MS = 1_000_000
-"""Of a threshold for a whole check, which is over sooner."""
+"""The highest threshold for a whole check, which is over sooner."""
 
 MAX_DAYS = 10_000
-"""Of a threshold for a certificate: none is valid for longer."""
+"""The highest threshold for a certificate: none is valid for longer."""
 
 MAX_EVENTS = 999_999_999
-"""Shown of the log: more than a store has room for."""
+"""The most events that are shown of the log: a store has no room for more."""
 
 MAX_SECONDS = 1_000_000
-"""To wait for an event: eleven days."""
+"""The longest wait for an event: eleven days."""
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
 
-KINDS = (
-    *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
-    "connection",
-)
-"""The kinds of events, as `bridge.xmpp.model.events` has them: that is not loaded for `--help`."""
+KINDS = sorted({event.kind for event in get_args(Event)})
+"""The kinds of events."""
 
 EXIT_CODES = """\
 exit codes:
@@ -53,7 +51,7 @@ exit codes:
   2  a mistake on the command line or in the settings"""
 
 ENVIRONMENT = ("LOG_LEVEL", "TIA_ENV_PATH")
-"""The variables that mostly stand in the environment rather than in a file."""
+"""The variables that are mostly set in the environment rather than in a file."""
 
 FILES = """\
   .env.example in the source explains each. They come from the environment and,
@@ -63,7 +61,7 @@ FILES = """\
     the file that TIA_ENV_PATH names (any of our variables is enough),
     .env beside the package."""
 
-ELSEWHERE = "xmpp-bridge COMMAND --help tells of each command, README.md of the rest."
+ELSEWHERE = "xmpp-bridge COMMAND --help explains each command, README.md the rest."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,8 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Whatever such a plugin cannot find out, a mistake on the command line too, is UNKNOWN.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
-        # An agent waits for `serve`: the parsers of other commands would take a millisecond.
-        parsed = parser(words[0]).parse_args(words)
+        parsed = parser().parse_args(words)
         if parsed.module == "serve":
             # First of all: whatever an import prints must not reach the client.
             parsed.stdio = Stdio.claim()
@@ -126,12 +123,8 @@ class Parser(argparse.ArgumentParser):
         return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
 
 
-Add: TypeAlias = Callable[..., Parser]
-"""Adds a command, given its line on the first page, what it does, and examples."""
-
-
-def parser(only: str = "") -> Parser:
-    """Return the parser of the command line, which knows the command `only` or else all of them.
+def parser() -> Parser:
+    """Return the parser of the command line.
 
     Its result has the name of the command as `command`, and of the module that runs it as `module`.
     Mistakes end the process with exit code 2, and `--help` with 0, as argparse does it.
@@ -146,48 +139,51 @@ def parser(only: str = "") -> Parser:
     commands = result.add_subparsers(
         title="commands", dest="command", required=True, metavar="COMMAND", prog="xmpp-bridge"
     )
-
-    def add(name: str, help_: str, description: str, *examples: str) -> Parser:
-        heading = "examples:" if len(examples) > 1 else "example:"
-        epilog = "\n  ".join([heading, *examples])
-        command = commands.add_parser(name, help=help_, description=description, epilog=epilog)
+    for name, add_arguments in COMMANDS.items():
+        line, description, block = (add_arguments.__doc__ or "").split("\n\n")
+        examples = [example.strip() for example in block.strip().splitlines()]
+        command = commands.add_parser(
+            name,
+            help=line[0].lower() + line[1:].rstrip("."),
+            description=" ".join(description.split()),
+            epilog="\n  ".join(["examples:" if len(examples) > 1 else "example:", *examples]),
+        )
         command.set_defaults(module=name)
-        return command
-
-    for name in [only] if only in COMMANDS else COMMANDS:
-        COMMANDS[name](partial(add, name))
+        add_arguments(command)
     return result
 
 
-def _add_serve(add: Add) -> None:
-    command = add(
-        "the bridge: MCP on stdio beside a participant in the room",
-        "The bridge: MCP on stdin and stdout, beside a participant in the room.",
-        "codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env",
-    )
+# What follows adds the arguments of a command each. Its docstring is what `--help` says: the line
+# on the first page, the description, and examples.
+
+
+def _add_serve(command: Parser) -> None:
+    """The bridge: MCP on stdio beside a participant in the room.
+
+    The bridge: MCP on stdin and stdout, beside a participant in the room.
+
+        codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
+    """
     _add_settings(command)
     _add_flag(command, "--read-only", "withhold every tool that writes to the room")
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
-    sets.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a set of tools, and nothing but the sets that are named so: no room; may be given "
-        "again",
+    help_ = (
+        "a set of tools, and nothing but the sets that are named so: no room; may be given again"
     )
+    _add_repeatable(sets, "--only", "NAME", help_, dest="only")
 
 
-def _add_client(add: Add) -> None:
-    command = add(
-        "the interactive test client",
-        "Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` "
-        "lists the commands. From a pipe, stdout has one answer a line and the exit code is 1 if "
-        "any call failed.",
-        "echo status | xmpp-bridge client --sandbox",
-        "Another server: xmpp-bridge client -- npx some-mcp-server",
-    )
+def _add_client(command: Parser) -> None:
+    """The interactive test client.
+
+    Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` lists
+    the commands. From a pipe, stdout has one answer a line and the exit code is 1 if any call
+    failed.
+
+        echo status | xmpp-bridge client --sandbox
+        Another server: xmpp-bridge client -- npx some-mcp-server
+    """
     _add_settings(command)
     _add_toolsets(command)
     _add_flag(command, "--json", "from a pipe: each answer as it came, in one line")
@@ -196,15 +192,16 @@ def _add_client(add: Add) -> None:
     )
 
 
-def _add_check(add: Add) -> None:
-    command = add(
-        "walk through a connection stage by stage, and say where it breaks",
-        "Joins the room over a connection of its own and leaves it again, and shows what each "
-        "stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
-        "failed, 2 if the settings are wrong or incomplete.",
-        "xmpp-bridge check --repeat 10",
-        "xmpp-bridge check --format nagios --warn 2000 --crit 10000",
-    )
+def _add_check(command: Parser) -> None:
+    """Walk through a connection stage by stage, and say where it breaks.
+
+    Joins the room over a connection of its own and leaves it again, and shows what each stage found
+    and how long it took. Exit code 0 only if every stage passed, 1 if one failed, 2 if the settings
+    are wrong or incomplete.
+
+        xmpp-bridge check --repeat 10
+        xmpp-bridge check --format nagios --warn 2000 --crit 10000
+    """
     _add_settings(command)
     _add_flag(command, "--send", "also say something in the room, and await it back")
     command.add_argument(
@@ -234,18 +231,19 @@ def _add_check(add: Add) -> None:
     _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
 
 
-def _add_watch(add: Add) -> None:
-    command = add(
-        "follow the room in the terminal",
-        "Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends "
-        "it. What happens in the room goes to stdout, the state of the connection and everything "
-        "else to stderr. It takes part under the nickname with `-watch` behind it, so that a "
-        "bridge may be in the room at the same time. Where stdout is no terminal, an event is one "
-        "line, written at once. With a filter, --first or --timeout, what the room tells whoever "
-        "enters it is left out: who is there, its history, its subject.",
-        "xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
-        "xmpp-bridge watch --from Robot --contains error --first --timeout 600",
-    )
+def _add_watch(command: Parser) -> None:
+    """Follow the room in the terminal.
+
+    Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends it. What
+    happens in the room goes to stdout, the state of the connection and everything else to stderr.
+    It takes part under the nickname with `-watch` after it, so that a bridge may be in the room at
+    the same time. Where stdout is no terminal, an event is one line, written at once. With a
+    filter, --first or --timeout, what the room tells whoever enters it is left out: who is there,
+    its history, its subject.
+
+        xmpp-bridge watch --json | jq -ac 'select(.kind == "message") | .body'
+        xmpp-bridge watch --from Robot --contains error --first --timeout 600
+    """
     _add_settings(command)
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
     _add_flag(command, "--json", "one JSON object a line")
@@ -255,16 +253,17 @@ def _add_watch(add: Add) -> None:
     _add_filters(command)
 
 
-def _add_log(add: Add) -> None:
-    command = add(
-        "show what was recorded",
-        "Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured "
-        "rooms: one event a line, oldest first. Times are shown in UTC; a time that is given "
-        'without a zone is local, and may be 2026-01-31, 12:00, today, yesterday or "2 hours '
-        'ago". Exit code 1 if there is nothing to show.',
-        "xmpp-bridge log --since yesterday --kind leave",
-        "xmpp-bridge log --json --since '2 hours ago' | jq -c .body",
-    )
+def _add_log(command: Parser) -> None:
+    """Show what was recorded.
+
+    Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured rooms: one
+    event a line, oldest first. Times are shown in UTC; a time that is given without a zone is
+    local, and may be 2026-01-31, 12:00, today, yesterday or "2 hours ago". Exit code 1 if there is
+    nothing to show.
+
+        xmpp-bridge log --since yesterday --kind leave
+        xmpp-bridge log --json --since '2 hours ago' | jq -c .body
+    """
     command.set_defaults(sandbox=False)
     _add_env_file(command, "the file with the settings, and no other")
     command.add_argument("--since", metavar="TIME", help="what happened from then on")
@@ -276,27 +275,29 @@ def _add_log(add: Add) -> None:
     _add_filters(command)
 
 
-def _add_record(add: Add) -> None:
-    command = add(
-        "stay in the room and record what happens there",
-        "Stays in the room, with no agent, and records what happens there for whoever asks later; "
-        "every bridge finds it. It takes part under the nickname with `-record` behind it, so that "
-        "a bridge may be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if "
-        "the account or the room refuses it for good, 2 if the settings are wrong.",
-        "xmpp-bridge record --env-file ~/.config/xmpp-bridge.env",
-        "xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit",
-    )
+def _add_record(command: Parser) -> None:
+    """Stay in the room and record what happens there.
+
+    Stays in the room, with no agent, and records what happens there for whoever asks later; every
+    bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
+    be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
+    room refuses it for good, 2 if the settings are wrong.
+
+        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env
+        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit
+    """
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
 
 
-def _add_expect(add: Add) -> None:
-    command = add(
-        "run scenario files, which are tests of a bot in a room",
-        "Plays each scenario in a room of its own, in the sandbox or at the server that "
-        "--xmpp-env-file names, and says what came instead of what was expected. pytest runs them.",
-        "xmpp-bridge expect ping.room.toml --junit-xml=report.xml",
-    )
+def _add_expect(command: Parser) -> None:
+    """Run scenario files, which are tests of a bot in a room.
+
+    Plays each scenario in a room of its own, in the sandbox or at the server that --xmpp-env-file
+    names, and says what came instead of what was expected. pytest runs them.
+
+        xmpp-bridge expect ping.room.toml --junit-xml=report.xml
+    """
     command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
@@ -304,16 +305,16 @@ def _add_expect(add: Add) -> None:
     more.required = False  # Python 3.11 would name it beside FILE where both are missing
 
 
-def _add_sandbox(add: Add) -> None:
-    command = add(
-        "a small local XMPP server to try things out with",
-        "A small local XMPP server with a room whose resident answers, and any further room that "
-        "is joined. For trying out and for tests; use Prosody or ejabberd for anything else. "
-        "Ctrl-C ends it.",
-        "xmpp-bridge sandbox > .env",
-        "(in another terminal: xmpp-bridge client)",
-        "xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3",
-    )
+def _add_sandbox(command: Parser) -> None:
+    """A small local XMPP server to try things out with.
+
+    A small local XMPP server with a room whose resident answers, and any further room that is
+    joined. For trying out and for tests; use Prosody or ejabberd for anything else. Ctrl-C ends it.
+
+        xmpp-bridge sandbox > .env
+        (in another terminal: xmpp-bridge client)
+        xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
+    """
     _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
     _add_repeatable(
         command,
@@ -325,15 +326,15 @@ def _add_sandbox(add: Add) -> None:
     )
 
 
-def _add_register(add: Add) -> None:
-    command = add(
-        "tell a coding agent's program how to start this bridge",
-        "Registers this bridge with a client: by the client's own command where that is "
-        "installed, else in its configuration file, of which a copy is kept. What is registered "
-        "is the path of this command and the path of your settings file; no password. Then the "
-        "registered command is started once, to see that it answers.",
-        "xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
-    )
+def _add_register(command: Parser) -> None:
+    """Tell a coding agent's program how to start this bridge.
+
+    Registers this bridge in a client's configuration file, of which a copy is kept. What is
+    registered is the path of this command and the path of your settings file; no password. Then the
+    registered command is started once, to see that it answers.
+
+        xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
+    """
     _add_env_file(
         command,
         "the file with the settings; without it, the one that the bridge would find now, unless "
@@ -347,16 +348,17 @@ def _add_register(add: Add) -> None:
     _add_entry(command)
 
 
-def _add_unregister(add: Add) -> None:
-    command = add(
-        "undo `register`",
-        "Takes out of a client's configuration what `register` put there.",
-        "xmpp-bridge unregister codex",
-    )
+def _add_unregister(command: Parser) -> None:
+    """Undo `register`.
+
+    Takes out of a client's configuration what `register` put there.
+
+        xmpp-bridge unregister codex
+    """
     _add_entry(command)
 
 
-COMMANDS: dict[str, Callable[[Add], None]] = {
+COMMANDS: dict[str, Callable[[Parser], None]] = {
     "serve": _add_serve,
     "client": _add_client,
     "check": _add_check,
@@ -368,7 +370,7 @@ COMMANDS: dict[str, Callable[[Add], None]] = {
     "register": _add_register,
     "unregister": _add_unregister,
 }
-"""What adds each command, with its page and its arguments, in the order of the first page."""
+"""What adds the arguments of each command, in the order of the first page."""
 
 
 def _add_flag(command: Parser, option: str, help_: str) -> None:
@@ -387,11 +389,10 @@ def _add_number(
 
 
 def _add_repeatable(
-    command: argparse._ActionsContainer, option: str, metavar: str, help_: str
+    command: argparse._ActionsContainer, option: str, metavar: str, help_: str, **more: Any
 ) -> None:
-    command.add_argument(
-        option, dest=f"{option[2:]}s", action="append", default=[], metavar=metavar, help=help_
-    )
+    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_} | more
+    command.add_argument(option, action="append", default=[], **named)
 
 
 def _add_env_file(command: Parser, help_: str) -> None:
@@ -408,21 +409,14 @@ def _add_filters(command: Parser) -> None:
     group = command.add_argument_group(
         "filters", "A room, sender or kind may be given again, for one more of them."
     )
-    _add_repeatable(group, "--room", "ROOM", "its JID, or what stands before the @")
+    _add_repeatable(group, "--room", "ROOM", "its JID, or the part of it before the @")
     _add_repeatable(group, "--from", "SENDER", "a nickname, an occupant JID or a real JID")
     group.add_argument(
         "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
     )
     group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
-    group.add_argument(
-        "--kind",
-        dest="kinds",
-        action="append",
-        choices=KINDS,
-        default=[],
-        metavar="KIND",
-        help=f"one of {', '.join(KINDS)}; without it all but connection, and no chat states",
-    )
+    help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
+    _add_repeatable(group, "--kind", "KIND", help_, choices=KINDS)
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:
@@ -453,7 +447,7 @@ def _server_name(text: str) -> str:
 def _settings() -> str:
     needed = _listed(row.name for row in TABLE if row.required)
     others = _listed(row.name for row in TABLE if not row.required)
-    restrictions = _listed(row.name for row in TABLE if row.who == "restriction")
+    restrictions = _listed(row.name for row in TABLE if row.is_restriction)
     adding_up = (
         f"Restrictions add up: the strictest {restrictions} of the environment and all these "
         "files hold; with --env-file, of that file alone."

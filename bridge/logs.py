@@ -27,22 +27,22 @@ TIMED = {"timed": True}
 """The `extra` of a record whose lines begin with a time of their own: what happened in a room."""
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""Of the file that gets the log; then it is renamed to `name.1`, in place of the former one."""
+"""The largest size of the log's file; then it becomes `name.1`, in place of the former one."""
 
 
 def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[str]:
     """Return the lines of `record` as `prefix text`, a warning or worse with its level.
 
     A record with arguments is one line, whatever they hold; one without may have several. If it is
-    `traced`, the traceback of its exception follows behind `| `.
+    `traced`, the traceback of its exception follows, each line of it after `| `.
     """
     level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
     text = level + record.getMessage()
-    shown = [text] if record.args else text.split("\n")
+    lines = [text] if record.args else text.split("\n")
     if record.exc_info and traced:
         trace = logging.Formatter().formatException(record.exc_info)
-        shown += [f"| {line}" for line in trace.split("\n")]
-    return [f"{prefix} {one_line(line)}" for line in shown]
+        lines += [f"| {line}" for line in trace.split("\n")]
+    return [f"{prefix} {one_line(line)}" for line in lines]
 
 
 class StderrHandler(logging.Handler):
@@ -59,8 +59,8 @@ class StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the lines of `record`; tracebacks are for a log of everything only."""
-        shown = lines_of(record, self._prefix, traced=self.level <= logging.DEBUG)
-        lines = "".join([f"{line}\n" for line in shown])
+        traced = self.level <= logging.DEBUG
+        lines = "".join([f"{line}\n" for line in lines_of(record, self._prefix, traced=traced)])
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
@@ -116,12 +116,8 @@ class FileHandler(logging.Handler):
         data = b"".join(line.encode() + b"\n" for line in lines)
         with suppress(OSError):
             if self._is_over(len(data)):
-                try:
+                with suppress(BlockingIOError):  # another process begins anew just now
                     self._begin_anew(len(data))
-                except OSError:  # the former one cannot be replaced: what is kept is bounded still
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-                    if self._at(os.fstat(self._descriptor)):
-                        os.ftruncate(self._descriptor, 0)
             os.write(self._descriptor, data)
 
     def close(self) -> None:
@@ -134,7 +130,7 @@ class FileHandler(logging.Handler):
     def _is_over(self, more: int) -> bool:
         """Whether the file is full, or is not at its path any more: another process moved it."""
         held = os.fstat(self._descriptor)
-        return held.st_nlink == 0 or held.st_size + more > self._max_bytes or not self._at(held)
+        return held.st_size + more > self._max_bytes or not self._at(held)
 
     def _at(self, held: os.stat_result) -> bool:
         with suppress(FileNotFoundError):
@@ -142,16 +138,19 @@ class FileHandler(logging.Handler):
         return False
 
     def _begin_anew(self, more: int) -> None:
-        """Put the full file aside, unless another process has, and open what is at the path."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # somebody else is at it: this line goes to the end of the old one
-            return
+        """Put the full file aside, unless another process has, and open what is at the path.
+
+        Raises `BlockingIOError` while another process does so.
+        """
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         held = os.fstat(self._descriptor)
         if held.st_size + more > self._max_bytes and self._at(held):
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-        former, self._descriptor = self._descriptor, self._opened()
-        os.close(former)  # and with it the lock
+            try:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            except OSError:  # the size is bounded all the same
+                os.ftruncate(self._descriptor, 0)
+        full, self._descriptor = self._descriptor, self._opened()
+        os.close(full)  # and with it the lock
 
     def _opened(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -169,7 +168,7 @@ class FileHandler(logging.Handler):
 
 
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
-    """Send this program's log to stderr at `level`, each line behind `prefix`, and all to `path`.
+    """Send this program's log to stderr at `level`, each line after `prefix`, and all to `path`.
 
     Return the warning where that cannot be written.
     """
@@ -191,7 +190,6 @@ def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
         library = logging.getLogger(name)
         library.handlers = [logging.NullHandler()]
         library.propagate = False
-        library.setLevel(logging.CRITICAL)
     return problem
 
 

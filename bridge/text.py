@@ -22,8 +22,8 @@ LAYOUT = frozenset("\t\n")
 """Control characters that a body of several lines may keep."""
 
 MAX_QUOTED_CHARACTERS = 200
-"""Of a stranger's words in a sentence of ours, escapes counted: enough to know what they mean, too
-few to bury the sentence."""
+"""The most characters of a stranger's words in a sentence of ours, escapes counted: enough to know
+what they mean, too few to bury the sentence."""
 
 VARIATION_SELECTORS = frozenset(
     map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
@@ -51,9 +51,9 @@ def visible_within(value: object) -> object:
         case str():
             return visible(value)
         case list():
-            return [visible_within(one) for one in value]
+            return [visible_within(item) for item in value]
         case dict():
-            return {visible(str(name)): visible_within(one) for name, one in value.items()}
+            return {visible(str(name)): visible_within(item) for name, item in value.items()}
     return value
 
 
@@ -67,16 +67,16 @@ def one_line(text: str, limit: int | None = None) -> str:
 def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     """Return a stranger's words as a JSON string, in its quotation marks, for a sentence of ours.
 
-    It is one line without hidden characters. Between the marks stand at most `limit` characters,
+    It is one line without hidden characters. It has at most `limit` characters between the marks,
     escapes counted, and a `…` where more was said; no more of `text` is looked at than that.
     """
-    shown = ""
+    words = ""
     for piece in _escape(text[: limit + 1], LAYOUT):
-        written = _as_json(piece)[1:-1]
-        if len(shown) + len(written) > limit:
-            return f'"{shown}…"'
-        shown += written
-    return f'"{shown}"'
+        escaped = _as_json(piece)[1:-1]
+        if len(words) + len(escaped) > limit:
+            return f'"{words}…"'
+        words += escaped
+    return f'"{words}"'
 
 
 def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
@@ -96,7 +96,7 @@ def searchable(text: str) -> str:
     Each character is judged alone: what is part of a text is part of it here, too.
     """
     if not _shows_all(text):
-        unseen = {ord(one) for one in set(text) - LAYOUT if _is_hidden(one)}
+        unseen = {ord(character) for character in set(text) - LAYOUT if _is_hidden(character)}
         text = text.translate(dict.fromkeys(unseen))
     return text.casefold()
 
@@ -131,19 +131,19 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
     base_is_visible = False
     for position, character in enumerate(text):
         following = text[position + 1 : position + 2]
-        shown = character in kept or not _is_hidden(character)
-        if shown:
+        stays = character in kept or not _is_hidden(character)
+        if stays:
             base_is_visible = not character.isspace()
         elif base_is_visible and character in VARIATION_SELECTORS:
-            shown = True
+            stays = True
             # One selector a character; a second carries a message, not a shape. A joiner may
             # follow the first, as in most emoji of people.
             base_is_visible = following in JOINERS
         else:
             joins = base_is_visible and character in JOINERS and following
-            shown = bool(joins) and not (following.isspace() or _is_hidden(following))
+            stays = bool(joins) and not (following.isspace() or _is_hidden(following))
             base_is_visible = False
-        pieces.append(character if shown else f"\\u{{{ord(character):X}}}")
+        pieces.append(character if stays else f"\\u{{{ord(character):X}}}")
     return pieces
 
 

@@ -15,8 +15,8 @@ from bridge.settings.table import VARIABLES
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 
 
-def _commands(only: str = "") -> dict[str, argparse.ArgumentParser]:
-    page = parser(only)
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    page = parser()
     (commands,) = (
         action
         for action in page._actions  # noqa: SLF001 - no public way to them
@@ -94,12 +94,6 @@ def test_help_goes_to_stdout_whatever_the_settings(words: list[str], tmp_path: P
     )
     assert ran.stderr == ""
     assert ran.stdout.startswith("usage: xmpp-bridge")
-
-
-@pytest.mark.parametrize("command", sorted(PAGES.keys() - {""}))
-def test_the_parser_of_one_command_knows_it_as_the_parser_of_all_does(command: str) -> None:
-    assert _commands(command).keys() == {"", command}
-    assert _commands(command)[command].format_help() == PAGES[command].format_help()
 
 
 def test_an_unknown_command_is_answered_with_all_that_there_are() -> None:

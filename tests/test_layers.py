@@ -346,7 +346,7 @@ def test_tests_of_bots_know_neither_agents_nor_tools_and_are_known_to_commands_a
 
 @pytest.mark.parametrize(
     ("library", "importer"),
-    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.views.screen")],
+    [("tomlkit", "bridge.registration.formats"), ("wcwidth", "bridge.views.screen")],
 )
 def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, importer: str) -> None:
     assert {one.importer for one in IMPORTS if one.of(library)} == {importer}

@@ -4,11 +4,10 @@ import argparse
 import asyncio
 import signal
 import time
-from functools import partial
 
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.logs import can_print, complain, open_log, write_out
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE, UsageError
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
+from bridge.logs import can_print, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, plugin_line
 from bridge.xmpp.checks.report import settings_stage
@@ -20,41 +19,40 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return UNKNOWN if parsed.format == "nagios" else FAILURE
     load()
-    return run_with_settings(parsed, partial(_check, parsed))
+    return run_with_settings(parsed, _check)
 
 
-async def _check(parsed: argparse.Namespace, read: Reader) -> int:
+async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     started = time.perf_counter()
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
-    unusable = UNKNOWN if plugin else USAGE
     if configuration.settings is None:
         if not plugin:  # its one line has it
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
-        return unusable
-    told = ""
+        return UNKNOWN if plugin else USAGE
+    mistake = ""
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
-        told = (
+        mistake = (
             "--send would say something in the room, and BRIDGE_READ_ONLY in "
             f"{source} forbids that; check without --send"
         )
     elif None not in (parsed.warn, parsed.crit) and parsed.warn > parsed.crit:
-        told = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
-    if told:
-        if plugin:
-            write_out(plugin_line(Level.UNKNOWN, told))
-        else:
-            complain(f"xmpp-bridge: {told}")
-        return unusable
+        mistake = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
+    if mistake and plugin:
+        write_out(plugin_line(Level.UNKNOWN, mistake))
+        return UNKNOWN
+    if mistake:
+        raise UsageError(mistake)
     open_log("[Client]", configuration.log_level)
-    checking = asyncio.create_task(check(configuration, first, parsed))
-    # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
+    checking = asyncio.current_task()
+    assert checking is not None
+    # A second Ctrl-C is not to cut short what the first began: hanging up.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
     try:
-        level = await checking
+        level = await check(configuration, first, parsed)
     except asyncio.CancelledError:
         return INTERRUPTED
     if plugin:

@@ -9,11 +9,15 @@ FAILURE = 1
 USAGE = 2
 """The command line or the settings are wrong."""
 UNKNOWN = 3
-"""Of a monitoring plugin: what it is about cannot be told."""
+"""A monitoring plugin cannot say how things are."""
 MISTAKE = 70
 """A mistake of ours, which has nothing to do with what was asked for (`EX_SOFTWARE`)."""
 INTERRUPTED = 128 + signal.SIGINT
 """Ctrl-C before it was done, as a shell has it."""
+
+
+class UsageError(Exception):
+    """The command line or the settings ask for what cannot be done; the text says what."""
 
 
 def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:

@@ -11,10 +11,11 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
 from bridge.logs import complain
 
 QUIET = 'ignore:The configuration option "asyncio_default_fixture_loop_scope" is unset'
-"""Of pytest-asyncio, which warns whoever has no settings of pytest; a scenario needs none."""
+"""The warning of pytest-asyncio for whoever has no settings of pytest; a scenario needs none."""
 
 EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
-"""Of pytest: all passed; a mistake in a file or in an option, or no test. The rest are failures."""
+"""Pytest ends so if all passed, after a mistake in a file or an option, and without any test. Its
+other codes are failures."""
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -9,12 +9,11 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
+from bridge.commands.settings import ReadSettings, complain_of, require_trust, run_with_settings
 from bridge.logs import can_print, complain
 from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path
-from bridge.settings.sources import TO_TRUST_IT
 from bridge.store.errors import StoreError
 from bridge.text import iso
 from bridge.views.log import NEWEST, Log
@@ -26,31 +25,26 @@ from bridge.xmpp.model.filter import EventFilter
 
 def run(parsed: argparse.Namespace) -> int:
     """Show what was recorded, and with `--follow` what is being recorded."""
-    return run_with_settings(parsed, partial(_log, parsed)) if can_print() else FAILURE
+    return run_with_settings(parsed, _log) if can_print() else FAILURE
 
 
-async def _log(parsed: argparse.Namespace, read: Reader) -> int:
+async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     settings = configuration.settings
     if settings is None or configuration.rejected("BRIDGE_STORE"):
         return USAGE
+    require_trust(configuration, "show recorded rooms")
     try:
-        if not configuration.trusted:
-            raise SelectionError(
-                f"{configuration.env_file} was found only because it lies in the current "
-                f"directory, so it is not trusted to show recorded rooms; {TO_TRUST_IT}"
-            )
         selection = selection_of(parsed, settings.rooms)
-        if selection is not None and parsed.stanzas:
-            raise SelectionError("--stanzas cannot be combined with filters")
-        if parsed.follow and parsed.until:
-            raise SelectionError("--follow cannot be combined with --until")
         asked = (parsed.since, parsed.until)
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
     except (SelectionError, ValueError) as error:
-        complain(f"xmpp-bridge: {error}")
-        return USAGE
+        raise UsageError(str(error)) from error
+    if selection is not None and parsed.stanzas:
+        raise UsageError("--stanzas cannot be combined with filters")
+    if parsed.follow and parsed.until:
+        raise UsageError("--follow cannot be combined with --until")
     path = store_path(configuration, os.environ, making=True)
     assert path is not None  # the settings are trusted
     filters = selection.filters if selection else ()

@@ -4,23 +4,20 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
-from contextlib import closing, suppress
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
+from bridge.commands.settings import ReadSettings, complain_of, require_trust, run_with_settings
 from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
-from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
 from bridge.xmpp.model.faults import Fault, Retry
@@ -57,7 +54,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Record until a signal ends it, or print the unit that has systemd start it."""
     command = _print_unit if parsed.print_unit else _record
     try:
-        return run_with_settings(parsed, partial(command, parsed))
+        return run_with_settings(parsed, command)
     except ImportError:
         raise  # the installation is not whole
     except Exception as error:  # whatever it was, systemd is to start it again
@@ -69,7 +66,7 @@ def run(parsed: argparse.Namespace) -> int:
         return MISTAKE
 
 
-async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
+async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     file = configuration.env_file if configuration.trusted else None
@@ -77,18 +74,16 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
         complain("xmpp-bridge: --print-unit needs --env-file PATH")
     if file is None or configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
-    for one in configuration.in_effect.values():
-        if one.source == "the environment":
-            complain(
-                f"WARNING: {one.variable} is set in the environment, which the unit does not have"
-            )
+    for setting in configuration.in_effect.values():
+        if setting.source == "the environment":
+            name = setting.variable
+            complain(f"WARNING: {name} is set in the environment, which the unit does not have")
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
-    line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
+    line = " ".join([_word(command), *(_word(word).replace("$", "$$") for word in words)])
     # It would end the line, or have systemd ignore it: systemd.syntax(7).
     if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
-        complain(f"xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: {line!a}")
-        return USAGE
+        raise UsageError(f"a unit can name no path with a CR or that is not UTF-8: {line!a}")
     return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
 
 
@@ -99,19 +94,15 @@ def _word(text: str) -> str:
     return f'"{text}"'
 
 
-async def _record(parsed: argparse.Namespace, read: Reader) -> int:
+async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
     configuration = read()
     complain_of(configuration)
-    path = store_path(configuration, os.environ, making=True)
     if configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
-    if path is None:
-        complain(
-            f"xmpp-bridge: {configuration.env_file} was found only because it lies in the current "
-            f"directory, so it is not trusted to record rooms; {TO_TRUST_IT}"
-        )
-        return USAGE
+    require_trust(configuration, "record rooms")
+    path = store_path(configuration, os.environ, making=True)
+    assert path is not None  # the settings are trusted
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:
@@ -119,8 +110,7 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
             if exposed := store.warnings.get("exposed"):  # it is not when it is opened again
                 log.warning("%s", exposed)
     except NotOurStoreError as error:
-        complain(f"xmpp-bridge: {error}")
-        return USAGE
+        raise UsageError(str(error)) from error
     except StoreError as error:  # which may pass, and is said again by who records
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
@@ -132,7 +122,7 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
     """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
     settings = configuration.settings
     assert settings is not None
-    # Under a name of its own, beside a bridge that may be in the room already.
+    # Under a name of its own: a bridge may be in the room already.
     participant = Participant(
         settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY
     )
@@ -153,14 +143,6 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
                     ended.set()
 
     participant.listen(on_record)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    call_on_termination(lambda number: ended.set())
-    running = asyncio.create_task(participant.run())
-    running.add_done_callback(lambda _: ended.set())
-    await ended.wait()
-    participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    await run_until_signal(participant, ended)
     recording.recorder.close()
     return not hopeless.issuperset(settings.rooms)

@@ -5,7 +5,7 @@ import os
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import PACKAGE_ROOT, current_directory
-from bridge.logs import complain
+from bridge.logs import complain, write_out
 from bridge.registration.errors import LaunchError, RegistrationError
 from bridge.registration.launch import find_env_file
 from bridge.registration.register import location_of, register, unregister
@@ -26,6 +26,8 @@ def run(parsed: argparse.Namespace) -> int:
             )
             register(location, env_file, approve_send=parsed.approve_send, only_shown=parsed.print)
     except RegistrationError as error:
+        if error.by_hand:
+            write_out(error.by_hand)
         complain(f"xmpp-bridge: {error}")
         return USAGE if isinstance(error, LaunchError) else FAILURE
     return SUCCESS

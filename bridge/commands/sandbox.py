@@ -62,16 +62,11 @@ def _begin_fault(sandbox: Sandbox, text: str) -> None:
                 raise ValueError(f"unknown key {one_line(key, 100)}; keys are {', '.join(KEYS)}")
             if not value:
                 raise ValueError(f"{key} has no value")
-        seconds = given.get("seconds")
+        seconds = given.pop("seconds", None)
         if name in STRIKES and seconds is None:
             raise ValueError(f"{name} needs seconds=N")
         is_number = seconds is not None and seconds.replace(".", "", 1).isdecimal()
         number = float(seconds if is_number else "nan") if seconds else None
-        sandbox.fault(
-            name,
-            room=given.get("room", ""),
-            nickname=given.get("nickname", ""),
-            seconds=number,
-        )
+        sandbox.fault(name, seconds=number, **given)
     except ValueError as error:
         raise ValueError(f"--fault {one_line(text, 100)}: {error}") from None

@@ -1,4 +1,4 @@
-"""Reads the settings for a command, perhaps beside a sandbox, and says what is wrong with them."""
+"""Reads the settings for a command, or those of a sandbox, and says what is wrong with them."""
 
 import argparse
 import asyncio
@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from bridge.commands.exit import ignore_further_signals
+from bridge.commands.exit import USAGE, UsageError, ignore_further_signals
 from bridge.logs import complain
+from bridge.mcp.toolset import ToolsetError
 from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
+from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 
@@ -20,37 +22,42 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
 
 OF_A_SERVER = ("XMPP_", "MUC_", "NODE_", "TIA_")
-"""How the names of settings begin that lead to a server; beside a sandbox they do not count."""
+"""How the names of settings begin that lead to a server; they do not count where there is a
+sandbox."""
 
-Reader: TypeAlias = Callable[..., Configuration]
+ReadSettings: TypeAlias = Callable[..., Configuration]
 """Reads the settings, anew each time; those of the start may be given as `at_start` of `load`."""
 
+Command: TypeAlias = Callable[[argparse.Namespace, ReadSettings], Awaitable[int]]
+"""Does what the command line asks for, and returns the exit code."""
 
-def run_with_settings(
-    parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]
-) -> int:
-    """Run `command` with the reader of its settings, and beside a sandbox if that is asked for.
 
-    Once it has returned, signals are ignored.
+def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
+    """Run `command`, with a sandbox if that is asked for, and return the exit code.
+
+    Mistakes of the user end it with `USAGE`. Once it has returned, signals are ignored.
     """
-    return asyncio.run(_run(parsed, command))
 
+    async def run() -> int:
+        async with AsyncExitStack() as stack:
+            environment: dict[str, str] = {}
+            if parsed.sandbox:
+                environment = (await stack.enter_async_context(Sandbox())).environment()
+            try:
+                return await command(parsed, partial(read, parsed, environment))
+            except (UsageError, ToolsetError) as error:
+                complain(f"xmpp-bridge: {one_line(str(error))}")
+                return USAGE
+            finally:
+                ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
 
-async def _run(parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]) -> int:
-    async with AsyncExitStack() as stack:
-        environment: dict[str, str] = {}
-        if parsed.sandbox:
-            environment = (await stack.enter_async_context(Sandbox())).environment()
-        try:
-            return await command(partial(read, parsed, environment))
-        finally:
-            ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
+    return asyncio.run(run())
 
 
 def read(
     parsed: argparse.Namespace, sandbox: dict[str, str], at_start: Configuration | None = None
 ) -> Configuration:
-    """Read the settings, beside a sandbox those that its environment has."""
+    """Read the settings; those of a `sandbox` take the place of all that lead to a server."""
     environ = dict(os.environ)
     if sandbox:
         environ = {k: v for k, v in environ.items() if not k.startswith(OF_A_SERVER)} | sandbox
@@ -72,13 +79,20 @@ def current_directory() -> Path:
         return Path("/")
 
 
+def require_trust(configuration: Configuration, what: str) -> None:
+    """Raise `UsageError` unless the settings file is trusted to `what`."""
+    if not configuration.trusted:
+        raise UsageError(
+            f"{configuration.env_file} was found only because it lies in the current directory, "
+            f"so it is not trusted to {what}; {TO_TRUST_IT}"
+        )
+
+
 def complain_of(configuration: Configuration) -> None:
     """Say on stderr what is wrong with the settings; if they are unusable, where they may be."""
     lines = [f"WARNING: {warning}" for warning in configuration.warnings]
     lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:
-        lines += [
-            f"xmpp-bridge: looked at {it.path}: {it.reason}" for it in configuration.candidates
-        ]
+        lines += [f"xmpp-bridge: looked at {path}: {why}" for path, why in configuration.candidates]
     for line in lines:
         complain(one_line(line))

@@ -1,11 +1,10 @@
 """`xmpp-bridge watch`: follows the room in the terminal."""
 
 import argparse
-from functools import partial
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.logs import can_print, complain, open_log
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
+from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
+from bridge.logs import can_print, open_log
 from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import watch
 from bridge.xmpp.link.from_slixmpp import load
@@ -16,10 +15,10 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     load()
-    return run_with_settings(parsed, partial(_watch, parsed))
+    return run_with_settings(parsed, _watch)
 
 
-async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
+async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     complain_of(configuration)
     if configuration.settings is None:
@@ -27,13 +26,11 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
     try:
         selection = selection_of(parsed, configuration.settings.rooms)
     except SelectionError as error:
-        complain(f"xmpp-bridge: {error}")
-        return USAGE
+        raise UsageError(str(error)) from error
     if selection is None and (parsed.first or parsed.timeout is not None):
         selection = Selection()
     if selection is not None and parsed.stanzas:
-        complain("xmpp-bridge: --stanzas goes with no filter, --first or --timeout")
-        return USAGE
+        raise UsageError("--stanzas goes with no filter, --first or --timeout")
     open_log("[Client]", configuration.log_level)
     well = await watch(configuration.settings, parsed, selection)
     return SUCCESS if well else FAILURE

@@ -1,10 +1,11 @@
-"""The clients that this bridge can be registered with: their files, formats and commands."""
+"""The clients that this bridge can be registered with: their files and their formats."""
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from bridge.registration.formats import Format
 
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
@@ -21,14 +22,9 @@ class Client(NamedTuple):
     file: Path
     """Where it keeps its servers, absolute."""
 
-    format: Literal["toml", "json", "jsonc"]
-    """`jsonc` is JSON with comments, perhaps trailing commas; in `json` both are errors."""
-
+    format: Format
     servers: str
-    """The key under which the servers stand in the file."""
-
-    own_command: tuple[str, ...] = ()
-    """The client's own command for the servers of all projects, `{}` for `add` and `remove`."""
+    """The key of the table of servers in the file."""
 
     approvals: Path | None = None
     """Another file of the client, which lists the tools that need no asking."""
@@ -38,20 +34,6 @@ class Client(NamedTuple):
         """Whether one of its files can say that `xmppSend` is approved in advance."""
         return self.key in ("codex", "claude")
 
-    def add_command(self, name: str, command: tuple[str, ...]) -> list[str]:
-        """Return the arguments that make the client add the server; empty if it has none."""
-        if self.own_command:
-            return [*(word.format("add") for word in self.own_command), name, "--", *command]
-        if self.key == "vscode":
-            entry = {"name": name, "command": command[0], "args": [*command[1:]]}
-            return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
-        return []
-
-    def remove_command(self, name: str) -> list[str]:
-        """Return the arguments that make the client remove the server; empty if it has none."""
-        words = [word.format("remove") for word in self.own_command]
-        return [*words, name] if words else []
-
 
 def client(
     key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform
@@ -60,41 +42,28 @@ def client(
 
     `home` is the user's folder; the variables that move a client's files are obeyed.
     """
-    programs = _programs(environ, home, platform)
+    programs = _folder(environ, "XDG_CONFIG_HOME") or home / ".config"
+    if platform == "darwin":
+        programs = home / "Library" / "Application Support"
     codex = _folder(environ, "CODEX_HOME") or home / ".codex"
     moved = _folder(environ, "CLAUDE_CONFIG_DIR")
+    claude = (moved or home) / ".claude.json"
+    approvals = (moved or home / ".claude") / "settings.json"
     gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
-        Client(
-            "codex", "Codex", codex / "config.toml", "toml", "mcp_servers", ("codex", "mcp", "{}")
-        ),
-        Client(
-            "claude",
-            "Claude Code",
-            (moved or home) / ".claude.json",
-            "json",
-            "mcpServers",
-            ("claude", "mcp", "{}", "--scope", "user"),
-            approvals=(moved or home / ".claude") / "settings.json",
-        ),
+        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
+        Client("claude", "Claude Code", claude, "json", "mcpServers", approvals),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
-        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "jsonc", "servers"),
+        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
         # Its permissions.json would take the place of every approval given in the program.
-        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "jsonc", "mcpServers"),
+        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "json", "mcpServers"),
         # Its `trust` would spare the user every question about this server, not about one tool.
-        Client("gemini", "Gemini CLI", gemini / "settings.json", "jsonc", "mcpServers"),
+        Client("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
     )
-    return next(one for one in known if one.key == key)
+    return next(client for client in known if client.key == key)
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     value = environ.get(name, "")
     return Path(value).absolute() if value else None
-
-
-def _programs(environ: Mapping[str, str], home: Path, platform: str) -> Path:
-    """Return the folder in which programs keep their settings."""
-    if platform == "darwin":
-        return home / "Library" / "Application Support"
-    return _folder(environ, "XDG_CONFIG_HOME") or home / ".config"

@@ -1,4 +1,4 @@
-"""The entry of this bridge in a client's configuration file: where it stands and what it holds."""
+"""The entry of this bridge in a client's configuration file: where it is and what it holds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,10 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, Client
-from bridge.registration.errors import EditError, RegistrationError
-from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT
-from bridge.text import one_line, quoted
+from bridge.registration.formats import DUMPS, Document, load, table_in
+from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
+from bridge.text import quoted
 
 Entry = dict[str, Any]
 
@@ -23,48 +22,35 @@ class EntryLocation:
     name: str
 
     @property
-    def path(self) -> tuple[str, str]:
-        """The keys that lead to the entry."""
-        return (self.client.servers, self.name)
-
-    @property
-    def approval(self) -> str:
-        """What Claude Code calls our sending tool in its list of those that need no asking."""
-        return f"mcp__{self.name}__{SEND_TOOL}"
+    def path(self) -> str:
+        """The keys that lead to the entry, as people write them."""
+        return f"{self.client.servers}.{self.name}"
 
     def snippet(self, entry: Entry) -> str:
         """Return the entry as text to paste."""
-        if self.client.format == "toml":
-            return tomlfile.snippet(self.path, entry)
-        return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
+        document = {self.client.servers: {self.name: entry}}
+        return DUMPS[self.client.format][0](document).rstrip("\n")
 
-    def load(self, text: str) -> Any:
-        """Return everything in the client's file; raises `RegistrationError`."""
-        try:
-            if self.client.format == "toml":
-                return tomlfile.load(text)
-            return jsonfile.load(text, comments=self.client.format == "jsonc")
-        except EditError as error:
-            raise RegistrationError(
-                f"{self.client.file} is broken, so it was left alone: {one_line(str(error))}.\n"
-                f"Mend it first; {self.client.title} cannot read it either."
-            ) from error
+    def read(self, text: str) -> Entry | None:
+        """Return the entry in the file's `text`; raises `EditError`."""
+        servers = table_in(load(text, self.client.format), self.client.servers)
+        return table_in(servers, self.name) if self.name in servers else None
 
-    def read(self, text: str | None) -> Entry | None:
-        """Return the entry in the file's `text`; raises `RegistrationError`."""
-        servers = jsonfile.find(self.load(text or ""), [self.client.servers])
-        entry = servers.get(self.name) if isinstance(servers, dict) else servers
-        if entry is None or isinstance(entry, dict):
-            return entry
-        raise RegistrationError(
-            f"{self.client.file} is broken, so it was left alone: {self.client.servers} is no "
-            f"table of servers, or {self.name} in it is none."
-        )
-
-    def edit(self, text: str, entry: Entry | None) -> str:
-        """Return the file's `text` with this entry, or without it; raises `EditError`."""
-        edit = tomlfile.edit if self.client.format == "toml" else jsonfile.edit
-        return edit(text, self.path, entry)
+    def write(self, document: Document, entry: Entry | None) -> None:
+        """Set the entry in the file's `document`, or take it out; raises `EditError`."""
+        if entry is None and self.client.servers not in document:
+            return
+        servers = table_in(document, self.client.servers)
+        if entry is None:
+            if servers.pop(self.name, None) is not None and not servers:
+                del document[self.client.servers]
+            return
+        held = table_in(servers, self.name)
+        for key in held.keys() - entry.keys():
+            del held[key]
+        for key, value in entry.items():
+            if held.get(key) != value:
+                held[key] = value
 
 
 def is_ours(entry: object) -> bool:
@@ -87,8 +73,7 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
     entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]
     env = _table(old.get("env"))
-    env.pop(FORMER_VARIABLE, None)
-    if env or client.key == "claude":  # whose own command writes it even if it is empty
+    if env or client.key == "claude":  # its own command writes an empty one, too
         entry["env"] = env
     if client.key == "codex":
         entry["required"] = True  # no session starts without the server
@@ -107,26 +92,22 @@ def why_unstartable(entry: Entry) -> str | None:
     for what, text in texts.items():
         if "\0" in text:
             return f"{what} has a NUL"
-        if any("\ud800" <= one <= "\udfff" for one in text):
+        if any("\ud800" <= character <= "\udfff" for character in text):
             return f"{what} has a lone surrogate, which is no UTF-8"
-    named = (name for name in env if "=" in name)
-    return next(
-        (f"the variable {quoted(one)} in its env has a = in its name" for one in named), None
-    )
+    odd = next((name for name in env if "=" in name), None)
+    return odd and f"the variable {quoted(odd)} in its env has a = in its name"
 
 
 def user_arguments(args: object) -> Sequence[str]:
     """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
-    words = [one for one in args if isinstance(one, str)] if isinstance(args, list) else []
-    for index, pair in enumerate(pairwise(words)):
-        if pair == ("-m", "bridge"):
-            words = words[index + 2 :]
-            break
+    words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
+    if ("-m", "bridge") in pairwise(words):
+        words = words[words.index("-m") + 2 :]
     words = words[1:] if words[:1] == ["serve"] else words
     if ENV_FILE_OPTION in words:
         at = words.index(ENV_FILE_OPTION)
         words = words[:at] + words[at + 2 :]
-    return [one for one in words if not one.startswith(f"{ENV_FILE_OPTION}=")]
+    return [word for word in words if not word.startswith(f"{ENV_FILE_OPTION}=")]
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reads a client's configuration file and replaces it at once, keeping a backup beside it."""
+"""Reads a configuration file of a client and replaces it at once, with a backup in its folder."""
 
 import os
 import stat
@@ -21,7 +21,6 @@ class ConfigFile:
         self.path = path
         """As the client names it."""
         self._target = Path(os.path.realpath(path))
-        self._backed_up = False
 
     def read(self) -> str | None:
         """Return its text, line ends as they are; None if there is no file.
@@ -46,9 +45,30 @@ class ConfigFile:
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
                 )
 
-    def back_up(self) -> Path | None:
-        """Copy it beside itself under a name that is free; None if there is no file."""
-        self._backed_up = True
+    def replace(self, before: str, after: str) -> Path | None:
+        """Replace the text `before` by `after`, at once or not at all; return the backup.
+
+        A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
+        `before`.
+        """
+        self.check_writable()
+        folder = self._target.parent
+        with _naming(folder, "made"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        backup = self._back_up()
+        with _or_removed(backup), _naming(self.path, "written"):
+            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
+            with _or_removed(Path(name)):
+                self._write(descriptor, after)
+                if (self.read() or "") != before:  # writing to the disk took a while
+                    raise RegistrationError(
+                        f"{self.path} was changed by another program just now: try again"
+                    )
+                Path(name).replace(self._target)
+        return backup
+
+    def _back_up(self) -> Path | None:
+        """Copy it to a free name in the same folder; return that, or None if there is no file."""
         text = self.read()
         if text is None:
             return None
@@ -62,28 +82,6 @@ class ConfigFile:
                     self._write(descriptor, text)
                 return backup
             number += 1
-
-    def replace(self, before: str, after: str) -> Path | None:
-        """Replace the text `before` by `after`, at once or not at all; return the backup.
-
-        There is none of a file that was backed up before: the older one has what is worth keeping.
-        Raises `RegistrationError`, also when the file no longer holds `before`.
-        """
-        self.check_writable()
-        folder = self._target.parent
-        with _naming(folder, "made"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        backup = None if self._backed_up else self.back_up()
-        with _or_removed(backup), _naming(self.path, "written"):
-            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
-            with _or_removed(Path(name)):
-                self._write(descriptor, after)
-                if (self.read() or "") != before:  # writing to the disk took a while
-                    raise RegistrationError(
-                        f"{self.path} was changed by another program just now: try again"
-                    )
-                Path(name).replace(self._target)
-        return backup
 
     def _write(self, descriptor: int, text: str) -> None:
         """Write `text` to a new file, which gets mode and owner of this one, and close it.

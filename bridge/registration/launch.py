@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from bridge.registration.errors import LaunchError
@@ -13,18 +14,15 @@ SCRIPT = "xmpp-bridge"
 """The installed command."""
 
 ENV_FILE_OPTION = "--env-file"
-FORMER_VARIABLE = "TIA_ENV_PATH"
-"""The variable that named the settings file in the entries of former versions."""
 
 
 def own_command(called: str, executable: str) -> tuple[str, ...]:
     """Return the command that starts the bridge which is running now; it begins with a path.
 
-    `called` is `sys.argv[0]`, `executable` is `sys.executable`. Links are not followed: what stands
-    in the PATH outlives the folder that an upgrade replaces.
+    `called` is `sys.argv[0]`, `executable` is `sys.executable`. Links are not followed: a link in
+    the PATH outlives the folder that an upgrade replaces.
     """
-    beside = Path(executable).parent
-    for script in (Path(called), beside / SCRIPT):
+    for script in (Path(called), Path(executable).with_name(SCRIPT)):
         if script.name == SCRIPT and script.is_file() and os.access(script, os.X_OK):
             return (os.path.abspath(script),)  # noqa: PTH100 - `resolve` would follow links
     # -P: a folder that happens to be called `bridge` where the client starts it is not ours.
@@ -54,23 +52,23 @@ def find_env_file(
 
     Raises `LaunchError` if there is none, or if it was found only because it lies in `cwd`.
     """
-    found = load(environ, cwd=cwd, package_root=package_root, env_file=named)
-    if found.env_file is None and named is not None:
-        reason = found.candidates[0].reason
+    loaded = load(environ, cwd=cwd, package_root=package_root, env_file=named)
+    if loaded.env_file is None and named is not None:
         raise LaunchError(
-            f"--env-file {named}: {reason}.\nIt must set XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM."
+            f"--env-file {named}: {loaded.candidates[0].reason}.\n"
+            "It must set XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM."
         )
-    if found.env_file is None:
+    if loaded.env_file is None:
         raise LaunchError(
             "there is no settings file yet to register. Write XMPP_SERVICE, XMPP_USERNAME, "
             "XMPP_PASSWORD and MUC_ROOM, one NAME=value a line, into a file,\n"
             "then name it: xmpp-bridge register CLIENT --env-file /path/to/.env   (to try things "
             "out: xmpp-bridge sandbox > .env)"
         )
-    path = Path(found.env_file)
+    path = Path(loaded.env_file)
     if ".." in path.parts:
         path = path.parent.resolve() / path.name
-    if not found.trusted:
+    if not loaded.trusted:
         raise LaunchError(
             f"{path} was found only because it lies in the current directory, where it may be "
             "anybody's, and a registered file is fully trusted.\nIf it is yours, name it: "
@@ -86,15 +84,12 @@ def flaws(env_file: Path) -> list[str]:
     our files.
     """
     nowhere = Path("/")
-    seen = load({}, cwd=nowhere, package_root=nowhere, env_file=env_file)
-    found = [str(problem) for problem in seen.problems] + list(seen.warnings)
-    try:
-        mode = env_file.stat().st_mode
-    except OSError:
-        return found
-    if stat.S_IMODE(mode) & (stat.S_IRGRP | stat.S_IROTH):
-        found.append(
-            f"other users of this machine may read {env_file}, the password in it too: "
-            f"chmod 600 {env_file}"
-        )
-    return found
+    loaded = load({}, cwd=nowhere, package_root=nowhere, env_file=env_file)
+    flaws = [*map(str, loaded.problems), *loaded.warnings]
+    with suppress(OSError):
+        if env_file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            flaws.append(
+                f"other users of this machine may read {env_file}, the password in it too: "
+                f"chmod 600 {env_file}"
+            )
+    return flaws

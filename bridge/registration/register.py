@@ -1,21 +1,16 @@
-"""Registers this bridge with a client and undoes it: plans the changes, then carries them out.
+"""Registers this bridge with a client and undoes it: plans the edits, then carries them out.
 
-A new entry is made by the client's own command where that is installed. One that is there
-already is edited in place, since the commands refuse it (Claude Code) or forget whatever the user
-added to it (Codex). What the command wrote is read afterwards, and corrected where need be.
+The client's files are edited, and not by the client's own command, which would refuse an entry that
+is there (Claude Code), or drop comments and what the user added (Codex).
 """
 
 import asyncio
-import json
 import os
-import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import PIPE
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -24,17 +19,14 @@ from bridge.client.client import Client as McpClient
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
-from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import EntryLocation, is_ours, new_entry, why_unstartable
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
+from bridge.registration.formats import Document, Format, edited, table_in
 from bridge.registration.launch import flaws, launch_command, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
-
-COMMAND_SECONDS = 60.0
-"""How long a client's own command may take; they take half a second."""
 
 LIST_SECONDS = 10.0
 """How long the list of tools may take; it is made before anything is connected."""
@@ -42,47 +34,22 @@ LIST_SECONDS = 10.0
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """All that a careful client lets a server have of its own environment: none of our settings."""
 
-ALLOWED = ("permissions", "allow")
-"""The keys of the list of tools that need no asking, in Claude Code's settings."""
-
 
 class Edit(NamedTuple):
     """A change of one of the client's files."""
 
     file: ConfigFile
-    edit: Callable[[str], str]
-    """Returns the text after the change; raises `EditError`."""
-
-    shown: str
-    """What a person would do; empty if the client's own command does it."""
+    before: str
+    after: str
+    by_hand: str
+    """What a person would do."""
 
     done: str
     """What was done, in words in front of the file's path."""
 
-    def texts(self) -> tuple[str, str]:
-        """Return the text of the file, and the one that it is to have."""
-        before = self.file.read() or ""
-        try:
-            return before, self.edit(before)
-        except EditError as error:
-            raise RegistrationError(
-                f"{self.file.path}: {one_line(str(error))}; it was left alone.\n"
-                "Mend it, or see with --print what to write by hand."
-            ) from error
-
-
-class Plan(NamedTuple):
-    """What is left to be done, in this order; nothing if both are empty."""
-
-    command: list[str]
-    """The client's own command."""
-
-    edits: list[Edit]
-    """The first is that of the entry, if there is a command."""
-
 
 def location_of(key: str, name: str) -> EntryLocation:
-    """Return where the entry `name` of a client stands for this user; raises `LaunchError`."""
+    """Return where this user's client has the entry `name`; raises `LaunchError`."""
     try:
         home = Path.home()
     except RuntimeError as error:
@@ -109,7 +76,7 @@ def register(
     launch = launch_command(own_command(sys.argv[0], sys.executable), env_file)
     planned = plan(location, launch, approve_send=approve_send)
     unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
-    _report(location, planned, only_shown=only_shown, unchanged=unchanged)
+    _report(planned, only_shown=only_shown, unchanged=unchanged)
     if only_shown:
         return
     if approve_send:
@@ -117,14 +84,16 @@ def register(
             f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
-    command, env = registered_command(location)
-    for name in SECRETS:
-        if name in env:
-            complain(
-                f"WARNING: {name} stands in {there.file}; it belongs into the settings file "
-                "and nowhere else"
-            )
-    tools = asyncio.run(list_tools(command, env))
+    entry = location.read(ConfigFile(there.file).read() or "")
+    if entry is None:
+        raise RegistrationError(f"{there.title} did not keep the entry: {there.file} has it not.")
+    env = {name: str(value) for name, value in entry.get("env", {}).items()}
+    for name in env.keys() & SECRETS:
+        complain(
+            f"WARNING: {name} is in {there.file}; it belongs into the settings file and nowhere "
+            "else"
+        )
+    tools = asyncio.run(list_tools([entry["command"], *entry["args"]], env))
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
     write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     write_out(f"Restart {there.title} to have them there.")
@@ -133,99 +102,59 @@ def register(
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
     """Undo `register` and print what was done; raises `RegistrationError`."""
     unchanged = f"{location.client.title} has no {location.name}; nothing was changed."
-    _report(location, plan(location, None), only_shown=only_shown, unchanged=unchanged)
+    _report(plan(location, None), only_shown=only_shown, unchanged=unchanged)
 
 
-def _report(location: EntryLocation, planned: Plan, *, only_shown: bool, unchanged: str) -> None:
-    """Carry the plan out, or only show it, and print its lines as they come."""
-    for line in describe(planned) if only_shown else carry_out(location, planned):
-        write_out(line)
-    if not planned.edits:
+def _report(edits: list[Edit], *, only_shown: bool, unchanged: str) -> None:
+    """Carry the edits out, or only show them, and print their lines as they come."""
+    for edit in edits:
+        write_out(edit.by_hand if only_shown else carry_out(edit))
+    if not edits:
         write_out(unchanged)
 
 
 def plan(
     location: EntryLocation, launch: tuple[str, ...] | None, *, approve_send: bool = False
-) -> Plan:
+) -> list[Edit]:
     """Return what is left to do until the entry runs `launch`, or, if None, is gone.
 
     Nothing is done yet. Raises `RegistrationError`.
     """
-    there, path = location.client, ".".join(location.path)
-    file = ConfigFile(there.file)
-    present = location.read(file.read())
+    there, file = location.client, ConfigFile(location.client.file)
+    try:
+        present = location.read(file.read() or "")
+    except EditError:  # whose reason comes with what to write by hand, from `_edit`
+        present = None
     if present is not None and not is_ours(present):
         raise RegistrationError(
             f"{there.title} has a server called {location.name} that is not this bridge; it was "
             "left alone.\nTake another name with --name."
         )
     if launch is None:
-        wanted, command = None, there.remove_command(location.name)
-        shown, done = f"In {file.path}: without {path}", f"Took {path} out of"
-        with_, added, change = "without", "Took away", jsonfile.discard
+        wanted, done = None, f"Took {location.path} out of"
+        by_hand = f"In {file.path}: without {location.path}"
     else:
         wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+        done = f"Wrote {location.path} into"
+        by_hand = f"In {file.path}:\n{location.snippet(wanted)}"
         if why := why_unstartable(wanted):
             raise RegistrationError(
-                f"{there.file}: nothing can start {location.name}: {why}; the file was left alone"
+                f"{file.path}: nothing can start {location.name}: {why}; the file was left alone"
             )
-        command = [] if present else there.add_command(location.name, launch)
-        shown, done = f"In {file.path}:\n{location.snippet(wanted)}", f"Wrote {path} into"
-        with_, added, change = "with", "Added", jsonfile.append
-    if present == wanted or not command or not shutil.which(command[0]):
-        command = []
-    # The others' commands have no option for `required` (Codex) and `alwaysLoad` (Claude Code).
-    elif launch is not None and there.key == "vscode":
-        shown = ""
-    entry = Edit(file, partial(location.edit, entry=wanted), shown, done)
-    edits = [] if present == wanted else [entry]
-    if there.approvals is not None and (approve_send or launch is None):
-        tool, approvals = location.approval, ConfigFile(there.approvals)
-        approval = Edit(
-            approvals,
-            partial(change, path=ALLOWED, value=tool),
-            f"In {approvals.path}: {with_} {json.dumps(tool)} under {'.'.join(ALLOWED)}",
-            f"{added} the approval {tool} in",
-        )
-        before, after = approval.texts()
-        edits += [approval] if before != after else []
-    for one in edits:
-        one.file.check_writable()
-    return Plan(command, edits)
+    change = partial(location.write, entry=wanted)
+    edits = [_edit(file, there.format, change, by_hand, done)]
+    if there.approvals is not None:
+        approvals, tool = ConfigFile(there.approvals), f"mcp__{location.name}__{SEND_TOOL}"
+        if approve_send or (launch is None and tool in (approvals.read() or "")):
+            edits.append(_approval(tool, approvals, given=approve_send))
+    return [edit for edit in edits if edit.before != edit.after]
 
 
-def describe(planned: Plan) -> Iterator[str]:
-    """Yield what a person would do."""
-    if planned.command:
-        yield shlex.join(planned.command)
-    yield from (one.shown for one in planned.edits if one.shown)
-
-
-def carry_out(location: EntryLocation, planned: Plan) -> Iterator[str]:
-    """Do what is planned, and yield a line on every change; raises `RegistrationError`."""
-    command, edits = planned
-    if command:
-        backup = _run(location, edits[0].file, command)
-        yield f"Ran: {shlex.join(command)}{_kept(backup)}"
-    for one in edits:
-        before, after = one.texts()
-        if after != before:
-            yield f"{one.done} {one.file.path}{_kept(one.file.replace(before, after))}"
-
-
-def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, str]]:
-    """Return command and environment of the entry as it stands in the file.
-
-    Raises `RegistrationError`.
-    """
-    there = location.client
-    entry = location.read(ConfigFile(there.file).read())
-    if entry is None or not isinstance(entry.get("command"), str):
-        raise RegistrationError(
-            f"{there.title} did not keep the entry: {there.file} does not hold it."
-        )
-    words = [entry["command"], *map(str, entry.get("args") or [])]
-    return words, {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
+def carry_out(edit: Edit) -> str:
+    """Do what is planned, and return a line about it; raises `RegistrationError`."""
+    backup = edit.file.replace(edit.before, edit.after)
+    kept = "" if backup is None else f" (the file as it was: {backup})"
+    return f"{edit.done} {edit.file.path}{kept}"
 
 
 async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
@@ -259,50 +188,33 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
     return [one_line(str(tool.get("name"))) for tool in tools]
 
 
-def _kept(backup: Path | None) -> str:
-    return "" if backup is None else f" (the file as it was: {backup})"
+def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:
+    """Return what has Claude Code's settings approve `tool`, or no longer do so."""
+
+    def change(settings: Document) -> None:
+        permissions = table_in(settings, "permissions")
+        allowed = permissions.get("allow", [])
+        if not isinstance(allowed, list):
+            raise EditError("permissions.allow in it is no list")
+        if (tool in allowed) is not given:
+            others = [other for other in allowed if other != tool]
+            permissions["allow"] = [*others, tool] if given else others
+
+    with_, done = ("with", "Added") if given else ("without", "Took away")
+    by_hand = f'In {file.path}: {with_} "{tool}" under permissions.allow'
+    return _edit(file, "json", change, by_hand, f"{done} the approval {tool} in")
 
 
-def _run(location: EntryLocation, file: ConfigFile, arguments: list[str]) -> Path | None:
-    """Run the client's command, and undo what it did to the text of other entries.
-
-    Returns the backup of the file; raises `RegistrationError`.
-    """
-    before = file.read()
-    backup = file.back_up()
+def _edit(
+    file: ConfigFile, form: Format, change: Callable[[Document], None], by_hand: str, done: str
+) -> Edit:
+    before = file.read() or ""
     try:
-        _finish(arguments)
-        after = file.read()
-    except RegistrationError:
-        if backup is not None and file.read() == before:
-            backup.unlink()
-        raise
-    if location.client.format == "toml" and before and after:
-        # Codex rewrites all its servers, and drops the comments of those that are not ours.
-        try:
-            gentle = location.edit(before, location.read(after))
-        except RegistrationError:
-            return backup
-        if tomlfile.filled(location.load(gentle)) == tomlfile.filled(location.load(after)):
-            file.replace(after, gentle)
-    return backup
-
-
-def _finish(arguments: list[str]) -> None:
-    shown = shlex.join(arguments[:3])
-    try:
-        ran = subprocess.run(  # noqa: S603 - the client's own command, looked up in the PATH
-            arguments,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RegistrationError(f"{shown} did not work: {one_line(str(error), 300)}") from error
-    if ran.returncode != 0:
-        said = (ran.stderr + b"\n" + ran.stdout).decode("utf-8", "replace").strip().splitlines()
-        first = next((line for line in said if "error" in line.lower()), said[-1] if said else "")
+        after = edited(before, form, change)
+    except EditError as error:
         raise RegistrationError(
-            f"{shown} failed with exit code {ran.returncode}: {one_line(first, 300)}"
-        )
+            f"{file.path} was left alone: {error}.\nChange it by hand, as it is shown.", by_hand
+        ) from error
+    if after != before:
+        file.check_writable()
+    return Edit(file, before, after, by_hand, done)

@@ -1,6 +1,6 @@
 """Loading of the settings: every variable of the table, with every problem named at once.
 
-`load` takes the environment, the current directory and the folder beside the package as values,
+`load` takes the environment, the current directory and the folder that holds the package as values,
 reads files, and returns a `Configuration`; it prints nothing and never raises for what somebody
 wrote into a setting. `${...}` is never expanded.
 
@@ -27,20 +27,13 @@ from bridge.settings.table import (
 from bridge.text import one_line
 
 DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
-"""The variables of which one at least is set in a file that is used without being named."""
+"""A file that nobody named is used only if it sets at least one of these variables."""
 
-RETIRED = {
-    "BRIDGE_TRAFFIC_LOG": "set BRIDGE_STORE, and read it with `xmpp-bridge log --json`",
-}
-"""The variables of former versions, each with what to do instead."""
-
-OURS = {*VARIABLES, *RETIRED}
-"""The variables of which one at least is set in the file that `TIA_ENV_PATH` names."""
-
-RESTRICTIONS = [row.name for row in TABLE if row.who == "restriction"]
+RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
+"""The variables that hold in whichever file they are set."""
 
 MAX_SHOWN = 80
-"""Characters of a value that is shown; enough to recognise it by."""
+"""The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
 """A regular expression of `user:password@host`: a value in which it is found is not shown. Wrong
@@ -70,10 +63,9 @@ def load(
     environment = Source("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
     loading = _Loading(environment, outright=env_file is not None, named=named)
+    places = sources.places(environment.values, cwd, package_root) if searching else {}
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
-    else:
-        places = sources.places(environment.values, cwd, package_root) if searching else {}
     strangers = at_start is None or not at_start.trusted
     candidates = []
     for path, trusted in places.items():
@@ -84,7 +76,7 @@ def load(
         settings=loading.settings(),
         problems=tuple(loading.problems),
         warnings=tuple(loading.warnings),
-        env_file=next((one.path for one in candidates if one.reason == "used"), None),
+        env_file=next((path for path, reason in candidates if reason == "used"), None),
         trusted=loading.used is None or loading.used.trusted,
         candidates=tuple(candidates),
         loaded=loading.loaded,
@@ -108,18 +100,17 @@ class _Loading:
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        A file is used if it sets a variable that `decides`, of the one that `TIA_ENV_PATH` names
-        any of ours, or if it is named outright.
+        A file that is named outright is used. The one that `TIA_ENV_PATH` names is used if it sets
+        any of our variables, and any other if it sets one that `decides`.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:
             file = sources.read(path, trusted=trusted)
         except UnusableError as error:
             if self._outright:
-                self._reject_file("--env-file", path, error, "UTF-8")
+                self._reject("--env-file", _unusable_file(path, error, "UTF-8"))
             elif path == self._named:
-                problem = _unusable_file(path, error, "UTF-8")
-                self.warnings.append(f"TIA_ENV_PATH {problem}")
+                self.warnings.append(f"TIA_ENV_PATH {_unusable_file(path, error, 'UTF-8')}")
             if str(error) != "missing":
                 return f"unusable: {error}"
             return "missing" if used is None else reason
@@ -131,7 +122,7 @@ class _Loading:
                     f"{file.name} is not, although it names an account; to use that one wherever "
                     "the bridge is started, name it with --env-file"
                 )
-        elif not self._outright and OURS.isdisjoint(file.values):
+        elif not self._outright and file.values.keys().isdisjoint(VARIABLES):
             reason = "sets none of our variables"
         elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
             reason = "not used, since it sets no account, server or room"
@@ -153,9 +144,6 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
-        for name, instead in RETIRED.items():
-            if any(name in one.values for one in (self._environment, self.used) if one):
-                self._reject(name, f"was removed and is ignored; {instead}")
         named = self.loaded["BRIDGE_TOOLSETS"]
         if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
             self.loaded["BRIDGE_TOOLSETS"] = (*named, "llm")
@@ -163,13 +151,13 @@ class _Loading:
     def _value(self, row: Variable[Any]) -> Any:
         """Return the value of a variable; its default if it is unset or its value is wrong."""
         places = [self._environment]
-        if row.who == "restriction":
+        if row.is_restriction:
             places += self._files
-        elif self.used is not None and row.who != "environment only":
+        elif self.used is not None and row.name != "TIA_ENV_PATH":
             places.append(self.used)
         said = [(text, place) for place in places if (text := self._permitted(row, place))]
         default = None if row.default is None else row.parse(row.default)
-        if row.who == "restriction":
+        if row.is_restriction:
             return self._strictest(row, said, default)
         if not said or (row.name == "BOT_NICKNAME" and self._is_set("MCP_BOT_NICKNAME")):
             return default
@@ -183,23 +171,23 @@ class _Loading:
     def _permitted(self, row: Variable[Any], place: Source) -> str:
         """Return the part of a place's text that it may set; empty if there is none."""
         text = place.values.get(row.name, "")
-        if not text or place.trusted or row.who in {"anybody", "restriction"}:
+        if not text or place.trusted or row.who == "anybody":
             return text
         if row.who == "refused":
             endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
             if not endangered or row.name in self._environment.values:
                 return text
-            shown = self._shown(text, row.credential)
+            value = self._shown(text, row.credential)
             self._reject(
                 row.name,
-                f"holds {shown!r} in {place.name}, which was found only by lying in the current "
+                f"holds {value!r} in {place.name}, which was found only by lying in the current "
                 f"directory and so has no say in where {endangered} of the environment is sent; "
                 f"{TO_TRUST_IT}",
             )
             return ""
-        # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
+        # MODULE:ATTRIBUTE imports code from the folder of the file; other names are installed.
         names = values.names(text)
-        kept = ",".join(name for name in names if row.who == "installed" and ":" not in name)
+        kept = ",".join(n for n in names if row.parse is values.names and ":" not in n)
         if kept != ",".join(names):
             self._ignore(row, place.name, f", but for {self._shown(kept)!r}" if kept else "")
         return kept
@@ -220,12 +208,12 @@ class _Loading:
             value = row.parse(text)
         except values.FlawError as error:
             for number, item, flaw in error.flaws:
-                shown = repr(self._shown(text, row.credential, item))
+                held = repr(self._shown(text, row.credential, item))
                 if number:
-                    shown += f" (room {number})"
-                elif row.who == "restriction":
-                    shown += f" in {place.name}"
-                holds = "holds" if row.secret else f"holds {shown},"
+                    held += f" (room {number})"
+                elif row.is_restriction:
+                    held += f" in {place.name}"
+                holds = "holds" if row.secret else f"holds {held},"
                 self._reject(row.name, f"{holds} {flaw} would be right")
             return None
         if isinstance(value, Path):
@@ -277,7 +265,7 @@ class _Loading:
             try:
                 sources.check_readable(anchors)
             except UnusableError as error:
-                self._reject_file("XMPP_TLS_CA_FILE", anchors, error, "PEM")
+                self._reject("XMPP_TLS_CA_FILE", _unusable_file(anchors, error, "PEM"))
         if not loaded["NODE_TLS_REJECT_UNAUTHORIZED"]:
             self.warnings.append(
                 "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
@@ -296,11 +284,8 @@ class _Loading:
             return None
         if not self._is_set("MCP_BOT_NICKNAME"):
             loaded["MCP_BOT_NICKNAME"] = loaded["BOT_NICKNAME"]
-        given = {one: loaded[vars(Configuration)[one].name] for one in Settings._fields}
+        given = {field: loaded[vars(Configuration)[field].name] for field in Settings._fields}
         return Settings(**given | {"username": username, "domain": domain})
-
-    def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:
-        self._reject(name, _unusable_file(path, error, kind))
 
     def _is_set(self, name: str) -> bool:
         """Whether a variable that was looked for is set, if to a wrong value."""
@@ -314,8 +299,8 @@ class _Loading:
         self.in_effect.pop(name, None)
 
     def _note(self, row: Variable[Any], text: str, place: str) -> None:
-        shown = "***" if row.secret else one_line(self._shown(text))
-        self.in_effect[row.name] = Setting(row.name, shown, one_line(place))
+        value = "***" if row.secret else one_line(self._shown(text))
+        self.in_effect[row.name] = Setting(row.name, value, one_line(place))
 
     def _shown(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
         """Return a value, or an item of it, as a problem or a warning may show it.
@@ -324,8 +309,8 @@ class _Loading:
         """
         if self._masked(text) != text or re.search(credential, text, re.DOTALL):
             return "***"
-        shown = item or text
-        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+        text = item or text
+        return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:

@@ -33,7 +33,7 @@ take over a second, a megabyte of them half an hour, and a cloned repository can
 """
 
 MAX_LINES_NAMED = 5
-"""How many unreadable lines of a file are named one by one; a file of rubbish has thousands."""
+"""The most unreadable lines of a file that are named; a file of rubbish has thousands."""
 
 TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
 """What a user can do where a file is trusted with less than intended."""
@@ -79,10 +79,10 @@ class Source(NamedTuple):
     """Where its relative paths start."""
 
     trusted: bool
-    """False of a file that was found only by lying in the current directory."""
+    """Whether it is more than a file that was found only by lying in the current directory."""
 
     values: Mapping[str, str]
-    """The texts as they are written. A variable that is blank counts as unset and is left out."""
+    """The texts as they are written. A blank variable counts as unset, and is left out."""
 
     unparsed: str = ""
     """A warning about the lines of a file that cannot be read; empty if there are none."""
@@ -91,12 +91,12 @@ class Source(NamedTuple):
 def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:
     """Return every candidate in the order of the search, with whether it is trusted.
 
-    Where the current directory's file is also, by whatever path, the one that `TIA_ENV_PATH` names
-    or the one beside our package, it was not found *only* by lying there: it is listed once, under
-    that path, and trusted. So a developer in the checkout has the whole of his own `.env`.
+    The current directory's file may also be the one that `TIA_ENV_PATH` names, or the one in the
+    folder of our package, by whatever path. Then it was not found *only* by lying there: it is
+    listed once, under that path, and trusted. So a developer can use the `.env` of a checkout.
     """
     here = cwd / ".env"
-    ours = [one for one in (named_in(environ, cwd), package_root / ".env") if one]
+    ours = [path for path in (named_in(environ, cwd), package_root / ".env") if path]
     known = next((path for path in ours if _same_file(here, path)), None)
     return ({known: True} if known else {here: False}) | dict.fromkeys(ours, True)
 
@@ -154,9 +154,9 @@ def set_in(values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value.strip()}
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _same_file(path: Path, other: Path) -> bool:
     try:
-        return one == other or one.samefile(other)
+        return path == other or path.samefile(other)
     except (OSError, ValueError):
         return False
 

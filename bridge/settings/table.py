@@ -30,19 +30,14 @@ STORE_SIZES = range(10, 1_000_001)
 
 Value = TypeVar("Value")
 
-Who: TypeAlias = Literal[
-    "anybody", "ignored", "installed", "refused", "restriction", "environment only"
-]
+Who: TypeAlias = Literal["anybody", "ignored", "refused"]
 """Who may set a variable. It matters for a file that was found only by lying in the current
 directory, and so may be a stranger's. There, the variable is
 
 - `anybody`: taken,
 - `ignored`: ignored with a warning; used for a path to write to, an address, and code,
-- `installed`: taken, but entries of the form `MODULE:ATTRIBUTE` are ignored with a warning,
 - `refused`: a problem if a secret comes from the process environment, since the variable says where
-  that secret is sent; taken if none does,
-- `restriction`: taken, as from every other file; the strictest value of all holds,
-- `environment only`: not read, as in every other file."""
+  that secret is sent; taken if none does."""
 
 
 @dataclass(eq=False)
@@ -62,7 +57,7 @@ class Variable(Generic[Value]):
 
     who: Who = "anybody"
     secret: bool = False
-    """Its value is shown nowhere."""
+    """Whether its value is shown nowhere."""
 
     participant: Literal["", "yes", "decides"] = ""
     """`yes`: a wrong value prevents connecting. `decides`: the same; also, the first file that sets
@@ -84,11 +79,17 @@ class Variable(Generic[Value]):
     """What a wrong value of a restriction counts as: whoever wrote it wanted one."""
 
     effect: str = ""
-    """What a restriction's warning says; `{}` in it is the value that holds."""
+    """What a restriction's warning says; `{}` in it is the value that holds. Whatever has this is a
+    restriction."""
 
     credential: str = "[?#]|:.*@"
     """A regular expression of what may be a credential, such as `user:password@host` or
     `?password=`. A wrong value in which it is found is not shown."""
+
+    @property
+    def is_restriction(self) -> bool:
+        """Whether the strictest value of all files holds, whichever of them is used."""
+        return bool(self.effect)
 
     @property
     def plain_meaning(self) -> str:
@@ -122,7 +123,8 @@ class Settings(NamedTuple):
     """None: SRV records of the domain, then domain:5222."""
 
     room_password: Secret | None = None
-    """For the default room only: any owner of another one could set a password to be told this."""
+    """It is sent to the default room only: any owner of another one could set a password to get
+    this."""
 
     tls_ca_file: Path | None = None
     """Absolute path of further trust anchors, PEM; it could be opened when settings were read."""
@@ -216,22 +218,22 @@ class Configuration:
         meaning="`1` permits a connection without TLS where the server offers none, with SCRAM "
         "only; no password is ever sent in clear")
 
-    read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
+    read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0",
         strictest=max, unreadable="1", effect="no tool writes to a room",
         meaning="`1` withholds every tool that writes to the room")
-    confirm_send = Variable("BRIDGE_CONFIRM_SEND", values.switch, default="0", who="restriction",
+    confirm_send = Variable("BRIDGE_CONFIRM_SEND", values.switch, default="0",
         strictest=max, unreadable="1", effect="a person is asked before each message",
         meaning="`1` has the person at the client asked before each message, and shown it; a "
         "client that cannot ask sends none")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
-        who="restriction", strictest=min, unreadable="60",
+        strictest=min, unreadable="60",
         effect="the agent may send {} messages a minute at most",
         meaning="messages a minute that the agent may send, 1 to 6,000; a message over the rate is "
         "refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
         meaning="events kept in memory, 100 to 1,000,000")
 
-    toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="installed",
+    toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="ignored",
         meaning="further [sets of tools](toolsets.md), comma-separated: `samples`, `llm`, one "
         "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")
     geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.base_url, who="ignored",
@@ -267,7 +269,7 @@ class Configuration:
     store_stanzas = Variable("BRIDGE_STORE_STANZAS", values.switch, default="0", who="ignored",
         meaning="`1` records the stanzas too, without their secrets")
 
-    env_path = Variable[str | None]("TIA_ENV_PATH", str, who="environment only",
+    env_path = Variable[str | None]("TIA_ENV_PATH", str, who="ignored",
         meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
         "environment only", example="~/.config/xmpp-bridge/.env")
     # fmt: on

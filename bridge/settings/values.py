@@ -151,7 +151,7 @@ def room(value: str) -> str:
 
 def rooms(value: str) -> tuple[str, ...]:
     """Parse the bare JIDs of rooms between commas, each room once; blank items are left out."""
-    items = [item for one in value.split(",") if (item := one.strip())]
+    items = [item.strip() for item in value.split(",") if item.strip()]
     if len(items) < 2:
         return (room("".join(items)),)
     flaws: list[tuple[int, str, str]] = []
@@ -277,7 +277,8 @@ def password(value: str) -> Secret:
     """Parse a password; blanks at its ends belong to it."""
     # SASLprep (RFC 4013 §2.3); a byte of the environment that is no UTF-8 is a lone surrogate.
     _expect(
-        not _CONTROL.search(value) and not any("\ud800" <= one <= "\udfff" for one in value),
+        not _CONTROL.search(value)
+        and not any("\ud800" <= character <= "\udfff" for character in value),
         "a control character or broken UTF-8 (it is not shown here); a password without, "
         "between single quotes where a .env file would otherwise read \\n or \\t as an escape,",
     )

@@ -1,8 +1,11 @@
-"""What ends a command from outside."""
+"""Signals end a command, and the stay of a participant in its rooms."""
 
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import suppress
+
+from bridge.xmpp.muc.participant import Participant
 
 
 def call_on_termination(action: Callable[[int], object]) -> None:
@@ -10,3 +13,24 @@ def call_on_termination(action: Callable[[int], object]) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(number, action, number)
+
+
+async def run_until_signal(
+    participant: Participant, ended: asyncio.Event, *, seconds: float | None = None
+) -> bool:
+    """Run `participant` until a signal comes, it ends by itself, or `ended` is set.
+
+    Then it leaves its rooms. Return whether so many `seconds` went by before.
+    """
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
+    call_on_termination(lambda number: ended.set())
+    running = asyncio.create_task(participant.run())
+    running.add_done_callback(lambda task: ended.set())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds) as limit:
+            await ended.wait()
+    participant.leave()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    return limit.expired()

@@ -3,10 +3,8 @@
 import argparse
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from bridge.text import iso, one_line, visible
 from bridge.views.output import Output, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events, formatting
@@ -224,21 +222,11 @@ async def watch(
     participant.listen(on_record)
     if parsed.stanzas:
         participant.trace.listen(on_stanza)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    call_on_termination(lambda number: ended.set())
-    running = asyncio.create_task(participant.run())
-    running.add_done_callback(lambda task: ended.set())
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds) as limit:
-            await ended.wait()
-    participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    is_late = await run_until_signal(participant, ended, seconds=seconds)
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    if limit.expired() and not has_shown:
+    if is_late and not has_shown:
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
     missed = not has_shown and (first or seconds is not None)
     return not (hopeless or missed or output.error)

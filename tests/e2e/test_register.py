@@ -194,7 +194,9 @@ def test_help_has_an_example(command: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_a_broken_file_exits_1_in_two_lines_and_stays(client: str, run: Run, home: Path) -> None:
+def test_a_broken_file_exits_1_and_stays_and_what_to_write_is_shown(
+    client: str, run: Run, home: Path
+) -> None:
     file = home / FILES[client]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{")
@@ -203,8 +205,10 @@ def test_a_broken_file_exits_1_in_two_lines_and_stays(client: str, run: Run, hom
         ("unregister", client),
     ):
         ran = run(*arguments)
-        assert (ran.returncode, ran.stdout) == (1, "")
-        assert "is broken, so it was left alone" in ran.stderr
+        assert ran.returncode == 1
+        assert ran.stdout.startswith(f"In {file}")
+        assert (COMMAND in ran.stdout) is (arguments[0] == "register")
+        assert f"{file} was left alone: it cannot be read" in ran.stderr
         assert len(ran.stderr.splitlines()) == 2
     assert file.read_text() == "{"
     assert [one.name for one in file.parent.iterdir() if "bak" in one.name] == []
@@ -240,7 +244,7 @@ def test_with_a_real_server_the_tools_are_listed_and_the_room_is_left(
     assert settings["XMPP_PASSWORD"] not in (home / FILES["codex"]).read_text()
 
 
-def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
+def test_the_real_codex_takes_the_entry_and_others_keep_their_comments(
     run: Run, home: Path, codex: dict[str, str]
 ) -> None:
     file = home / FILES["codex"]
@@ -248,7 +252,7 @@ def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
     file.write_text(OTHERS)
     ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", **codex)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith(f"Ran: codex mcp add xmpp -- {COMMAND} --env-file ")
+    assert ran.stdout.startswith(f"Wrote mcp_servers.xmpp into {file} ")
     assert "without asking you first" in ran.stdout
     assert file.read_text().startswith(OTHERS)
     assert tomllib.loads(file.read_text())["mcp_servers"]["xmpp"] == {
@@ -261,8 +265,8 @@ def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
     assert (shown["enabled"], shown["transport"]["command"]) == (True, COMMAND)
     again = run("register", "codex", "--env-file", str(home / "s.env"), **codex)
     assert "nothing was changed" in again.stdout
-    assert run("unregister", "codex", **codex).stdout.startswith("Ran: codex mcp remove xmpp")
-    assert file.read_text() == OTHERS
+    assert run("unregister", "codex", **codex).returncode == 0
+    assert file.read_text().rstrip("\n") == OTHERS.rstrip("\n")
 
 
 def test_the_real_codex_begins_no_session_without_a_required_server(
@@ -283,15 +287,13 @@ def test_the_real_codex_begins_no_session_without_a_required_server(
     assert "required MCP servers failed to initialize: xmpp" in ran.stderr
 
 
-def test_the_real_claude_adds_and_removes_the_entry(
-    run: Run, home: Path, claude: dict[str, str]
-) -> None:
+def test_the_real_claude_takes_the_entry(run: Run, home: Path, claude: dict[str, str]) -> None:
     file = home / FILES["claude"]
     file.write_text('{"numStartups": 3, "mcpServers": {"o": {"command": "foo"}}}')
     named = ("--env-file", str(home / "s.env"))
     ran = run("register", "claude", *named, "--approve-send", **claude)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith(f"Ran: claude mcp add --scope user xmpp -- {COMMAND} --env-file ")
+    assert ran.stdout.startswith(f"Wrote mcpServers.xmpp into {file} ")
     servers = json.loads(file.read_text())["mcpServers"]
     assert servers == {
         "o": {"command": "foo"},
@@ -308,20 +310,9 @@ def test_the_real_claude_adds_and_removes_the_entry(
     again = run("register", "claude", *named, **claude)
     assert "nothing was changed" in again.stdout
     gone = run("unregister", "claude", **claude)
-    assert gone.stdout.startswith("Ran: claude mcp remove --scope user xmpp")
+    assert gone.stdout.startswith(f"Took mcpServers.xmpp out of {file} ")
     assert json.loads(file.read_text())["mcpServers"] == {"o": {"command": "foo"}}
     assert json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"] == []
-
-
-def test_the_real_claude_is_not_let_near_a_broken_file_which_it_would_begin_anew(
-    run: Run, home: Path, claude: dict[str, str]
-) -> None:
-    file = home / FILES["claude"]
-    file.write_text('{"numStartups": 3,')
-    ran = run("register", "claude", "--env-file", str(home / "s.env"), **claude)
-    assert ran.returncode == 1
-    assert file.read_text() == '{"numStartups": 3,'
-    assert not (home / ".claude").exists()
 
 
 def test_the_real_claude_finds_its_files_where_they_were_moved(
@@ -330,8 +321,7 @@ def test_the_real_claude_finds_its_files_where_they_were_moved(
     moved = {"CLAUDE_CONFIG_DIR": str(home / "moved"), **claude}
     ran = run("register", "claude", "--env-file", str(home / "s.env"), **moved)
     assert ran.returncode == 0, ran.stderr
-    command, edit, *_ = ran.stdout.splitlines()
-    assert command.startswith("Ran: claude mcp add")
-    assert edit == f"Wrote mcpServers.xmpp into {home}/moved/.claude.json"
+    assert ran.stdout.startswith(f"Wrote mcpServers.xmpp into {home}/moved/.claude.json")
+    assert "xmpp:" in run("mcp", "list", program="claude", **moved).stdout
     assert "xmpp" in json.loads((home / "moved/.claude.json").read_text())["mcpServers"]
     assert not (home / ".claude.json").exists()

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +6,6 @@ from bridge.registration import KEYS
 from bridge.registration.clients import client
 
 HOME = Path("/home/me")
-WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
 
 
 @pytest.mark.parametrize(
@@ -57,14 +55,3 @@ def test_the_approvals_of_claude_code_stand_in_its_settings() -> None:
 def test_codex_and_claude_code_take_an_approval_in_advance() -> None:
     takes = {key for key in KEYS if client(key, {}, HOME).takes_approval}
     assert takes == {"codex", "claude"}
-
-
-def test_a_command_line_holds_the_path_of_the_settings_and_nothing_else_of_them() -> None:
-    adding = {key: client(key, {}, HOME).add_command("xmpp", WORDS) for key in KEYS}
-    assert adding["codex"][-4:] == adding["claude"][-4:] == ["--", *WORDS]
-    assert json.loads(adding["vscode"][-1]) == {
-        "name": "xmpp",
-        "command": WORDS[0],
-        "args": [*WORDS[1:]],
-    }
-    assert adding["claude-desktop"] == adding["cursor"] == adding["gemini"] == []

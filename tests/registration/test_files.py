@@ -35,14 +35,6 @@ def test_an_older_backup_is_never_written_over(path: Path) -> None:
     assert path.with_name("config.bak").read_bytes() == b"one\r\n"
 
 
-def test_a_file_that_was_backed_up_is_not_backed_up_again(path: Path) -> None:
-    file = ConfigFile(path)
-    assert file.back_up() == path.with_name("config.bak")
-    assert file.replace("one\r\n", "two") is None
-    assert file.replace("two", "three") is None
-    assert _names(path.parent) == {"config", "config.bak"}
-
-
 def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "config"
     file = ConfigFile(path)

@@ -33,15 +33,15 @@ NAMED = "the environment, a file that is named, and .env beside the package"
 STRANGERS = {
     "anybody": "",
     "ignored": f"Taken from {NAMED}; ignored {FOUND}.",
-    "installed": f"Names are taken from everywhere, MODULE:ATTRIBUTE from {NAMED}; it is ignored "
-    f"{FOUND}.",
+    "BRIDGE_TOOLSETS": f"Names are taken from everywhere, MODULE:ATTRIBUTE from {NAMED}; it is "
+    f"ignored {FOUND}.",
     "refused": f"Taken from everywhere, but refused {FOUND}, while a password or key comes from "
     "the environment.",
     "restriction": "The strictest value of the environment and of all files holds; what is looser "
     f"than the default is ignored {FOUND}.",
-    "environment only": "It says nothing here.",
+    "TIA_ENV_PATH": "It says nothing here.",
 }
-"""What `.env.example` says of where a variable is taken from."""
+"""What `.env.example` says of where a variable is taken from, by its name, or by who may set it."""
 
 FORMS: dict[Callable[[str], Any], dict[str, object]] = {
     values.path: {"format": "filepath"},
@@ -68,7 +68,7 @@ def _explained(row: Variable[Any]) -> str:
     sentences = (
         f"{_sentence(row)}.",
         f"Default: {default}." if default and not row.required else "",
-        STRANGERS[row.who],
+        STRANGERS.get("restriction" if row.is_restriction else row.name, STRANGERS[row.who]),
     )
     lines = textwrap.wrap(" ".join(filter(None, sentences)), WIDTH - 2, break_on_hyphens=False)
     value = row.default or row.example

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.settings.load import DECIDING, RESTRICTIONS, RETIRED
+from bridge.settings.load import DECIDING, RESTRICTIONS
 from bridge.settings.sources import MAX_LINES_NAMED, Candidate
 from bridge.settings.table import VARIABLES
 from bridge.settings.values import Secret
@@ -23,7 +23,7 @@ from tests.settings.folders import (
     written,
 )
 
-PASSED_OVER = {*VARIABLES, *RETIRED} - DECIDING - {*RESTRICTIONS}
+PASSED_OVER = {*VARIABLES} - DECIDING - {*RESTRICTIONS}
 """The variables that make no file used, nor count where it is not."""
 
 
@@ -48,7 +48,7 @@ def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> N
         ("", SAYS_NOTHING),
         ("DATABASE_URL=x\nMUC_ROOM=\n", SAYS_NOTHING),
         ("MUC_ROOM=\nLOG_LEVEL=DEBUG\n", SETS_NO_ROOM),
-        *((f"{name}=1\n", SETS_NO_ROOM) for name in (*VARIABLES, *RETIRED) if name in PASSED_OVER),
+        *((f"{name}=1\n", SETS_NO_ROOM) for name in VARIABLES if name in PASSED_OVER),
     ],
 )
 def test_another_projects_file_does_not_stand_in_front_of_ours(
@@ -64,7 +64,7 @@ def test_another_projects_file_does_not_stand_in_front_of_ours(
     assert reasons == [reason, USED, NOT_NEEDED]
 
 
-@pytest.mark.parametrize("name", [*VARIABLES, *RETIRED])
+@pytest.mark.parametrize("name", VARIABLES)
 def test_the_file_that_is_named_counts_with_any_variable_of_ours(
     folders: Folders, name: str
 ) -> None:

@@ -5,7 +5,7 @@ import pytest
 from bridge.settings.load import MAX_SHOWN
 from bridge.settings.table import HISTORIES, SEND_RATES
 from bridge.settings.values import MAX_JID_PART_BYTES
-from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about, settled, write
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about, settled
 from tests.settings.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
 
 
@@ -121,18 +121,3 @@ def test_a_problem_shows_no_more_than_the_start_of_a_long_value(folders: Folders
     assert f"'{at_the_edge}'" in about(folders.load({"MUC_ROOM": at_the_edge}), "MUC_ROOM")
     shown = about(folders.load({"MUC_ROOM": beyond}), "MUC_ROOM")
     assert f"'{at_the_edge}…'" in shown
-
-
-def test_a_setting_of_former_versions_is_refused_with_what_does_its_work_now(
-    folders: Folders,
-) -> None:
-    for place in ("environment", "file"):
-        former = {"BRIDGE_TRAFFIC_LOG": "room.jsonl"}
-        if place == "file":
-            write(folders.package, ACCOUNT | former)
-        configuration = folders.load(ACCOUNT | former if place == "environment" else {})
-        (problem,) = configuration.problems
-        assert problem.variable == "BRIDGE_TRAFFIC_LOG"
-        assert problem.message.startswith("was removed and is ignored; set BRIDGE_STORE")
-        assert "`xmpp-bridge log --json`" in problem.message
-        assert configuration.settings is not None  # the bridge connects all the same

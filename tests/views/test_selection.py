@@ -36,7 +36,7 @@ def _by(selection: Selection) -> set[str]:
 
 
 def _parsed(*words: str) -> argparse.Namespace:
-    return parser("watch").parse_args(["watch", *words])
+    return parser().parse_args(["watch", *words])
 
 
 @pytest.mark.parametrize(
