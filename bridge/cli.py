@@ -21,6 +21,7 @@ from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
+from bridge.xmpp.model.events import KINDS
 
 MAX_REPEATS = 1_000
 """Of a check: each logs in, and servers count."""
@@ -39,12 +40,6 @@ MAX_SECONDS = 1_000_000
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
-
-KINDS = (
-    *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
-    "connection",
-)
-"""The kinds of events, as `bridge.xmpp.model.events` has them: that is not loaded for `--help`."""
 
 EXIT_CODES = """\
 exit codes:

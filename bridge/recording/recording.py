@@ -22,9 +22,6 @@ from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
-SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
-"""The kinds of events that everybody in a room sees, beside messages to the room."""
-
 ABOUT_US = 110
 """The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
 
@@ -135,7 +132,7 @@ class Recording:
 
     def _happened(self, record: Record) -> Happened:
         event, room = record.event, record.room
-        shared, earlier = event.kind in SHARED, room not in self._telling
+        shared, earlier = isinstance(event, events.Shared), room not in self._telling
         told = self._telling.get(room) is False
         if isinstance(event, MessageReceived) and event.type == "groupchat":
             shared, earlier = True, earlier or event.source is not Source.LIVE

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from bridge.mcp.schema import always, render
 from bridge.text import JOINERS, visible
@@ -48,10 +48,6 @@ MAX_BODY_JSON = MAX_BODY_BYTES * LONGEST_ESCAPE
 _HALF_AN_ESCAPE = re.compile(r"\\(u(\{[0-9A-F]*)?)?$")
 
 Value = TypeVar("Value")
-Kind: TypeAlias = Literal[
-    "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
-]
-
 Entry: TypeAlias = Annotated[
     dict[str, object],
     always(
