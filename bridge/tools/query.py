@@ -130,7 +130,7 @@ async def xmpp_info(
         "feature_count": len(description.features) if found.answered else None,
         "software": None if found.software is None else _known(vars(found.software)),
         "uptime_seconds": found.uptime_seconds,
-        "room": None if found.room is None else _known(vars(found.room)),
+        "room": None if found.room is None else _known(found.room),
         "self": _self(link, address),
         "connection": _connection(link, connection) if is_server else None,
         "notes": [str(one) for one in found.unanswered],

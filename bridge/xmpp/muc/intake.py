@@ -61,7 +61,7 @@ class Intake:
             and (description := disco.description_in(stanza)).features
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
-            self.moderated = disco.room_configuration(description).moderated
+            self.moderated = description.either("muc_moderated", "muc_unmoderated")
         return []
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
