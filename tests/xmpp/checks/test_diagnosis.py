@@ -196,7 +196,7 @@ def test_an_account_is_compared_without_its_resource() -> None:
             "(our own server is silent)",
         ),
         (Ping(0.01, REFUSED, "", alone=False), None, "The room does not pass it on."),
-        (Ping(0.01, replace(REFUSED, reachable=True), "", alone=False), True, "pass it on."),
+        (Ping(0.01, replace(REFUSED, outcome="reachable"), "", alone=False), True, "pass it on."),
         (None, None, "not there"),
     ],
 )

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-import pytest
 
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
