@@ -6,19 +6,7 @@ from functools import cached_property
 
 from bridge.text import one_line, searchable, unescaped, visible
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.model.events import (
-    Connected,
-    ConnectionChanged,
-    Event,
-    Gap,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    OccupantError,
-    OccupantLeft,
-    OccupantPresence,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
 """Bytes that RE2 may take for one pattern."""
@@ -127,7 +115,7 @@ class EventFilter:
         sender = self.sender or ""
         return "" if "@" in sender or ESCAPE in sender else sender
 
-    def tells(self, event: Event) -> bool:
+    def tells(self, event: events.Event) -> bool:
         """Whether the account has `event`, wanted or not.
 
         A brief one has the steps of connecting only if `kinds` names them; a fault is no step.
@@ -135,13 +123,13 @@ class EventFilter:
         if self.unheard is None:
             return True
         match event:
-            case MessageSent(id=id_):
+            case events.MessageSent(id=id_):
                 return id_ in self.unheard
-            case ConnectionChanged(fault=None) | Connected() | Joined():
+            case events.ConnectionChanged(fault=None) | events.Connected() | events.Joined():
                 return self.kinds is not None and event.kind in self.kinds
         return True
 
-    def matches(self, event: Event) -> bool:
+    def matches(self, event: events.Event) -> bool:
         """Whether `event` satisfies every condition."""
         if not self._matches_without_text(event):
             return False
@@ -152,7 +140,7 @@ class EventFilter:
             return False
         return bool(text) and (self.pattern is None or self.pattern.is_in(text))
 
-    def cost(self, event: Event) -> int:
+    def cost(self, event: events.Event) -> int:
         """Return what `matches` does at worst: characters, each times a pattern's instructions.
 
         What `contains` takes is counted in these, too.
@@ -170,21 +158,21 @@ class EventFilter:
         """What `contains` looks for."""
         return None if self.contains is None else Words(self.contains)
 
-    def _matches_without_text(self, event: Event) -> bool:
+    def _matches_without_text(self, event: events.Event) -> bool:
         if not self.tells(event) or (self.kinds is not None and event.kind not in self.kinds):
             return False
         match event:
-            case MessageReceived(own=True) if not self.own:
+            case events.MessageReceived(own=True) if not self.own:
                 return False
-            case MessageReceived(payload=payload) if payload and not self.silent:
+            case events.MessageReceived(payload=payload) if payload and not self.silent:
                 return False
         return self.sender is None or self._is_from(event, self.sender)
 
-    def _is_from(self, event: Event, sender: str) -> bool:
+    def _is_from(self, event: events.Event, sender: str) -> bool:
         names = () if looks_like_jid(sender) else NICKNAMES
         nicknames: list[str] = [getattr(event, name, None) or "" for name in names]
         # The `from_` of a gap is a time.
-        jids: list[str] = ["" if isinstance(event, Gap) else getattr(event, "from_", "")]
+        jids: list[str] = ["" if isinstance(event, events.Gap) else getattr(event, "from_", "")]
         if ESCAPE in sender:
             nicknames += [visible(name) for name in nicknames]
             jids += [visible(name) for name in jids]
@@ -193,12 +181,20 @@ class EventFilter:
         return sender != "" and (sender in nicknames or _folded(sender) in map(_folded, jids))
 
 
-def text_of(event: Event) -> str:
+def text_of(event: events.Event) -> str:
     """Return what somebody wrote in `event`: a body, subject, status text, text of an error."""
     match event:
-        case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
+        case (
+            events.MessageReceived(body=text)
+            | events.MessageSent(body=text)
+            | events.SubjectChanged(subject=text)
+        ):
             return text
-        case OccupantPresence(status=text) | OccupantLeft(status=text) | OccupantError(text=text):
+        case (
+            events.OccupantPresence(status=text)
+            | events.OccupantLeft(status=text)
+            | events.OccupantError(text=text)
+        ):
             return text or ""
     return ""
 

@@ -4,32 +4,23 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, seconds_of
-from bridge.xmpp.model.events import (
-    STATUS_CODES,
-    Connected,
-    ConnectionChanged,
-    Event,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantChanged,
-    OccupantJoined,
-    OccupantLeft,
-    OccupantPresence,
-    Phase,
-    Source,
-    SubjectChanged,
-    Tls,
-)
+from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
 
-NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
+NO_SESSION = frozenset(
+    {events.Phase.WAITING, events.Phase.FAILED, events.Phase.CLOSED, events.Phase.RESOLVING}
+)
 """The phases of the connection in which no session stands on it."""
 
 UNDER_WAY = frozenset(
-    {Phase.RESOLVING, Phase.CONNECTING, Phase.SECURING, Phase.AUTHENTICATING, Phase.JOINING}
+    {
+        events.Phase.RESOLVING,
+        events.Phase.CONNECTING,
+        events.Phase.SECURING,
+        events.Phase.AUTHENTICATING,
+        events.Phase.JOINING,
+    }
 )
 """The phases of an attempt that has not been decided."""
 
@@ -85,7 +76,7 @@ class LastIncoming(NamedTuple):
     What that has under our nickname or account may be ours, said in a run before.
     """
 
-    message: MessageReceived
+    message: events.MessageReceived
     at: float
     """When it came, in seconds since the epoch; of the history, when the room says it got it."""
 
@@ -115,7 +106,7 @@ class Departure:
 class RoomStatus:
     """One look at everything."""
 
-    phase: Phase
+    phase: events.Phase
     since: float
     """When the phase began, in seconds since the epoch."""
     nickname: str
@@ -127,7 +118,7 @@ class RoomStatus:
     subject: str | None = None
     last_incoming: LastIncoming | None = None
     jid: str | None = None
-    tls: Tls | None = None
+    tls: events.Tls | None = None
     sasl: str | None = None
     self_ping_ms: float | None = None
     room_created: bool = False
@@ -161,7 +152,7 @@ class RoomStatus:
         """What happens by itself after the last fault, and what restarts it, in a sentence."""
         if self.connected:
             return "Nothing is left to do: the bridge is in the room."
-        if self.phase is Phase.CLOSED:
+        if self.phase is events.Phase.CLOSED:
             return "Not tried again: the bridge is ending."
         if self.phase in UNDER_WAY:
             return "Being tried again now."
@@ -176,7 +167,7 @@ class RoomStatus:
     @property
     def connected(self) -> bool:
         """Whether we are in the room now."""
-        return self.phase is Phase.JOINED
+        return self.phase is events.Phase.JOINED
 
     @property
     def accounts(self) -> dict[str, list[str]]:
@@ -196,7 +187,7 @@ class RoomStatus:
                 "The bridge has no room: its settings are incomplete or wrong.",
                 "xmppStatus lists every problem with the settings.",
             )
-        if self.phase is Phase.CLOSED:
+        if self.phase is events.Phase.CLOSED:
             return Fault(
                 "recipient-unavailable",
                 f"The bridge is leaving the room {room}: it was told to end.",
@@ -216,7 +207,7 @@ class RoomStatus:
 class Room:
     """The state of one room, folded from its events."""
 
-    def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
+    def __init__(self, *, nickname: str, service: str, phase: events.Phase, since: float) -> None:
         self._occupants: dict[str, Occupant] = {}
         self._status = RoomStatus(phase, since, nickname, service)
         """Without the occupants and the last message, which change too often."""
@@ -232,29 +223,29 @@ class Room:
         """When each occupant last said something: of those who did."""
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> events.Phase:
         """How far we have come."""
         return self._status.phase
 
-    def classify(self, event: Event) -> Event | None:
+    def classify(self, event: events.Event) -> events.Event | None:
         """Return what `event` is, given who is here; None if it says nothing new.
 
         A room sends the same presence for an entry and for every change of somebody who is here.
         Of a live message the sender's real JID is added.
         """
         match event:
-            case OccupantJoined(from_=jid) if known := self._occupants.get(jid):
+            case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
                 explained = event.reason is not None or event.actor is not None
                 if not explained and _occupant(event, known.since) == known:
                     return None
                 role, affiliation = known.role, known.affiliation
-                return OccupantChanged(
+                return events.OccupantChanged(
                     **vars(event),
                     former_role=None if role == event.role else role,
                     former_affiliation=None if affiliation == event.affiliation else affiliation,
                 )
-            case MessageReceived(from_=jid) if known := self._occupants.get(jid):
-                if known.real_jid is not None and event.source is Source.LIVE:
+            case events.MessageReceived(from_=jid) if known := self._occupants.get(jid):
+                if known.real_jid is not None and event.source is events.Source.LIVE:
                     return replace(event, jid=known.real_jid)
         return event
 
@@ -262,7 +253,7 @@ class Room:
         """Return how things stand."""
         # Who is there is known while we are; a session that is resumed finds them again.
         spoke = self._spoke
-        there = self._status.phase in {Phase.JOINING, Phase.JOINED}
+        there = self._status.phase in {events.Phase.JOINING, events.Phase.JOINED}
         occupants = self._occupants.values() if there else ()
         subject = self._status.subject if there else None
         return replace(
@@ -278,48 +269,50 @@ class Room:
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
-        event: Event = record.event
+        event: events.Event = record.event
         match event:
-            case MessageReceived():
+            case events.MessageReceived():
                 self._hear(event, record.at)
-            case ConnectionChanged():
+            case events.ConnectionChanged():
                 self._change_phase(event, record.at, of_connection=not record.room)
-            case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+            case events.Connected(jid=jid, service=service, tls=tls, sasl=sasl):
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
-            case Joined(sender=nickname, created=created):
+            case events.Joined(sender=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
-            case OccupantPresence():
+            case events.OccupantPresence():
                 self._enter(event, record.at)
-            case OccupantLeft(from_=jid):
+            case events.OccupantLeft(from_=jid):
                 known = self._occupants.pop(jid, None)
                 self._spoke.pop(jid, None)
                 if known is not None and not event.self_:
                     self._depart(Departure(event.sender, record.at, _why(event), event.actor))
-            case NicknameChanged():
+            case events.NicknameChanged():
                 self._rename(event)
-            case SubjectChanged(subject=subject):
+            case events.SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
-            case MessageSent(id=id_):
+            case events.MessageSent(id=id_):
                 self.unheard[id_] = None
                 if len(self.unheard) > MAX_UNHEARD:
                     del self.unheard[next(iter(self.unheard))]
             case _:
                 pass
 
-    def _hear(self, message: MessageReceived, at: float) -> None:
+    def _hear(self, message: events.MessageReceived, at: float) -> None:
         if message.own and message.id is not None:
             self.unheard.pop(message.id, None)
-        live = message.source is Source.LIVE and (message.body or message.encrypted)
+        live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
         ours = message.own or message.as_ours
-        if message.body and not ours and message.source is not Source.ARCHIVE:
+        if message.body and not ours and message.source is not events.Source.ARCHIVE:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             if self._last_incoming is None or said >= self._last_incoming.at:
                 self._last_incoming = LastIncoming(message, said)
 
-    def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
+    def _change_phase(
+        self, event: events.ConnectionChanged, at: float, *, of_connection: bool
+    ) -> None:
         moved = event.phase is not self._status.phase
         wait = event.next_attempt_in_ms
         self._status = replace(
@@ -331,7 +324,7 @@ class Room:
         )
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
-        if event.phase is Phase.JOINING:
+        if event.phase is events.Phase.JOINING:
             self._former = self._former or self._occupants
             self._occupants = {}
             self._spoke.clear()
@@ -340,7 +333,7 @@ class Room:
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
-    def _enter(self, event: OccupantPresence, at: float) -> None:
+    def _enter(self, event: events.OccupantPresence, at: float) -> None:
         known = self._occupants.get(event.from_)
         # One more for ourselves, but not for each presence that claims to be ours.
         if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
@@ -363,7 +356,7 @@ class Room:
         if len(self._departures) > MAX_DEPARTURES:
             del self._departures[next(iter(self._departures))]
 
-    def _rename(self, event: NicknameChanged) -> None:
+    def _rename(self, event: events.NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)
         if known is not None:
             jid = event.from_.removesuffix(event.sender) + event.new_nickname
@@ -374,7 +367,7 @@ class Room:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
-def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
+def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupant:
     return Occupant(
         jid=presence.from_,
         nickname=presence.sender,
@@ -388,8 +381,8 @@ def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
     )
 
 
-def _why(left: OccupantLeft) -> str:
-    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
+def _why(left: events.OccupantLeft) -> str:
+    meanings = [events.STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
     text = left.reason or (None if meanings else left.status)
     words = meanings[0] if meanings else "left"
     return f"{words}: {quoted(text)}" if text else words

@@ -20,31 +20,8 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.model import faults
+from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.model.events import (
-    ConnectionChanged,
-    Event,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantLeft,
-    Phase,
-    RoomConfigured,
-    RoomDestroyed,
-    SendFailed,
-)
-from bridge.xmpp.model.faults import (
-    BouncedError,
-    ConnectionFailedError,
-    Fault,
-    NotReflectedError,
-    NotSentError,
-    Place,
-    Retry,
-    Stage,
-)
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
@@ -70,7 +47,7 @@ Whoever takes the others keeps us out of no room.
 SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
-OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
+OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
 """A new connection does not cure these faults, so the pause after them goes on with it."""
 
 
@@ -79,7 +56,7 @@ class Membership:
 
     def __init__(
         self,
-        place: Place,
+        place: faults.Place,
         password: Secret | None,
         publisher: Publisher,
         *,
@@ -96,7 +73,7 @@ class Membership:
         self.room = Room(
             nickname=place.nickname,
             service=place.service,
-            phase=Phase.RESOLVING,
+            phase=events.Phase.RESOLVING,
             since=clock(),
         )
         self.occupant = ""
@@ -108,7 +85,7 @@ class Membership:
         self._intake = Intake(self.jid)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
-        self._removal: Fault | None = None
+        self._removal: faults.Fault | None = None
         """Why the room has put us out, in the state `REMOVED`."""
         self._in_doubt = False
         """Whether something said that we are not in the room."""
@@ -116,7 +93,7 @@ class Membership:
         """Whether trying again need not wait."""
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
-        self._backing_off: tuple[Fault, float | None] | None = None
+        self._backing_off: tuple[faults.Fault, float | None] | None = None
         """The fault of the room, not of a connection, for which we rest, and until when on the
         loop's clock; None for good."""
         self._last_heard = 0.0
@@ -144,7 +121,7 @@ class Membership:
         return prepared(full) == self.jid
 
     @property
-    def place(self) -> Place:
+    def place(self) -> faults.Place:
         """Where this is, for sentences."""
         if self._connection is None:
             return self._place
@@ -163,7 +140,7 @@ class Membership:
     @property
     def connection(self) -> Connection:
         """The connection on which we are in the room; raises `NotInRoomError` without one."""
-        if self._connection is None or self.room.phase is not Phase.JOINED:
+        if self._connection is None or self.room.phase is not events.Phase.JOINED:
             raise NotInRoomError(f"the phase is {self.room.phase}")
         return self._connection
 
@@ -200,10 +177,12 @@ class Membership:
                 joined_at = loop.time()
                 self._retry = False
                 fault = await self._stay()
-            except ConnectionFailedError as failed:
+            except faults.ConnectionFailedError as failed:
                 fault = failed.fault
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake(f"being in {self.name}", error, Stage.STANDING, self.place)
+                fault = fault_of_mistake(
+                    f"being in {self.name}", error, faults.Stage.STANDING, self.place
+                )
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
@@ -225,7 +204,7 @@ class Membership:
 
     def try_again(self) -> bool:
         """Try at once, unless we are in the room; return whether we are not."""
-        if self.room.phase is Phase.JOINED:
+        if self.room.phase is events.Phase.JOINED:
             return False
         self._retry = True
         self._changed.set()
@@ -236,7 +215,7 @@ class Membership:
         self._in_doubt = True
         self._changed.set()
 
-    def configure(self, place: Place, password: Secret | None) -> None:
+    def configure(self, place: faults.Place, password: Secret | None) -> None:
         """Take other settings: what is known of one account's stay is not true of another's."""
         if place.account != self._place.account:
             self._catching_up.forget()
@@ -247,7 +226,7 @@ class Membership:
     def say_goodbye(self) -> None:
         """Leave the room, where the connection still stands, without waiting for an answer."""
         if self.occupant:
-            with suppress(ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` tells, soon
                 self._attached.send(stanzas.leave_presence(self.occupant))
 
     # Joining and leaving.
@@ -260,12 +239,12 @@ class Membership:
         `since` is the time from which on the room's history is wanted, in UTC; without `history`
         none is.
         """
-        if self.room.phase is not Phase.JOINING:  # by the nickname before
-            self._emit(ConnectionChanged(Phase.JOINING, attempt=attempt))
+        if self.room.phase is not events.Phase.JOINING:  # by the nickname before
+            self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
             fault = faults.of_join_error("jid-malformed", None, self.place, None)
-            raise ConnectionFailedError(fault)
+            raise faults.ConnectionFailedError(fault)
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
@@ -282,22 +261,22 @@ class Membership:
         self._configuration_asked = False
         if created:
             self._ask_for_configuration()  # it was asked before there was one
-        self._emit(Joined(me.from_, me.sender, created))
+        self._emit(events.Joined(me.from_, me.sender, created))
         self._settle()
 
     async def leave(self, seconds: float) -> None:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
         if self._removal is not None:
-            raise ConnectionFailedError(self._removal)
+            raise faults.ConnectionFailedError(self._removal)
         self._attached.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._attached.ended.done():
             if not await self._wait(until):
-                raise ConnectionFailedError(
+                raise faults.ConnectionFailedError(
                     faults.of("leave-unconfirmed", self.place, seconds=seconds)
                 )
         if self.inside:
-            raise ConnectionFailedError(self._attached.ended.result())
+            raise faults.ConnectionFailedError(self._attached.ended.result())
 
     async def _enter(self, attempt: int) -> None:
         # What came first on a session that was resumed may have put us out.
@@ -314,7 +293,7 @@ class Membership:
                 name = suffixed(self._place.nickname, tail)
                 await self.join(name, since, history=history, attempt=attempt)
                 return
-            except ConnectionFailedError as failed:
+            except faults.ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and self._state is State.OUT
                 if not taken or tail == last or self._attached.ended.done():
                     raise
@@ -322,22 +301,22 @@ class Membership:
     def _settle(self) -> None:
         """Be in the room, unless we have been put out again in the same breath."""
         if (fault := self._why_out()) is not None:
-            raise ConnectionFailedError(fault)
-        self._emit(ConnectionChanged(Phase.JOINED))
+            raise faults.ConnectionFailedError(fault)
+        self._emit(events.ConnectionChanged(events.Phase.JOINED))
 
-    def _why_out(self) -> Fault | None:
+    def _why_out(self) -> faults.Fault | None:
         """Return why we cannot be in the room any more; None while we can."""
         return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
-    def _leave_after(self, fault: Fault) -> None:
+    def _leave_after(self, fault: faults.Fault) -> None:
         """End the stay; leave, too, in case a join that was given up succeeded after all."""
-        if self.inside or self.room.phase is Phase.JOINING:
+        if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
         self._step(Step.END)
         self.occupant = ""
         self._reflections.give_up(fault)
 
-    async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
+    async def _back_off(self, fault: faults.Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
 
         Returns early if the connection ends; `run` goes on with the pause on the next one, if the
@@ -352,7 +331,7 @@ class Membership:
 
     # Staying.
 
-    async def _stay(self) -> Fault:
+    async def _stay(self) -> faults.Fault:
         """Return why we are no longer in the room."""
         catching_up = asyncio.create_task(self._look_around())
         try:
@@ -361,9 +340,9 @@ class Membership:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                fault_of_mistake("looking around", error, Stage.STANDING, self.place)
+                fault_of_mistake("looking around", error, faults.Stage.STANDING, self.place)
 
-    async def _self_ping_after_silences(self) -> Fault:
+    async def _self_ping_after_silences(self) -> faults.Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
         timing = self._timing
         loop = asyncio.get_running_loop()
@@ -427,23 +406,25 @@ class Membership:
             self._intake.sent(id_)
             try:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))
-            except ConnectionFailedError as failed:
-                raise NotSentError(failed.fault) from failed
-            self._emit(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+            except faults.ConnectionFailedError as failed:
+                raise faults.NotSentError(failed.fault) from failed
+            self._emit(
+                events.MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_)
+            )
             try:
                 async with asyncio.timeout_at(deadline):
                     record = await connection.unless_ended(reflected)
-            except ConnectionFailedError as failed:
-                raise NotReflectedError(failed.fault) from failed
+            except faults.ConnectionFailedError as failed:
+                raise faults.NotReflectedError(failed.fault) from failed
             except TimeoutError as error:
                 fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
-                raise NotReflectedError(fault) from error
+                raise faults.NotReflectedError(fault) from error
         match record.event:
-            case MessageReceived() as message:
+            case events.MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
-            case SendFailed(condition=condition, text=text):
+            case events.SendFailed(condition=condition, text=text):
                 fault = faults.of("bounced", self.place, condition=condition, text=text)
-                raise BouncedError(fault)
+                raise faults.BouncedError(fault)
             case _:
                 raise AssertionError(record)
 
@@ -468,10 +449,10 @@ class Membership:
                 self._intake.tells_history = True
             self._handle(event)
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         """Publish what is new of `event`, and let it have its effect on us."""
-        fresh: Event | None = event
-        if isinstance(event, MessageReceived):
+        fresh: events.Event | None = event
+        if isinstance(event, events.MessageReceived):
             fresh = self._intake.deduplicate(event)
         happened = None if fresh is None else self.room.classify(fresh)
         if happened is None:
@@ -479,15 +460,15 @@ class Membership:
         record = self._emit(happened)
         self._reflections.take(record)
         match happened:
-            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
+            case events.OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._on_removed(faults.of_removal(codes, reason, actor, self.place))
-            case RoomDestroyed(reason=reason, venue=venue):
+            case events.RoomDestroyed(reason=reason, venue=venue):
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
-            case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
+            case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
-            case RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
+            case events.RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
                 self._ask_for_configuration()
-            case SendFailed(condition="not-acceptable"):
+            case events.SendFailed(condition="not-acceptable"):
                 self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
             case _:
                 pass
@@ -499,11 +480,11 @@ class Membership:
         """
         if not self._configuration_asked:
             self._configuration_asked = True
-            with suppress(ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` tells, soon
                 id_ = secrets.token_hex(8)
                 self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
-    def _on_removed(self, fault: Fault) -> None:
+    def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
             return
         self._step(Step.REMOVAL)
@@ -530,7 +511,7 @@ class Membership:
         assert self._connection is not None, "nothing is done before `begin`"
         return self._connection
 
-    def _emit(self, event: Event) -> Record:
+    def _emit(self, event: events.Event) -> Record:
         return self._publisher.publish(event, self.name)
 
     def _step(self, step: Step) -> None:

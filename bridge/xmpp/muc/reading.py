@@ -12,36 +12,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.text import stamp_of
 from bridge.wire.xmlstream import DamagedElement
+from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
-from bridge.xmpp.link.stanzas import (
-    BODY,
-    CLIENT,
-    DELAY,
-    MESSAGE,
-    MUC_USER,
-    PRESENCE,
-    STANZA_ID,
-    SUBJECT,
-    error_of,
-    occupant_jid,
-    sender_of,
-)
-from bridge.xmpp.model.events import (
-    AffiliationChanged,
-    Event,
-    MessageReceived,
-    NicknameChanged,
-    OccupantError,
-    OccupantJoined,
-    OccupantLeft,
-    RoomConfigured,
-    RoomDestroyed,
-    RoomError,
-    SendFailed,
-    Source,
-    StanzaDamaged,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 
 REACTIONS = "urn:xmpp:reactions:0"
 OCCUPANT_ID = "urn:xmpp:occupant-id:0"
@@ -49,8 +22,8 @@ ADDRESSES = "http://jabber.org/protocol/address"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
-STAMP = f"{{{DELAY}}}delay"
-GIVEN_ID = f"{{{STANZA_ID}}}stanza-id"
+STAMP = f"{{{stanzas.DELAY}}}delay"
+GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
 
 ENCRYPTIONS = {
     "eu.siacs.conversations.axolotl": "OMEMO",
@@ -65,7 +38,7 @@ ENCRYPTIONS = {
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
-PASSED_ON = frozenset({f"{{{MUC_USER}}}invite", f"{{{MUC_USER}}}decline"})
+PASSED_ON = frozenset({f"{{{stanzas.MUC_USER}}}invite", f"{{{stanzas.MUC_USER}}}decline"})
 """The tags that say from whom a message is that the room passes on in its own name."""
 
 METADATA = frozenset(
@@ -97,28 +70,28 @@ MAX_PRESENCE_CHARACTERS = 1_000
 """Of each text in presence; the rest is cut off, since each occupant's presence is kept."""
 
 
-def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[Event]:
+def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
     """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
 
     Unless the room `gives_ids`, those in its messages are anybody's, and left out.
     """
-    address = sender_of(stanza)
+    address = stanzas.sender_of(stanza)
     if address is None:
         return
     sender, bare, nickname = address
     if isinstance(stanza, DamagedElement) and bare == room:
-        yield StanzaDamaged(sender, nickname, stanza.reason)
-    if stanza.tag == MESSAGE:
+        yield events.StanzaDamaged(sender, nickname, stanza.reason)
+    if stanza.tag == stanzas.MESSAGE:
         if stanza.get("type") == "error":
-            error, id_ = error_of(stanza), stanza.get("id")
+            error, id_ = stanzas.error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
             if sender == room and id_:
-                yield SendFailed(id_, error.condition, error.text)
+                yield events.SendFailed(id_, error.condition, error.text)
             elif bare == room and nickname:
-                yield OccupantError(sender, nickname, error.condition, error.text, id_)
+                yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _may_be_passed_on(stanza)):
             yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
-    elif stanza.tag == PRESENCE and bare == room:
+    elif stanza.tag == stanzas.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
 
@@ -128,20 +101,20 @@ def _may_be_passed_on(stanza: Element) -> bool:
     Servers pass on all that they put into it, ejabberd in any type: where something could not be
     read, what it is may be missing (XEP-0045, section 7.8.2).
     """
-    children = stanza.iterfind(f"{{{MUC_USER}}}x/*")
+    children = stanza.iterfind(f"{{{stanzas.MUC_USER}}}x/*")
     return isinstance(stanza, DamagedElement) or any(one.tag in PASSED_ON for one in children)
 
 
 def _read_message(
     stanza: Element, sender: str, nickname: str, own: str, *, gives_ids: bool
-) -> Iterator[Event]:
+) -> Iterator[events.Event]:
     type_ = stanza.get("type", "normal")
-    body = stanza.findtext(BODY)
-    subject = stanza.find(SUBJECT)
+    body = stanza.findtext(stanzas.BODY)
+    subject = stanza.find(stanzas.SUBJECT)
     if not nickname:
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
-        yield SubjectChanged(subject.text or "", nickname or None)
+        yield events.SubjectChanged(subject.text or "", nickname or None)
     room = sender.partition("/")[0]
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
@@ -149,7 +122,7 @@ def _read_message(
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
             given = child.get("id")
-    message = MessageReceived(
+    message = events.MessageReceived(
         from_=sender,
         sender=nickname,
         body=body or "",
@@ -158,7 +131,7 @@ def _read_message(
         # Servers leave those of others in private messages as they are.
         stanza_id=given if gives_ids and type_ == "groupchat" else None,
         delayed_from=stamp,
-        source=Source.LIVE if stamp is None else Source.HISTORY,
+        source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
         encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
     )
@@ -202,16 +175,16 @@ def _payload(stanza: Element) -> tuple[str, ...]:
     names = []
     for child in stanza:
         namespace, _, name = child.tag.rpartition("}")
-        if namespace[1:] == CLIENT and name not in {"thread", "error"}:
+        if namespace[1:] == stanzas.CLIENT and name not in {"thread", "error"}:
             names.append(name)
-        elif namespace[1:] != CLIENT and namespace[1:] not in METADATA:
+        elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:
             names.append(f"{name} ({namespace[1:]})")
     names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
     more = len(names) - MAX_PAYLOAD
     return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
 
 
-def _with_references(message: MessageReceived, stanza: Element) -> MessageReceived:
+def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
     """Return `message` with what its stanza says of another message; itself if that is nothing."""
     # Only the room itself moderates (XEP-0425).
     retractions = (RETRACTION,) if message.sender else (RETRACTION, MODERATION)
@@ -235,28 +208,28 @@ def _with_references(message: MessageReceived, stanza: Element) -> MessageReceiv
     return message
 
 
-def _read_notice(stanza: Element) -> Iterator[Event]:
+def _read_notice(stanza: Element) -> Iterator[events.Event]:
     """Yield the room's notices of changes to its configuration and to affiliations."""
-    extension = stanza.find(f"{{{MUC_USER}}}x")
+    extension = stanza.find(f"{{{stanzas.MUC_USER}}}x")
     if extension is None:
         return
     if codes := _codes(extension):
-        yield RoomConfigured(codes)
-    item = extension.find(f"{{{MUC_USER}}}item")
+        yield events.RoomConfigured(codes)
+    item = extension.find(f"{{{stanzas.MUC_USER}}}item")
     if (jid := _real_jid(item)) and (held := _attribute(item, "affiliation", "")):
-        yield AffiliationChanged(jid, held, _reason(item), _actor(item))
+        yield events.AffiliationChanged(jid, held, _reason(item), _actor(item))
 
 
 def _codes(extension: Element) -> frozenset[int]:
     return frozenset(
         int(code)
-        for status in extension.iterfind(f"{{{MUC_USER}}}status")
+        for status in extension.iterfind(f"{{{stanzas.MUC_USER}}}status")
         if STATUS_CODE.fullmatch(code := status.get("code", ""))
     )
 
 
 def _reason(item: Element | None) -> str | None:
-    return None if item is None else _short(item.findtext(f"{{{MUC_USER}}}reason"))
+    return None if item is None else _short(item.findtext(f"{{{stanzas.MUC_USER}}}reason"))
 
 
 def _real_jid(item: Element | None) -> str | None:
@@ -269,30 +242,30 @@ def _short(text: str | None) -> str | None:
 
 
 def _actor(item: Element | None) -> str | None:
-    actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
+    actor = None if item is None else item.find(f"{{{stanzas.MUC_USER}}}actor")
     return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
-def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
+def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[events.Event]:
     type_ = stanza.get("type")
     if type_ == "error":
-        error = error_of(stanza)
-        yield RoomError(error.condition, error.text, error.venue)
+        error = stanzas.error_of(stanza)
+        yield events.RoomError(error.condition, error.text, error.venue)
         return
-    extension = stanza.find(f"{{{MUC_USER}}}x")
+    extension = stanza.find(f"{{{stanzas.MUC_USER}}}x")
     if extension is None or not nickname:
         return
-    item = extension.find(f"{{{MUC_USER}}}item")
+    item = extension.find(f"{{{stanzas.MUC_USER}}}item")
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
-    status_text = _short(stanza.findtext(f"{{{CLIENT}}}status"))
+    status_text = _short(stanza.findtext(f"{{{stanzas.CLIENT}}}status"))
     if type_ is None:
-        yield OccupantJoined(
+        yield events.OccupantJoined(
             from_=sender,
             sender=nickname,
             role=_attribute(item, "role", "none"),
             affiliation=_attribute(item, "affiliation", "none"),
-            show=_short(stanza.findtext(f"{{{CLIENT}}}show")),
+            show=_short(stanza.findtext(f"{{{stanzas.CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),
             self_=is_own,
@@ -302,13 +275,13 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         )
     elif type_ == "unavailable":
         new_nickname = None if item is None else _prepared_nickname(sender, item.get("nick", ""))
-        destroy = extension.find(f"{{{MUC_USER}}}destroy")
+        destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
         if 303 in codes and new_nickname:
-            yield NicknameChanged(sender, nickname, new_nickname, is_own)
+            yield events.NicknameChanged(sender, nickname, new_nickname, is_own)
         elif destroy is not None and is_own:
-            yield RoomDestroyed(_reason(destroy), _real_jid(destroy))
+            yield events.RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
-            yield OccupantLeft(
+            yield events.OccupantLeft(
                 from_=sender,
                 sender=nickname,
                 self_=is_own,
@@ -322,7 +295,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
 
 def _prepared_nickname(sender: str, nickname: str) -> str | None:
     """Return a nickname prepared as in the `from` of presence; None if it is invalid."""
-    occupant = occupant_jid(sender.partition("/")[0], nickname) if nickname else None
+    occupant = stanzas.occupant_jid(sender.partition("/")[0], nickname) if nickname else None
     return None if occupant is None else occupant.partition("/")[2]
 
 

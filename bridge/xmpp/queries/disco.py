@@ -8,16 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
+from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import (
-    DATA_FORMS,
-    DISCO_INFO,
-    DISCO_ITEMS,
-    MUC,
-    IqError,
-    StanzaError,
-)
 from bridge.xmpp.model.faults import quoted_text
 
 VERSION = "jabber:iq:version"
@@ -33,10 +26,10 @@ ARCHIVE = "urn:xmpp:mam:"
 """The prefix of an archive's features, in every version (XEP-0313)."""
 
 _QUERIES = {
-    DISCO_INFO: "what it is and can do (XEP-0030)",
+    stanzas.DISCO_INFO: "what it is and can do (XEP-0030)",
     VERSION: "its software (XEP-0092)",
     LAST: "its uptime (XEP-0012)",
-    DISCO_ITEMS: "its rooms (XEP-0030)",
+    stanzas.DISCO_ITEMS: "its rooms (XEP-0030)",
 }
 
 MAX_DIGITS = 9
@@ -96,7 +89,7 @@ class Description:
     @property
     def has_rooms(self) -> bool:
         """Whether this is a room service, if its address is a domain."""
-        return self.is_room and MUC in self.features
+        return self.is_room and stanzas.MUC in self.features
 
     def either(self, yes: str, no: str) -> bool | None:
         """Return whether the feature `yes` is there rather than `no`; None if both or neither."""
@@ -109,7 +102,7 @@ class Unanswered:
 
     question: str
     """The namespace of the query."""
-    error: StanzaError | None
+    error: stanzas.StanzaError | None
     """None: no answer came in time."""
 
     def __str__(self) -> str:
@@ -136,7 +129,7 @@ class Information:
     @property
     def answered(self) -> bool:
         """Whether the address said what it is."""
-        return all(query.question != DISCO_INFO for query in self.unanswered)
+        return all(query.question != stanzas.DISCO_INFO for query in self.unanswered)
 
 
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
@@ -155,12 +148,12 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         asking = (ask(connection, address, name, deadline - loop.time()) for name in namespaces)
         return dict(zip(namespaces, await asyncio.gather(*asking), strict=True))
 
-    answers = await ask_all(DISCO_INFO, *((VERSION, LAST) if is_server else ()))
-    first = answers[DISCO_INFO]
+    answers = await ask_all(stanzas.DISCO_INFO, *((VERSION, LAST) if is_server else ()))
+    first = answers[stanzas.DISCO_INFO]
     if isinstance(first, Unanswered) and first.error is not None:
-        raise IqError(first.error)
+        raise stanzas.IqError(first.error)
     description = description_in(first)
-    further = [DISCO_ITEMS] if description.has_rooms and "@" not in address else []
+    further = [stanzas.DISCO_ITEMS] if description.has_rooms and "@" not in address else []
     if not is_server:
         offered = (VERSION,) if "@" in address else (VERSION, LAST)
         further += [name for name in offered if name in description.features]
@@ -171,14 +164,14 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         software_in(answers.get(VERSION)),
         seconds_in(answers.get(LAST)),
         room_configuration(description) if is_room else None,
-        items_in(answers.get(DISCO_ITEMS)),
+        items_in(answers.get(stanzas.DISCO_ITEMS)),
         tuple(answer for answer in answers.values() if isinstance(answer, Unanswered)),
     )
 
 
 def info_query() -> Element:
     """Return the payload that asks what an address is and can do (XEP-0030, section 3.1)."""
-    return Element(f"{{{DISCO_INFO}}}query")
+    return Element(f"{{{stanzas.DISCO_INFO}}}query")
 
 
 async def ask(
@@ -190,23 +183,25 @@ async def ask(
             return await connection.request("get", address, Element(f"{{{namespace}}}query"))
     except TimeoutError:
         return Unanswered(namespace, None)
-    except IqError as refused:
+    except stanzas.IqError as refused:
         return Unanswered(namespace, refused.error)
 
 
 def description_in(iq: Element | Unanswered) -> Description:
     """Return what the answer says; elements that XEP-0030 does not define are ignored."""
-    query = _query(iq, DISCO_INFO)
-    features = (feature.get("var") for feature in query.iterfind(f"{{{DISCO_INFO}}}feature"))
+    query = _query(iq, stanzas.DISCO_INFO)
+    features = (
+        feature.get("var") for feature in query.iterfind(f"{{{stanzas.DISCO_INFO}}}feature")
+    )
     return Description(
         identities=tuple(
             Identity(item.get("category", ""), item.get("type", ""), item.get("name") or None)
-            for item in query.iterfind(f"{{{DISCO_INFO}}}identity")
+            for item in query.iterfind(f"{{{stanzas.DISCO_INFO}}}identity")
         ),
         features=tuple(dict.fromkeys(name for name in features if name)),
         fields=tuple(
             field
-            for form in query.iterfind(f"{{{DATA_FORMS}}}x[@type='result']")
+            for form in query.iterfind(f"{{{stanzas.DATA_FORMS}}}x[@type='result']")
             for field in _fields(form)
         ),
     )
@@ -223,7 +218,7 @@ def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
     """Return what the answer to disco#items names, in its order; what is no JID is left out."""
     return tuple(
         Item(jid, item.get("name") or None)
-        for item in _query(iq, DISCO_ITEMS).iterfind(f"{{{DISCO_ITEMS}}}item")
+        for item in _query(iq, stanzas.DISCO_ITEMS).iterfind(f"{{{stanzas.DISCO_ITEMS}}}item")
         if (jid := prepared(item.get("jid", "")))
     )
 
@@ -241,8 +236,8 @@ def _query(iq: Element | Unanswered | None, namespace: str) -> Element:
 
 def _fields(form: Element) -> Iterator[Field]:
     fields = {
-        name: tuple(value.text or "" for value in field.iterfind(f"{{{DATA_FORMS}}}value"))
-        for field in form.iterfind(f"{{{DATA_FORMS}}}field")
+        name: tuple(value.text or "" for value in field.iterfind(f"{{{stanzas.DATA_FORMS}}}value"))
+        for field in form.iterfind(f"{{{stanzas.DATA_FORMS}}}field")
         if (name := field.get("var"))
     }
     kind = "".join(fields.pop("FORM_TYPE", ())[:1])

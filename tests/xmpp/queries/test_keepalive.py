@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
 from bridge.xmpp.link.stream import Stream
