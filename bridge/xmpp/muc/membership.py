@@ -1,10 +1,10 @@
 """Being in one room: joining, staying, speaking, coming back.
 
 A membership outlives connections: `begin` gives it one after another, and `run` is our being in the
-room on that one. It enters, stays until something puts us out, says why, rests, and enters again.
-What puts us out of the room leaves the connection alone, and other rooms. Where we stand is one
-`State`, which only `_step` changes. Whatever else is kept here explains that state (why the room
-put us out), or wakes the task that waits in it (`_changed`).
+room on that connection. It enters, stays until something puts us out, says why, rests, and enters
+again. What puts us out of the room leaves the connection and the other rooms alone. Whether we are
+inside is one `State`, which only `_step` changes. Whatever else is kept here explains that state
+(why the room put us out), or wakes the task that waits in it (`_changed`).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
@@ -31,7 +31,6 @@ from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.publisher import Publisher
-from bridge.xmpp.muc.reflections import Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
@@ -39,20 +38,27 @@ from bridge.xmpp.queries.keepalive import TIMING, Timing
 from bridge.xmpp.queries.ping import Verdict, ping
 
 NICKNAME_TRIES = 5
-"""Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
-
-Whoever takes the others keeps us out of no room.
-"""
+"""Nicknames tried: `name`, `name-2`, and so on. The last has a tail that nobody can guess, so that
+whoever takes the others cannot keep us out."""
 
 SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
-"""A new connection does not cure these faults, so the pause after them goes on with it."""
+"""The pause after these faults goes on with a new connection, which does not cure them."""
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The room's own copy of what we said: the proof that it was heard."""
+
+    record: Record
+    message: events.MessageReceived
+    round_trip_seconds: float
 
 
 class Membership:
-    """Our being in one room, or on the way there; the state of the room is in `room`."""
+    """Enters one room, stays in it, speaks, and comes back; the state of the room is in `room`."""
 
     def __init__(
         self,
@@ -98,16 +104,19 @@ class Membership:
         loop's clock; None for good."""
         self._last_heard = 0.0
         """When the room last said anything, on the loop's clock."""
+        self._last_seen = clock()
+        """The same time in seconds since the epoch, by the last event or answered self-ping."""
         self._catching_up = CatchingUp(self.jid, clock)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._configuration_asked = False
         """Whether the answer to a question for the room's configuration is still to come."""
-        self._reflections = Reflections()
+        self._sent: dict[str, asyncio.Future[Record]] = {}
+        """What `say` waits for, by the ids of messages that the room has not answered yet."""
 
     @property
     def inside(self) -> bool:
-        """Whether the room has let us in, and has not put us out."""
+        """Whether the room has let us in and has not put us out."""
         return self._state is State.INSIDE
 
     @property
@@ -116,20 +125,20 @@ class Membership:
         return self._place.room
 
     def is_named(self, name: str) -> bool:
-        """Whether `name` is the room's JID, or what stands before its `@`."""
+        """Whether `name` is the room's JID or its local part."""
         full = name if "@" in name else f"{name}@{self.jid.partition('@')[2]}"
         return prepared(full) == self.jid
 
     @property
     def place(self) -> faults.Place:
-        """Where this is, for sentences."""
+        """The server, account and room, as sentences name them."""
         if self._connection is None:
             return self._place
         nickname = self.occupant.partition("/")[2] or self._place.nickname
         return self._place._replace(service=self._connection.place.service, nickname=nickname)
 
     def status(self) -> RoomStatus:
-        """Return how things stand."""
+        """Return the room's status, with what is known here alone."""
         return replace(
             self.room.status(),
             self_ping_ms=self.self_ping_ms,
@@ -152,18 +161,17 @@ class Membership:
     # On one connection after another.
 
     def begin(self, connection: Connection, *, resumed: bool) -> None:
-        """Be on this connection from now on; `resumed`, it goes on with the former session."""
+        """Use this connection from now on; `resumed` if it continues the former session."""
         self._connection = connection
         connection.ended.add_done_callback(lambda ended: self._changed.set())
         if not (resumed and self.inside):
             self._step(Step.END)
 
     async def run(self, attempt: int) -> None:
-        """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
+        """Be in the room until the connection ends; `attempt` counts connections, from 1."""
         connection, account = self._attached, self._place.account
         failures = attempt - 1
         loop = asyncio.get_running_loop()
-        ahead = self._clock() - loop.time()
         if self._backing_off is not None and not self._retry:
             fault, until = self._backing_off
             if fault.retry in OUTLASTS_CONNECTIONS:
@@ -186,10 +194,7 @@ class Membership:
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
-                    # The loop's time as wall-clock time, by the smaller of two offsets: while the
-                    # machine slept only the wall clock ran, and nothing was heard.
-                    offset = min(ahead, self._clock() - loop.time())
-                    self._catching_up.heard_until(self._last_heard + offset)
+                    self._catching_up.heard_until(self._last_seen)
             if connection.ended.done():
                 return
             self._leave_after(fault)
@@ -216,7 +221,7 @@ class Membership:
         self._changed.set()
 
     def configure(self, place: faults.Place, password: Secret | None) -> None:
-        """Take other settings: what is known of one account's stay is not true of another's."""
+        """Take other settings; what one account has seen is forgotten for another."""
         if place.account != self._place.account:
             self._catching_up.forget()
         self._place, self._password = place, password
@@ -224,7 +229,7 @@ class Membership:
         self._step(Step.END)
 
     def say_goodbye(self) -> None:
-        """Leave the room, where the connection still stands, without waiting for an answer."""
+        """Leave the room, if the connection has not ended, without waiting for an answer."""
         if self.occupant:
             with suppress(faults.ConnectionFailedError):  # `ended` tells, soon
                 self._attached.send(stanzas.leave_presence(self.occupant))
@@ -236,8 +241,8 @@ class Membership:
     ) -> None:
         """Enter the room under `nickname` (XEP-0045, section 7.2); raises `ConnectionFailedError`.
 
-        `since` is the time from which on the room's history is wanted, in UTC; without `history`
-        none is.
+        `since` is the time, in UTC, from which the room's history is wanted; without `history` none
+        is.
         """
         if self.room.phase is not events.Phase.JOINING:  # by the nickname before
             self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
@@ -285,7 +290,7 @@ class Membership:
             self._settle()
             return
         since = self._catching_up.since()
-        # What an archive tells is whole and in order; the room's history would overtake it.
+        # An archive is whole and in order; the room's history would overtake it.
         history = since is None or not await self._catching_up.has_archive(self._attached)
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
@@ -299,7 +304,7 @@ class Membership:
                     raise
 
     def _settle(self) -> None:
-        """Be in the room, unless we have been put out again in the same breath."""
+        """Say that we are in the room, unless we have been put out again already."""
         if (fault := self._why_out()) is not None:
             raise faults.ConnectionFailedError(fault)
         self._emit(events.ConnectionChanged(events.Phase.JOINED))
@@ -309,12 +314,12 @@ class Membership:
         return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
     def _leave_after(self, fault: faults.Fault) -> None:
-        """End the stay; leave, too, in case a join that was given up succeeded after all."""
+        """End the stay; leave, in case a join that was given up succeeded after all."""
         if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
         self._step(Step.END)
         self.occupant = ""
-        self._reflections.give_up(fault)
+        self._give_up(fault)
 
     async def _back_off(self, fault: faults.Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
@@ -347,6 +352,7 @@ class Membership:
         timing = self._timing
         loop = asyncio.get_running_loop()
         self._last_heard = asked = loop.time()
+        self._last_seen = self._clock()
         self._in_doubt = False
         while True:
             while not (self._in_doubt or self._why_out()):
@@ -364,7 +370,7 @@ class Membership:
                 return fault
             asked = loop.time()
             if pong.in_room is Verdict.IN and pong.seconds is not None:
-                self._last_heard = asked
+                self._last_heard, self._last_seen = asked, self._clock()
                 self.self_ping_ms = round(pong.seconds * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
@@ -378,18 +384,18 @@ class Membership:
                 return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
     async def _look_around(self) -> None:
-        """Find out what else is to be known of the room and of the time before."""
+        """Look for rooms with similar names, if joining made this one, and for what we missed."""
         if self.room.status().room_created:
             service = self.jid.partition("@")[2]
-            found = await roomservice.similar_rooms(self._attached, self.jid, service)
-            self._similar_rooms = tuple(found)
+            similar = await roomservice.similar_rooms(self._attached, self.jid, service)
+            self._similar_rooms = tuple(similar)
         async for event in self._catching_up.missed(self._attached, self.occupant):
             self._handle(event)
 
     # What comes and what goes.
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        """Say `body` in the room, and return the room's reflection of it.
+        """Say `body` in the room, and return the room's reflection of it (XEP-0045, section 7.4).
 
         Waits for the first join while that is under way and nothing has failed yet, never for a
         reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
@@ -402,23 +408,24 @@ class Membership:
         connection = self.connection
         id_ = secrets.token_hex(12)
         started = time.perf_counter()
-        with self._reflections.expected(id_) as reflected:
-            self._intake.sent(id_)
+        self._sent[id_] = reflected = loop.create_future()
+        self._intake.sent(id_)
+        try:
             try:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))
             except faults.ConnectionFailedError as failed:
                 raise faults.NotSentError(failed.fault) from failed
-            self._emit(
-                events.MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_)
-            )
-            try:
-                async with asyncio.timeout_at(deadline):
-                    record = await connection.unless_ended(reflected)
-            except faults.ConnectionFailedError as failed:
-                raise faults.NotReflectedError(failed.fault) from failed
-            except TimeoutError as error:
-                fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
-                raise faults.NotReflectedError(fault) from error
+            nickname = self.occupant.partition("/")[2]
+            self._emit(events.MessageSent(self.occupant, nickname, body, id_))
+            async with asyncio.timeout_at(deadline):
+                record = await connection.unless_ended(reflected)
+        except faults.ConnectionFailedError as failed:
+            raise faults.NotReflectedError(failed.fault) from failed
+        except TimeoutError as error:
+            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
+            raise faults.NotReflectedError(fault) from error
+        finally:
+            del self._sent[id_]
         match record.event:
             case events.MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
@@ -458,7 +465,9 @@ class Membership:
         if happened is None:
             return
         record = self._emit(happened)
-        self._reflections.take(record)
+        self._last_seen = record.at
+        if self._sent:
+            self._take_answer(record)
         match happened:
             case events.OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._on_removed(faults.of_removal(codes, reason, actor, self.place))
@@ -472,6 +481,23 @@ class Membership:
                 self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
             case _:
                 pass
+
+    def _take_answer(self, record: Record) -> None:
+        """End the wait for a reflection, or for the error that returns our message."""
+        match record.event:
+            case (
+                events.MessageReceived(own=True, source=events.Source.LIVE, id=str(id_))
+                | events.SendFailed(id=id_)
+            ):
+                answer = self._sent.get(id_)
+                if answer is not None and not answer.done():
+                    answer.set_result(record)
+
+    def _give_up(self, fault: faults.Fault) -> None:
+        """Tell all who wait for a reflection that none will come."""
+        for answer in self._sent.values():
+            if not answer.done():
+                answer.set_exception(faults.ConnectionFailedError(fault))
 
     def _ask_for_configuration(self) -> None:
         """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
@@ -491,7 +517,7 @@ class Membership:
         self.occupant = ""
         self._removal = fault
         self._changed.set()
-        self._reflections.give_up(fault)
+        self._give_up(fault)
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
