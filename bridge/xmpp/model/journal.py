@@ -33,7 +33,7 @@ many of them."""
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 RECORDED = "recorded:"
-"""How the cursors of the recorder's store begin, which the journal's cannot."""
+"""The beginning of the cursors of the recorder's store, which no cursor of the journal has."""
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 """The epoch, which tells a restart, and the number of the last record before the cursor."""
@@ -74,7 +74,7 @@ class Numbered(Protocol):
 
     @property
     def number(self) -> int:
-        """Its position in the numbering, from 1."""
+        """The position of the record in the numbering, from 1."""
 
 
 Kept = TypeVar("Kept", bound=Numbered)
@@ -114,13 +114,13 @@ class Records(ABC, Generic[Kept]):
 
         Raises `CursorError`.
         """
-        found = _CURSOR.fullmatch(cursor)
+        match = _CURSOR.fullmatch(cursor)
         if cursor.startswith(RECORDED):
             raise CursorError("it is a place in the store, which xmppHistory alone reads")
-        if found is None:
+        if match is None:
             raise CursorError("it does not look like a cursor; take one from a result, unchanged")
-        number = int(found[2])
-        if found[1] != self.numbering.epoch:
+        number = int(match[2])
+        if match[1] != self.numbering.epoch:
             return self._start, Loss(number + 1, self.forgotten, "restarted")
         if number > self.numbering.last:
             raise CursorError("it lies ahead of everything that has happened")
@@ -159,7 +159,7 @@ class Ring(Records[Kept]):
     def __init__(self, numbering: Numbering) -> None:
         super().__init__(numbering)
         self.weight = 0
-        """Of all that is kept."""
+        """The weight of all that is kept."""
         self._records: deque[Kept] = deque()
         self._weights: deque[int] = deque()
 
@@ -227,7 +227,7 @@ class Journal(Records[Record]):
         self._rooms: dict[str, Ring[Record]] = {}
         """As many as the settings have named while the bridge ran, and the connection."""
         self._length = self._weight = 0
-        """Of all rooms together."""
+        """The number and the weight of the events of all rooms together."""
 
     def share_among(self, rooms: Iterable[str]) -> None:
         """Give each of these rooms its share of the bounds, from the next event on."""
@@ -301,5 +301,5 @@ def _characters(event: Event) -> int:
             size += len(held)
         elif isinstance(held, tuple | frozenset):
             size += ITEM_CHARACTERS * len(held)
-            size += sum(len(one) for one in held if isinstance(one, str))
+            size += sum(len(item) for item in held if isinstance(item, str))
     return size
