@@ -12,8 +12,8 @@ from bridge.xmpp.model.room import Room
 class Publisher:
     """Takes the events of a connection and of the rooms on it.
 
-    The journal numbers and stamps an event, the state of its room folds it, and the listeners hear
-    of it. Whoever publishes gets the record back and is not called.
+    The journal numbers and stamps an event, the state of its room folds it, and the listeners are
+    called with its record. The publishing caller gets the record back.
     """
 
     def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
@@ -24,7 +24,7 @@ class Publisher:
         self._listeners: list[Callable[[Record], None]] = []
 
     def publish(self, event: Event, room: str = "") -> Record:
-        """Record `event`. Without a room it is the connection's, and concerns all rooms."""
+        """Record `event`. Without `room` it is the connection's, and concerns all rooms."""
         record = self._journal.append(event, self._clock(), room)
         if room in self.rooms:
             self.rooms[room].apply(record)

@@ -1,8 +1,8 @@
 """Reads stanzas of a room as events.
 
 A claim in a stanza counts only from an entity that may make it: a delay stamp and a stanza id only
-from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only of its occupants.
-The answers of service discovery and archives are read in `disco` and `archive`.
+from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only from its occupants.
+The answers of service discovery and archives are read in `queries.disco` and `archive`.
 """
 
 import re
@@ -23,6 +23,8 @@ RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 STAMP = f"{{{stanzas.DELAY}}}delay"
+EXTENSION = f"{{{stanzas.MUC_USER}}}x"
+ITEM = f"{{{stanzas.MUC_USER}}}item"
 GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
 
 ENCRYPTIONS = {
@@ -58,22 +60,22 @@ MAX_PAYLOAD = 8
 """Element names listed of a message without a body: real ones have one or two."""
 
 MAX_PAYLOAD_CHARACTERS = 100
-"""Of one such name, and of the name of an encryption; real ones have up to 60."""
+"""Characters of such a name, and of the name of an encryption; real ones have up to 60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
-"""XEP-0045, section 15.6."""
+"""A status code as XEP-0045, section 15.6, writes it."""
 
 MAX_REACTIONS = 32
 """Reactions in one message: people send few, and each is a character or two."""
 
 MAX_PRESENCE_CHARACTERS = 1_000
-"""Of each text in presence; the rest is cut off, since each occupant's presence is kept."""
+"""Characters of each text in presence. The rest is cut off, since each presence is kept."""
 
 
 def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
     """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
 
-    Unless the room `gives_ids`, those in its messages are anybody's, and left out.
+    Unless the room `gives_ids`, the stanza ids in its messages may be anybody's, and are left out.
     """
     address = stanzas.sender_of(stanza)
     if address is None:
@@ -90,7 +92,7 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
             elif bare == room and nickname:
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _may_be_passed_on(stanza)):
-            yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
+            yield from _read_message(stanza, address, own, gives_ids=gives_ids)
     elif stanza.tag == stanzas.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
@@ -98,16 +100,17 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
 def _may_be_passed_on(stanza: Element) -> bool:
     """Whether a message in the room's name may have the words of somebody who invites or declines.
 
-    Servers pass on all that they put into it, ejabberd in any type: where something could not be
-    read, what it is may be missing (XEP-0045, section 7.8.2).
+    Servers pass on all that such a person puts into it, ejabberd in any type (XEP-0045, section
+    7.8.2). A damaged stanza may have lost the element that shows it.
     """
-    children = stanza.iterfind(f"{{{stanzas.MUC_USER}}}x/*")
-    return isinstance(stanza, DamagedElement) or any(one.tag in PASSED_ON for one in children)
+    tags = (child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
+    return isinstance(stanza, DamagedElement) or not PASSED_ON.isdisjoint(tags)
 
 
 def _read_message(
-    stanza: Element, sender: str, nickname: str, own: str, *, gives_ids: bool
+    stanza: Element, address: stanzas.Address, own: str, *, gives_ids: bool
 ) -> Iterator[events.Event]:
+    sender, room, nickname = address
     type_ = stanza.get("type", "normal")
     body = stanza.findtext(stanzas.BODY)
     subject = stanza.find(stanzas.SUBJECT)
@@ -115,7 +118,6 @@ def _read_message(
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
         yield events.SubjectChanged(subject.text or "", nickname or None)
-    room = sender.partition("/")[0]
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
         if child.tag == STAMP and child.get("from") == room:
@@ -148,26 +150,26 @@ def _read_message(
 
 def occupant_id(stanza: Element) -> str | None:
     """Return the id that the room gives the sender's account (XEP-0421)."""
-    found = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
-    return None if found is None else found.get("id") or None
+    element = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
+    return None if element is None else element.get("id") or None
 
 
 def original_senders(stanza: Element) -> set[str]:
     """Return the accounts that the room's history names as senders (XEP-0045, section 7.2.13)."""
     addresses = stanza.iterfind(f"{{{ADDRESSES}}}addresses/{{{ADDRESSES}}}address[@type='ofrom']")
-    named = (prepared(one.get("jid", "")) or "" for one in addresses)
+    named = (prepared(address.get("jid", "")) or "" for address in addresses)
     return {jid.partition("/")[0] for jid in named}
 
 
 def _encrypted(stanza: Element) -> str | None:
     """Return the name of a message's encryption, by XEP-0380 or by its elements."""
-    found = None
+    name = None
     for child in stanza:
         if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
-            name = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
-            return name[:MAX_PAYLOAD_CHARACTERS]
-        found = found or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
-    return found
+            declared = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
+            return declared[:MAX_PAYLOAD_CHARACTERS]
+        name = name or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
+    return name
 
 
 def _payload(stanza: Element) -> tuple[str, ...]:
@@ -198,8 +200,8 @@ def _with_references(message: events.MessageReceived, stanza: Element) -> events
             case "{urn:xmpp:reply:0}reply":
                 message = replace(message, reply_to=id_)
             case "{urn:xmpp:reactions:0}reactions":
-                found = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
-                reactions = tuple(one.text or "" for one in found)
+                listed = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
+                reactions = tuple(reaction.text or "" for reaction in listed)
                 message = replace(message, reacts_to=id_, reactions=reactions)
             case "{urn:xmpp:message-retract:1}retract":
                 message = replace(message, retracts=id_)
@@ -210,12 +212,12 @@ def _with_references(message: events.MessageReceived, stanza: Element) -> events
 
 def _read_notice(stanza: Element) -> Iterator[events.Event]:
     """Yield the room's notices of changes to its configuration and to affiliations."""
-    extension = stanza.find(f"{{{stanzas.MUC_USER}}}x")
+    extension = stanza.find(EXTENSION)
     if extension is None:
         return
     if codes := _codes(extension):
         yield events.RoomConfigured(codes)
-    item = extension.find(f"{{{stanzas.MUC_USER}}}item")
+    item = _item(extension)
     if (jid := _real_jid(item)) and (held := _attribute(item, "affiliation", "")):
         yield events.AffiliationChanged(jid, held, _reason(item), _actor(item))
 
@@ -228,12 +230,18 @@ def _codes(extension: Element) -> frozenset[int]:
     )
 
 
-def _reason(item: Element | None) -> str | None:
-    return None if item is None else _short(item.findtext(f"{{{stanzas.MUC_USER}}}reason"))
+def _item(extension: Element) -> Element:
+    """Return what is said of an occupant; an empty element if nothing is."""
+    item = extension.find(ITEM)
+    return Element(ITEM) if item is None else item
 
 
-def _real_jid(item: Element | None) -> str | None:
-    jid = None if item is None else item.get("jid")
+def _reason(item: Element) -> str | None:
+    return _short(item.findtext(f"{{{stanzas.MUC_USER}}}reason"))
+
+
+def _real_jid(item: Element) -> str | None:
+    jid = item.get("jid")
     return jid if jid and len(jid) <= MAX_JID_CHARACTERS else None
 
 
@@ -241,8 +249,8 @@ def _short(text: str | None) -> str | None:
     return text[:MAX_PRESENCE_CHARACTERS] if text else None
 
 
-def _actor(item: Element | None) -> str | None:
-    actor = None if item is None else item.find(f"{{{stanzas.MUC_USER}}}actor")
+def _actor(item: Element) -> str | None:
+    actor = item.find(f"{{{stanzas.MUC_USER}}}actor")
     return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
@@ -252,10 +260,10 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         error = stanzas.error_of(stanza)
         yield events.RoomError(error.condition, error.text, error.venue)
         return
-    extension = stanza.find(f"{{{stanzas.MUC_USER}}}x")
+    extension = stanza.find(EXTENSION)
     if extension is None or not nickname:
         return
-    item = extension.find(f"{{{stanzas.MUC_USER}}}item")
+    item = _item(extension)
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
     status_text = _short(stanza.findtext(f"{{{stanzas.CLIENT}}}status"))
@@ -274,7 +282,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             actor=_actor(item),
         )
     elif type_ == "unavailable":
-        new_nickname = None if item is None else _prepared_nickname(sender, item.get("nick", ""))
+        new_nickname = _prepared_nickname(sender, item.get("nick", ""))
         destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
         if 303 in codes and new_nickname:
             yield events.NicknameChanged(sender, nickname, new_nickname, is_own)
@@ -299,5 +307,5 @@ def _prepared_nickname(sender: str, nickname: str) -> str | None:
     return None if occupant is None else occupant.partition("/")[2]
 
 
-def _attribute(item: Element | None, name: str, default: str) -> str:
-    return default if item is None else item.get(name, default)[:MAX_PRESENCE_CHARACTERS]
+def _attribute(item: Element, name: str, default: str) -> str:
+    return item.get(name, default)[:MAX_PRESENCE_CHARACTERS]

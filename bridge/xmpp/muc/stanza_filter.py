@@ -1,4 +1,4 @@
-"""Which stanzas of the trace a caller wants: by sender, by room, no keepalives; behind an event."""
+"""Picks stanzas of the trace: by sender, by room, without keepalives, those of one event."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ACKNOWLEDGEMENTS = frozenset({f"{{{stanzas.SM}}}r", f"{{{stanzas.SM}}}a"})
 AS_READ = frozenset(
     {"kind", "source", "delayedFrom", "reflection", "self", "formerRole", "formerAffiliation"}
 )
-"""What an event says beyond its stanza: it depends on what else was known when that was read."""
+"""Fields of an event that depend on what else was known when its stanza was read."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class StanzaFilter:
 
     direction: Direction | None = None
     room: str | None = None
-    """From this bare JID, prepared, or to it."""
+    """A bare JID, prepared, that the stanza is from or to."""
     sender: str | None = None
     """A nickname, an occupant JID or a real JID, with or without its resource."""
     contains: str | None = None
-    """In the XML, whatever the case of its letters."""
+    """Text in the XML, whatever the case of its letters."""
     rooms: Collection[str] = ()
     """The bare JIDs, prepared, of the rooms in which a resource is a nickname."""
     own: Collection[str] = ()
@@ -60,8 +60,8 @@ class StanzaFilter:
         if traced.direction == "out":
             return not wanted.isdisjoint(self.own)
         # What an archive or a carbon copy forwards has a sender of its own.
-        for one in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
-            if (address := stanzas.sender_of(one)) is not None:
+        for stanza in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
+            if (address := stanzas.sender_of(stanza)) is not None:
                 names = {address.jid, address.bare}
                 if address.bare in self.rooms and not looks_like_jid(sender):
                     names |= {address.resource, visible(address.resource)}
@@ -73,7 +73,7 @@ class StanzaFilter:
 def _ends(xml: Element | str) -> set[str]:
     """Return the bare JIDs that a stanza is from and to, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
-    return {prepared(one.partition("/")[0]) or "" for one in ends}
+    return {prepared(jid.partition("/")[0]) or "" for jid in ends}
 
 
 def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
@@ -81,33 +81,34 @@ def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
 
     `traced` is in order.
     """
-    found = set()
+    numbers = set()
     pings = set()
-    for one in traced:
-        if isinstance(one.xml, str):
+    for item in traced:
+        xml = item.xml
+        if isinstance(xml, str):
             continue
-        if one.xml.tag in ACKNOWLEDGEMENTS:
-            found.add(one.number)
-        elif one.xml.tag == stanzas.IQ:
-            asking = one.xml.get("type") in {"get", "set"}
-            request = one.connection, one.xml.get("id"), (one.direction == "in") is asking
-            if asking and len(one.xml) and one.xml[0].tag == PING:
+        if xml.tag in ACKNOWLEDGEMENTS:
+            numbers.add(item.number)
+        elif xml.tag == stanzas.IQ:
+            asking = xml.get("type") in {"get", "set"}
+            request = item.connection, xml.get("id"), (item.direction == "in") is asking
+            if asking and len(xml) and xml[0].tag == PING:
                 pings.add(request)
-                found.add(one.number)
+                numbers.add(item.number)
             elif not asking and request in pings:
                 pings.remove(request)
-                found.add(one.number)
-    return found
+                numbers.add(item.number)
+    return numbers
 
 
 def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
-    """Return the number of the last result by which the archive of `room` told what has this id."""
+    """Return the number of the last result of the archive of `room` that has this id."""
     numbers = [
-        one.number
-        for one in traced
-        if not isinstance(one.xml, str)
-        and (found := stanzas.archive_result(one.xml)) is not None
-        and (found[0], found[2].get("id")) == (room, id_)
+        item.number
+        for item in traced
+        if not isinstance(item.xml, str)
+        and (result := stanzas.archive_result(item.xml)) is not None
+        and (result[0], result[2].get("id")) == (room, id_)
     ]
     return {*numbers[-1:]}
 
@@ -115,7 +116,7 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    Of what we said these are the one that went out and the one with which the room sent it back, or
+    A message of ours has two: that which went out, and that with which the room sent it back or
     refused it.
     """
     event, room = record.event, prepared(record.room) or ""
@@ -124,30 +125,30 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
             return _both_ways(traced, room, id_)
         case MessageReceived(own=True, source=Source.LIVE, id=str(id_)):
             return _both_ways(traced, room, id_)
-    # A stanza stands before its events, most often right before them. What comes while a session
-    # is resumed, or from an archive, is read later, many at once: so it is told by what it says.
+    # A stanza comes before its events, mostly right before them. What comes while a session is
+    # resumed, or from an archive, is read later, many at once. So it is known by what it says.
     archived_ = isinstance(event, MessageReceived) and event.source is Source.ARCHIVE
     said = _said(event, event)
-    for one in reversed(traced):
-        if one.number < record.number and one.direction == "in" and not isinstance(one.xml, str):
-            events = _events_in(one.xml, room, archived=archived_)
+    for item in reversed(traced):
+        if item.number < record.number and item.direction == "in" and not isinstance(item.xml, str):
+            events = _events_in(item.xml, room, archived=archived_)
             if any(_said(read, event) == said for read in events):
-                return {one.number}
+                return {item.number}
     return set()
 
 
 def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
     """Return the numbers of our message with this id, and of what the room answered it first."""
-    found = set()
-    for one in traced:
-        xml = one.xml
+    numbers = set()
+    for item in traced:
+        xml = item.xml
         if isinstance(xml, str) or xml.tag != stanzas.MESSAGE or xml.get("id") != id_:
             continue
         if room in _ends(xml):
-            found.add(one.number)
-            if one.direction == "in":
+            numbers.add(item.number)
+            if item.direction == "in":
                 break
-    return found
+    return numbers
 
 
 def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
@@ -155,16 +156,16 @@ def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
     if address is None or address.bare != room:
         return ()
     if archived:
-        found = stanzas.archive_result(xml)
-        result = None if found is None else read_result(found[2], room=room, own="")
+        answer = stanzas.archive_result(xml)
+        result = None if answer is None else read_result(answer[2], room=room, own="")
         return () if result is None else result.events
     # That a room was destroyed is read from presence about ourselves only.
     return chain.from_iterable(reading.read(xml, room=room, own=own) for own in ("", address.jid))
 
 
 def _said(event: Event, like: Event) -> dict[str, object]:
-    """Return what the stanza of `event` said itself, as far as it is known of `like`."""
+    """Return what the stanza of `event` said, without what is not known of the event `like`."""
     ignored = AS_READ
     if isinstance(like, MessageReceived):
         ignored |= {"jid"} if like.stanza_id else {"jid", "stanzaId"}
-    return {name: one for name, one in encode(event).items() if name not in ignored}
+    return {name: value for name, value in encode(event).items() if name not in ignored}

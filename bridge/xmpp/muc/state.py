@@ -1,4 +1,4 @@
-"""Where a membership stands in its room.
+"""Says whether we are out of a room, entering it, inside, or removed.
 
 We are out of a room until we ask to be let in. From then on we are entering it: the room tells who
 is there. Our own presence says that we are inside (XEP-0045, section 7.1.2). The room may put us
@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """Where we are."""
+    """Our state in the room."""
 
     OUT = auto()
     """Not in the room, and not on the way in."""
