@@ -382,7 +382,7 @@ class _Reflecting(Played):
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         said = await super().say(body, timeout_seconds)
         message = dataclasses.replace(said.message, stanza_id=self.stanza_id)
-        return dataclasses.replace(said, message=message)
+        return said._replace(message=message)
 
 
 @given(HOSTILE, st.sampled_from(["a\u202e", "\U000e0041", "x"]), st.integers(1, 10_000))

@@ -83,16 +83,14 @@ class LastIncoming(NamedTuple):
     """When it came, in seconds since the epoch; if of the history, when the room says it got it."""
 
 
-@dataclass(frozen=True)
-class LastError:
+class LastError(NamedTuple):
     """The last fault, and when it was."""
 
     fault: Fault
     at: float
 
 
-@dataclass(frozen=True)
-class Departure:
+class Departure(NamedTuple):
     """Somebody who was in the room, and when and why they went."""
 
     nickname: str

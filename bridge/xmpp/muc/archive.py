@@ -113,8 +113,7 @@ class ArchiveTimeoutError(ArchiveError):
     hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
 
 
-@dataclass(frozen=True)
-class ArchiveResult:
+class ArchiveResult(NamedTuple):
     """One result: an archived stanza, and the events in it."""
 
     id: str
@@ -202,8 +201,7 @@ class ArchiveQuery:
         return payload
 
 
-@dataclass(frozen=True)
-class ArchivePage:
+class ArchivePage(NamedTuple):
     """One page of an archive."""
 
     results: tuple[ArchiveResult, ...]

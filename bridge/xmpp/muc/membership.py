@@ -12,7 +12,8 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
@@ -48,8 +49,7 @@ OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, fault
 """The pause after these faults goes on with a new connection, which does not cure them."""
 
 
-@dataclass(frozen=True)
-class Reflection:
+class Reflection(NamedTuple):
     """The room's own copy of what we said: the proof that it was heard."""
 
     record: Record
@@ -125,7 +125,7 @@ class Membership:
         return self._place.room
 
     def is_named(self, name: str) -> bool:
-        """Whether `name` is the room's JID or its local part."""
+        """Whether `name` is the room's JID, or what stands before its `@`."""
         full = name if "@" in name else f"{name}@{self.jid.partition('@')[2]}"
         return prepared(full) == self.jid
 

@@ -24,7 +24,7 @@ class Publisher:
         self._listeners: list[Callable[[Record], None]] = []
 
     def publish(self, event: Event, room: str = "") -> Record:
-        """Record `event`. Without `room` it is the connection's, and concerns all rooms."""
+        """Record `event`. Without a room it is the connection's, and concerns all rooms."""
         record = self._journal.append(event, self._clock(), room)
         if room in self.rooms:
             self.rooms[room].apply(record)

@@ -23,7 +23,7 @@ ACKNOWLEDGEMENTS = frozenset({f"{{{stanzas.SM}}}r", f"{{{stanzas.SM}}}a"})
 AS_READ = frozenset(
     {"kind", "source", "delayedFrom", "reflection", "self", "formerRole", "formerAffiliation"}
 )
-"""Fields of an event that depend on what else was known when its stanza was read."""
+"""What an event says beyond its stanza: it depends on what else was known when that was read."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    A message of ours has two: that which went out, and that with which the room sent it back or
+    Of what we said these are the one that went out and the one with which the room sent it back, or
     refused it.
     """
     event, room = record.event, prepared(record.room) or ""
@@ -125,30 +125,30 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
             return _both_ways(traced, room, id_)
         case MessageReceived(own=True, source=Source.LIVE, id=str(id_)):
             return _both_ways(traced, room, id_)
-    # A stanza comes before its events, mostly right before them. What comes while a session is
-    # resumed, or from an archive, is read later, many at once. So it is known by what it says.
+    # A stanza stands before its events, most often right before them. What comes while a session
+    # is resumed, or from an archive, is read later, many at once: so it is told by what it says.
     archived_ = isinstance(event, MessageReceived) and event.source is Source.ARCHIVE
     said = _said(event, event)
-    for item in reversed(traced):
-        if item.number < record.number and item.direction == "in" and not isinstance(item.xml, str):
-            events = _events_in(item.xml, room, archived=archived_)
+    for one in reversed(traced):
+        if one.number < record.number and one.direction == "in" and not isinstance(one.xml, str):
+            events = _events_in(one.xml, room, archived=archived_)
             if any(_said(read, event) == said for read in events):
-                return {item.number}
+                return {one.number}
     return set()
 
 
 def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
     """Return the numbers of our message with this id, and of what the room answered it first."""
-    numbers = set()
-    for item in traced:
-        xml = item.xml
+    found = set()
+    for one in traced:
+        xml = one.xml
         if isinstance(xml, str) or xml.tag != stanzas.MESSAGE or xml.get("id") != id_:
             continue
         if room in _ends(xml):
-            numbers.add(item.number)
-            if item.direction == "in":
+            found.add(one.number)
+            if one.direction == "in":
                 break
-    return numbers
+    return found
 
 
 def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
@@ -156,16 +156,16 @@ def _events_in(xml: Element, room: str, *, archived: bool) -> Iterable[Event]:
     if address is None or address.bare != room:
         return ()
     if archived:
-        answer = stanzas.archive_result(xml)
-        result = None if answer is None else read_result(answer[2], room=room, own="")
+        found = stanzas.archive_result(xml)
+        result = None if found is None else read_result(found[2], room=room, own="")
         return () if result is None else result.events
     # That a room was destroyed is read from presence about ourselves only.
     return chain.from_iterable(reading.read(xml, room=room, own=own) for own in ("", address.jid))
 
 
 def _said(event: Event, like: Event) -> dict[str, object]:
-    """Return what the stanza of `event` said, without what is not known of the event `like`."""
+    """Return what the stanza of `event` said itself, as far as it is known of `like`."""
     ignored = AS_READ
     if isinstance(like, MessageReceived):
         ignored |= {"jid"} if like.stanza_id else {"jid", "stanzaId"}
-    return {name: value for name, value in encode(event).items() if name not in ignored}
+    return {name: one for name, one in encode(event).items() if name not in ignored}

@@ -6,6 +6,7 @@ XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp.link import stanzas
@@ -73,8 +74,7 @@ class Item:
     name: str | None
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(NamedTuple):
     """One answer to disco#info; each feature once, in the order they came."""
 
     identities: tuple[Identity, ...] = ()
@@ -96,8 +96,7 @@ class Description:
         return None if (yes in self.features) == (no in self.features) else yes in self.features
 
 
-@dataclass(frozen=True)
-class Unanswered:
+class Unanswered(NamedTuple):
     """A query that was not answered, or answered with an error."""
 
     question: str
@@ -113,8 +112,7 @@ class Unanswered:
         return f"Asked for {question}, it refused with {refusal}"
 
 
-@dataclass(frozen=True)
-class Information:
+class Information(NamedTuple):
     """What an address answered to all queries."""
 
     description: Description

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -35,8 +35,7 @@ _OF_SELF = {
 }
 
 
-@dataclass(frozen=True)
-class Pong:
+class Pong(NamedTuple):
     """What came of one ping."""
 
     target: Target
@@ -57,8 +56,7 @@ class Pong:
         return Verdict.IN if self.error is None else Verdict(self.error.outcome)
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """What came of a ping, and of the further pings that show whose silence it is."""
 
     pong: Pong
