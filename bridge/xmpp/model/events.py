@@ -396,8 +396,8 @@ def encode(event: Event) -> dict[str, object]:
     """Return the exact form of `event`: what it says, under the names that users see.
 
     A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as
-    they came: whoever shows them escapes them. `direction` is `in` for what the room sent, `out`
-    for what we sent.
+    they came: the code that shows them escapes them. `direction` is `in` for what the room sent,
+    `out` for what we sent.
     """
     encoded: dict[str, object] = {"kind": event.kind}
     if event.kind not in {"connection", "gap"}:

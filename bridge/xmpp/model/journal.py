@@ -1,8 +1,8 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
-`Records` is the reading of the journal, of one room's part of it, and of the trace (`xmpp/trace`).
-All take their numbers from one `Numbering`, so that a cursor is a position among the events of all
-rooms and stanzas alike.
+`Records` reads the journal, one room's part of it, and the trace (`bridge.xmpp.link.trace`). All
+take their numbers from one `Numbering`, so that a cursor is a position among the events of all
+rooms and the stanzas alike.
 """
 
 import re
@@ -27,8 +27,8 @@ MAX_CHARACTERS = 64_000_000
 """Characters of text in the kept events: much text must not exhaust the memory."""
 
 ITEM_CHARACTERS = 64
-"""Characters that each reaction and each status code counts beside its text: a server may send very
-many of them."""
+"""Characters that each reaction and each status code counts in addition to its text: a server may
+send very many of them."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
@@ -36,7 +36,7 @@ RECORDED = "recorded:"
 """The beginning of the cursors of the recorder's store, which no cursor of the journal has."""
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The epoch, which tells a restart, and the number of the last record before the cursor."""
+"""The epoch, which shows a restart, and the number of the last record before the cursor."""
 
 
 class CursorError(XmppError, ValueError):

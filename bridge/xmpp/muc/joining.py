@@ -122,7 +122,7 @@ class Join:
         try:
             description, refusal = await roomservice.ask(self._connection, self._place.room_service)
         except ConnectionFailedError:
-            return  # whoever waits for the room's answer learns of it
+            return  # what waits for the room's answer raises it
         fault = roomservice.denial(self._place, description, refusal)
         if fault is not None and not self._answer.done():
             self._refuse(fault)

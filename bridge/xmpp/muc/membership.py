@@ -231,7 +231,7 @@ class Membership:
     def say_goodbye(self) -> None:
         """Leave the room, if the connection has not ended, without waiting for an answer."""
         if self.occupant:
-            with suppress(faults.ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
                 self._attached.send(stanzas.leave_presence(self.occupant))
 
     # Joining and leaving.
@@ -506,7 +506,7 @@ class Membership:
         """
         if not self._configuration_asked:
             self._configuration_asked = True
-            with suppress(faults.ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
                 id_ = secrets.token_hex(8)
                 self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 

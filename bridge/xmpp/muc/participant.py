@@ -180,7 +180,7 @@ class Participant:
             self._phase = Phase.RESOLVING
 
     async def _attempt(self, settings: Settings, attempt: int) -> tuple[Fault, float]:
-        """Connect and stay; return what ended it, and for how many seconds a session stood."""
+        """Connect and stay; return what ended it, and for how many seconds there was a session."""
         connection = Connection(
             settings,
             # Another one each time: who learnt our full JID does not know the next.

@@ -246,7 +246,7 @@ def _fields(form: Element) -> Iterator[Field]:
 def room_configuration(description: Description) -> dict[str, object]:
     """Return the configuration in a room's features and form (XEP-0045, section 6.4).
 
-    None stands for what the room does not say. `archived` is whether it keeps an archive
+    What the room does not say is None. `archived` is whether it keeps an archive
     (XEP-0313), `logs` the address where its logs can be read.
     """
     either = description.either

@@ -62,7 +62,7 @@ async def keep_alive(
         pinged = now
         if asleep:
             on_wake()
-        with suppress(ConnectionFailedError):  # `ended` tells
+        with suppress(ConnectionFailedError):  # `ended` says so
             if not await answers(connection, timing.ping_deadline):
                 return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
     return connection.ended.result()
