@@ -83,7 +83,8 @@ class LastIncoming(NamedTuple):
     """When it came, in seconds since the epoch; if of the history, when the room says it got it."""
 
 
-class LastError(NamedTuple):
+@dataclass(frozen=True)
+class LastError:
     """The last fault, and when it was."""
 
     fault: Fault
