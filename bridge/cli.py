@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
@@ -21,7 +21,7 @@ from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
-from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.events import KINDS
 
 MAX_REPEATS = 1_000
 """The most runs of one check: each logs in, and servers count."""
@@ -40,9 +40,6 @@ MAX_SECONDS = 1_000_000
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
-
-KINDS = sorted({event.kind for event in get_args(Event)})
-"""The kinds of events."""
 
 EXIT_CODES = """\
 exit codes:

@@ -20,6 +20,9 @@ NO_CODE = {
     tokenize.ENDMARKER,
 }
 
+NO_PYTHON = {".html", ".css", ".js", ".svg", ".sql", ".tsv", ".csv", ".json", ".toml", ".txt"}
+"""The suffixes of templates and tables of data."""
+
 
 def code_lines(source: str) -> int:
     """Return how many lines of `source` hold code.
@@ -38,13 +41,16 @@ def code_lines(source: str) -> int:
 
 
 def counted(package: Path) -> dict[str, int]:
-    """Return the lines of code of each folder in `package`; every line of a template counts."""
+    """Return the lines of code of each folder in `package`.
+
+    Every line of a template and of a table of data counts.
+    """
     found = Counter[str]()
     for path in package.rglob("*"):
         folder = str(path.parent.relative_to(package.parent))
         if path.suffix == ".py":
             found[folder] += code_lines(path.read_text("utf-8"))
-        elif path.is_file() and path.suffix in {".html", ".css", ".js", ".svg", ".sql"}:
+        elif path.is_file() and path.suffix in NO_PYTHON:
             found[folder] += len(path.read_text("utf-8").splitlines())
     return dict(sorted(found.items()))
 

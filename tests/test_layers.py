@@ -80,7 +80,6 @@ PURE = frozenset(
                 "model.message_body",
                 "link.trace",
                 "queries.iq_errors",
-                "queries.xeps",
                 "checks.report",
             )
         ),

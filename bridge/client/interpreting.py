@@ -11,7 +11,7 @@ from functools import partial
 
 from bridge.client.commands import Interpreter
 from bridge.client.formatting import Answer
-from bridge.llm.model import Endpoint, endpoint
+from bridge.llm.model import ChatCompletions, endpoint
 from bridge.llm.prompt import Material, write_prompt
 from bridge.mcp.errors import ToolError
 from bridge.settings.table import Configuration
@@ -32,7 +32,7 @@ def interpreter_for(configuration: Configuration) -> Interpreter | None:
     return None if model is None else partial(_report, model)
 
 
-async def _report(model: Endpoint, answer: Answer) -> Answer:
+async def _report(model: ChatCompletions, answer: Answer) -> Answer:
     """Return the model's report; the answer as it was, and why in the log, without one."""
     material = Material(TASK, [answer.data])
     try:

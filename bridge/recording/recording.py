@@ -22,9 +22,6 @@ from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
-SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
-"""The kinds of events that everybody in a room sees, in addition to messages to the room."""
-
 ABOUT_US = 110
 """The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
 
@@ -134,7 +131,7 @@ class Recording:
             self.recorder.add(Left(name, time.time(), time.monotonic()))
 
     def _happened(self, record: Record) -> Happened:
-        event, shared = record.event, record.event.kind in SHARED
+        event, shared = record.event, isinstance(record.event, events.Shared)
         inside = record.room in self._entering
         earlier, entering = not inside, self._entering.get(record.room, True)
         if isinstance(event, MessageReceived) and event.type == "groupchat":

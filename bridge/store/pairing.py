@@ -8,24 +8,24 @@ from bridge.store.database import Happened, Recorded
 from bridge.text import seconds_of
 
 SAME_SECONDS = 30.0
-"""Two bridges observed the same event if all SAME fields are equal and their times differ by at
-most so many seconds."""
+"""Two bridges observed the same event if all fields but VARYING ones are equal and their times
+differ by at most so many seconds."""
 
 # fmt: off
-SAME = (
-    "kind", "sender", "type", "id", "body", "subject", "role", "affiliation", "show", "status",
-    "newNickname", "actor", "reason",
-)
+VARYING = frozenset({
+    "codes", "delayedFrom", "formerAffiliation", "formerRole", "jid", "meaning", "reflection",
+    "self", "source",
+})
 # fmt: on
-"""The fields of an event that are equal for all who observe it. The room shows more of the others
-to a moderator."""
+"""The fields of a shared event that may differ between observers. The room shows more to a
+moderator, sends some codes to one occupant only, and tells later what others have seen live."""
 
 
 class Mark(NamedTuple):
     """What an event has in common with no other one, whoever observed it."""
 
     key: int
-    """Equal for all bridges that observed the event: a hash of its stanza id or SAME fields."""
+    """Equal for all bridges that observed the event: a hash of its stanza id, or of its fields."""
     at: float
     """When it happened, in seconds since the epoch; 0 if it has a stanza id, which suffices."""
     noticed: float = 0.0
@@ -45,9 +45,10 @@ def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
     """Return the mark of an event, which may come from the store with values of any type."""
     if "stanzaId" in event:
         return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
-    codes = event.get("codes") if event["kind"] == "config" else None
-    key = (*[str(event.get(name, "")) for name in SAME], str(codes))
-    return Mark(hash(key), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
+    # The codes of what nobody sent, such as a change of the configuration, are the same for all.
+    varying = VARYING if "sender" in event else VARYING - {"codes"}
+    said = sorted((name, str(value)) for name, value in event.items() if name not in varying)
+    return Mark(hash((*said,)), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
 
 
 def unpaired(ours: list[Observed], theirs: list[Mark]) -> tuple[list[Observed], list[Mark]]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from bridge.mcp.schema import always, render
 from bridge.text import JOINERS, visible
@@ -53,10 +53,6 @@ MAX_BODY_JSON = MAX_BODY_BYTES * LONGEST_ESCAPE
 """Bytes of a body written as JSON."""
 
 _HALF_AN_ESCAPE = re.compile(r"\\(u(\{[0-9A-F]*)?)?$")
-
-Kind: TypeAlias = Literal[
-    "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
-]
 
 Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=str)]
 """One event as agents get it: its exact form or what `brief` leaves of it, cut by `fit`, after its

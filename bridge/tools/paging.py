@@ -8,7 +8,8 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
-from bridge.tools.entries import RESULT_BYTES, Kind, json_size
+from bridge.tools.entries import RESULT_BYTES, json_size
+from bridge.xmpp.model.events import Kind
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Loss, Numbered, Records
 

@@ -120,7 +120,7 @@ async def xmpp_info(
         "feature_count": len(description.features) if discovery.answered else None,
         "software": discovery.software and _known(vars(discovery.software)),
         "uptime_seconds": discovery.uptime_seconds,
-        "room": discovery.room and _known(vars(discovery.room)),
+        "room": discovery.room and _known(discovery.room),
         "self": _self(link, address),
         "connection": _connection(link, connection) if is_server else None,
         "notes": [str(question) for question in discovery.unanswered],

@@ -3,14 +3,13 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from bridge.text import quoted, rooms_named
-from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Record
 
-IN_ROOMS = frozenset(event.kind for event in get_args(Event)) - {"connection"}
+IN_ROOMS = frozenset(KINDS) - {"connection"}
 """The kinds of what happens in a room, not to our connection."""
 
 

@@ -22,9 +22,9 @@ MOMENT = 0.01
 
 
 def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
-    """Something that everybody hears; `mark` tells it from all others, and is in no key."""
+    """Something that everybody hears; `mark` tells it from others, in a field that is in no key."""
     body = body or f"number {mark}"
-    event = {"kind": "message", "sender": "Wilma", "type": "groupchat", "body": body, "mark": mark}
+    event = {"kind": "message", "sender": "Wilma", "type": "groupchat", "body": body, "jid": mark}
     return Happened(at, ROOM, event | more, shared=True)
 
 

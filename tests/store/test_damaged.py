@@ -182,7 +182,7 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     (path,) = tmp_path.glob("*.db")
     with closing(sqlite3.connect(path)) as store:
         ((row,),) = store.execute(
-            "SELECT id FROM events WHERE json_extract(event, '$.mark') = ?", (lost,)
+            "SELECT id FROM events WHERE json_extract(event, '$.jid') = ?", (lost,)
         ).fetchall()
     damage(path, "events", row, column, value)
     second.stalled = False
@@ -193,7 +193,7 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     hall.enter(third)
     hall.pass_time(20)
     with closing(sqlite3.connect(path)) as store:
-        marks = "SELECT count(*) FROM events WHERE id > ? AND instr(event, '\"mark\":' || ?) > 0"
+        marks = "SELECT count(*) FROM events WHERE id > ? AND instr(event, '\"jid\":' || ?) > 0"
         assert store.execute(marks, (row, mark)).fetchone() == (1,)
 
 
@@ -225,7 +225,7 @@ def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path:
     hall.pass_time(20)
     mark = hall.say()
     hall.pass_time(1)
-    assert mark in [event.get("mark") for event, shared, _ in hall.rows() if shared]
+    assert mark in [event.get("jid") for event, shared, _ in hall.rows() if shared]
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def _missing(path: Path, said: dict[int, float]) -> set[int]:
     found = rows(path)
     gaps = [(one["from"], one["to"]) for one in found if one["kind"] == "gap"]
     told = {mark for mark, at in said.items() if any(a <= iso(at) <= b for a, b in gaps)}
-    return said.keys() - told - {one.get("mark") for one in found}
+    return said.keys() - told - {one.get("jid") for one in found}
 
 
 async def _until(satisfied: Callable[[], object], seconds: float = 10.0) -> None:
@@ -101,7 +101,7 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
         one.stdin.close()
     for one in members:
         assert await one.wait() == 0
-    shared = Counter(one["mark"] for one in rows(path, "shared") if "mark" in one)
+    shared = Counter(one["jid"] for one in rows(path, "shared") if "jid" in one)
     assert [mark for mark, count in shared.items() if count > 1] == [], seed
     assert _missing(path, said) == set(), seed
     assert len(shared) >= EACH, seed
@@ -123,6 +123,6 @@ async def test_another_takes_over_within_ten_seconds_of_a_kill(tmp_path: Path) -
     await _until(lambda: rows(path, "shared AND kind = 'message'"))
     assert time.monotonic() - began < 10
     (row,) = rows(path, "kind = 'message'")
-    assert (row["mark"], row["run"], row["room"]) == (1, "second", ROOM)
+    assert (row["jid"], row["run"], row["room"]) == (1, "second", ROOM)
     second.stdin.close()
     await second.wait()

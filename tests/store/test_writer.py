@@ -32,7 +32,7 @@ def hall(tmp_path: Path) -> Hall:
 
 
 def _marks(hall: Hall, *, shared: bool = True) -> list[int]:
-    return [event["mark"] for event, all_, _ in hall.rows() if "mark" in event and all_ is shared]
+    return [event["jid"] for event, all_, _ in hall.rows() if "jid" in event and all_ is shared]
 
 
 def _gaps(hall: Hall) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def test_what_only_one_saw_is_kept_with_its_observer(hall: Hall) -> None:
     mark = hall.say()
     first.inside = True
     hall.pass_time(SETTLED)
-    assert [(event["mark"], all_, run) for event, all_, run in hall.rows()] == [
+    assert [(event["jid"], all_, run) for event, all_, run in hall.rows()] == [
         (mark, False, second.run)
     ]
 

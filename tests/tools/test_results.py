@@ -48,8 +48,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.archive import MAX_ID_BYTES
+from bridge.xmpp.muc.membership import Reflection
 from bridge.xmpp.muc.participant import Participant
-from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing
@@ -382,7 +382,7 @@ class _Reflecting(Played):
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         said = await super().say(body, timeout_seconds)
         message = dataclasses.replace(said.message, stanza_id=self.stanza_id)
-        return dataclasses.replace(said, message=message)
+        return said._replace(message=message)
 
 
 @given(HOSTILE, st.sampled_from(["a\u202e", "\U000e0041", "x"]), st.integers(1, 10_000))

@@ -2,7 +2,7 @@ import argparse
 
 import pytest
 
-from bridge.cli import KINDS, parser
+from bridge.cli import parser
 from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase
@@ -93,7 +93,3 @@ def test_a_kind_that_there_is_not_is_a_mistake_on_the_command_line(
 def test_what_is_no_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(SelectionError, match="--pattern is no regular expression of RE2: "):
         selection_of(_parsed("--pattern", pattern), (LAB,))
-
-
-def test_every_kind_can_be_named() -> None:
-    assert set(KINDS) == {one.kind for one in events.Event.__args__}

@@ -4,22 +4,22 @@ from bridge.xmpp.model.events import ConnectionChanged, Phase
 from bridge.xmpp.model.faults import Fault, Retry
 
 FIRST_SECONDS = 1.0
-"""After the first failure."""
+"""The pause after the first failure."""
 
 MOST_SECONDS = 60.0
 """The longest pause, however many failures there were."""
 
 JITTER = 0.25
-"""The part by which a pause is shorter or longer, so that many clients do not come at once."""
+"""The fraction by which a pause may be shorter or longer, so that clients do not come at once."""
 
 MINUTE_SECONDS = 60.0
-"""After a moderator's kick."""
+"""The pause after a moderator's kick."""
 
 STEADY_SECONDS = 10.0
 """The shortest stay in the room that counts as success; a shorter one is one more failure."""
 
 LATER_SECONDS = 15 * 60.0
-"""Between two attempts where a person has to change something elsewhere first."""
+"""The pause if a person has to change something elsewhere first."""
 
 
 def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
@@ -43,7 +43,7 @@ def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
 
 
 def resting(fault: Fault, failures: int, seconds: float | None) -> ConnectionChanged:
-    """Return the event that says that we wait so long after `fault`; None for ever."""
+    """Return the event that says for how many seconds we wait after `fault`; None: for ever."""
     hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
     wait = None if seconds is None else round(seconds * 1000)
     return ConnectionChanged(Phase.FAILED if hopeless else Phase.WAITING, fault, failures, wait)

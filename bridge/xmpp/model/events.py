@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from bridge.xmpp.model.faults import Fault
 
@@ -38,6 +38,12 @@ STATUS_CODES = {
 }
 """XEP-0045, section 15.6, in plain words."""
 
+Kind: TypeAlias = Literal[
+    "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
+]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What users call the kinds of events; each event class has one of them as its `kind`."""
 
 UNREADABLE = "unreadable-stanza"
 """The condition of what came and cannot be read; no standard has one for it."""
@@ -54,7 +60,7 @@ class Phase(StrEnum):
     JOINING = "joining"
     JOINED = "joined"
     WAITING = "waiting"
-    """Between two attempts."""
+    """Pausing between two attempts."""
     FAILED = "failed"
     """Trying again cannot help, or not soon."""
     CLOSED = "closed"
@@ -82,11 +88,24 @@ class Tls:
         return f"{self.version}, {self.cipher}{unverified}"
 
 
+class Shared:
+    """Marks the events that everybody in the room sees: a store records each of them once.
+
+    Copies by several observers are recognised by what they say, but for the fields that
+    `bridge.store.pairing.VARYING` lists: the room shows more to some of them.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """Somebody, or we ourselves by reflection, said something in the room."""
+    """Somebody, or we ourselves by reflection, said something in the room.
 
-    kind: ClassVar = "message"
+    To the room it is shared, though not marked so: a private message (`type`) has one reader.
+    """
+
+    kind: ClassVar[Kind] = "message"
     from_: str
     sender: str
     body: str = ""
@@ -97,13 +116,13 @@ class MessageReceived:
     stanza_id: str | None = None
     """Given by the room (XEP-0359)."""
     delayed_from: str | None = None
-    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times; what the
-    room wrote, if that is no time."""
+    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times. If what the
+    room wrote is no time, it is kept as it is."""
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
     as_ours: bool = False
-    """Of the history: it bears our nickname or our account, so a former run may have said it."""
+    """A former run may have said it: it is of the history, under our nickname or account."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
     replaces: str | None = None
@@ -117,16 +136,16 @@ class MessageReceived:
     retracts: str | None = None
     """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
     encrypted: str | None = None
-    """By what (XEP-0380): the body, if there is one, stands in for what cannot be read here."""
+    """The name of its encryption (XEP-0380). Its body, if it has one, only says that."""
     payload: tuple[str, ...] = ()
-    """Names of the elements in a message that has nothing else to tell: a chat state, a receipt."""
+    """The names of a message's elements, if it says nothing else: a chat state, a receipt."""
 
 
 @dataclass(frozen=True)
 class MessageSent:
     """We handed a message to the room; its reflection is still to come."""
 
-    kind: ClassVar = "message"
+    kind: ClassVar[Kind] = "message"
     from_: str
     sender: str
     body: str
@@ -137,7 +156,7 @@ class MessageSent:
 class SendFailed:
     """The room, or a server on the way, returned our message."""
 
-    kind: ClassVar = "error"
+    kind: ClassVar[Kind] = "error"
     id: str
     condition: str
     text: str | None = None
@@ -147,17 +166,17 @@ class SendFailed:
 class OccupantError:
     """An occupant answered a message with an error, which only we get."""
 
-    kind: ClassVar = "error"
+    kind: ClassVar[Kind] = "error"
     from_: str
     sender: str
     condition: str
     text: str | None = None
     id: str | None = None
-    """Of the message that they say it answers: anybody in the room can know the ids of ours."""
+    """The id of the message that it claims to answer. Everybody in the room knows ours."""
 
 
 @dataclass(frozen=True)
-class OccupantPresence:
+class OccupantPresence(Shared):
     """What presence says of somebody in the room."""
 
     from_: str
@@ -180,25 +199,25 @@ class OccupantPresence:
 class OccupantJoined(OccupantPresence):
     """Somebody is in the room: they entered, or were there when we came."""
 
-    kind: ClassVar = "join"
+    kind: ClassVar[Kind] = "join"
 
 
 @dataclass(frozen=True)
 class OccupantChanged(OccupantPresence):
     """Somebody's role, affiliation, show or status text is another than before."""
 
-    kind: ClassVar = "role"
+    kind: ClassVar[Kind] = "role"
     former_role: str | None = None
-    """Where it was another."""
+    """None if it is the same as before."""
     former_affiliation: str | None = None
-    """Where it was another."""
+    """None if it is the same as before."""
 
 
 @dataclass(frozen=True)
-class AffiliationChanged:
+class AffiliationChanged(Shared):
     """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
 
-    kind: ClassVar = "role"
+    kind: ClassVar[Kind] = "role"
     jid: str
     affiliation: str
     reason: str | None = None
@@ -206,10 +225,10 @@ class AffiliationChanged:
 
 
 @dataclass(frozen=True)
-class OccupantLeft:
+class OccupantLeft(Shared):
     """Somebody left the room, or was put out of it."""
 
-    kind: ClassVar = "leave"
+    kind: ClassVar[Kind] = "leave"
     from_: str
     sender: str
     self_: bool = False
@@ -222,10 +241,10 @@ class OccupantLeft:
 
 
 @dataclass(frozen=True)
-class NicknameChanged:
+class NicknameChanged(Shared):
     """Somebody goes on under another nickname (status code 303)."""
 
-    kind: ClassVar = "nick"
+    kind: ClassVar[Kind] = "nick"
     from_: str
     sender: str
     new_nickname: str
@@ -233,29 +252,29 @@ class NicknameChanged:
 
 
 @dataclass(frozen=True)
-class RoomDestroyed:
+class RoomDestroyed(Shared):
     """The room is no more (XEP-0045, section 10.9)."""
 
-    kind: ClassVar = "leave"
+    kind: ClassVar[Kind] = "leave"
     reason: str | None = None
     venue: str | None = None
     """Where its owner says to go instead; shown, never followed."""
 
 
 @dataclass(frozen=True)
-class SubjectChanged:
+class SubjectChanged(Shared):
     """The room has a subject; an empty one is none."""
 
-    kind: ClassVar = "subject"
+    kind: ClassVar[Kind] = "subject"
     subject: str
     sender: str | None = None
 
 
 @dataclass(frozen=True)
-class RoomConfigured:
+class RoomConfigured(Shared):
     """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
 
-    kind: ClassVar = "config"
+    kind: ClassVar[Kind] = "config"
     codes: frozenset[int] = frozenset()
 
 
@@ -263,7 +282,7 @@ class RoomConfigured:
 class RoomError:
     """The room, or a server on the way, refused our presence."""
 
-    kind: ClassVar = "error"
+    kind: ClassVar[Kind] = "error"
     condition: str
     text: str | None = None
     venue: str | None = None
@@ -274,7 +293,7 @@ class RoomError:
 class StanzaDamaged:
     """Something in a stanza from the room could not be read; what could be read was."""
 
-    kind: ClassVar = "error"
+    kind: ClassVar[Kind] = "error"
     from_: str
     sender: str
     reason: str
@@ -286,20 +305,20 @@ class StanzaDamaged:
 class ConnectionChanged:
     """The phase changed of the connection, or of our being in one room, and why."""
 
-    kind: ClassVar = "connection"
+    kind: ClassVar[Kind] = "connection"
     phase: Phase
     fault: Fault | None = None
     attempt: int = 0
     """Attempts since we were last in the room."""
     next_attempt_in_ms: int | None = None
-    """Where one is planned."""
+    """None if no attempt is planned."""
 
 
 @dataclass(frozen=True)
 class Connected:
     """The stream is authenticated and bound; the rooms come next."""
 
-    kind: ClassVar = "connection"
+    kind: ClassVar[Kind] = "connection"
     jid: str
     service: str
     tls: Tls | None
@@ -312,7 +331,7 @@ class Connected:
 class Joined:
     """We are in the room, under this nickname."""
 
-    kind: ClassVar = "connection"
+    kind: ClassVar[Kind] = "connection"
     from_: str
     sender: str
     created: bool
@@ -323,10 +342,11 @@ class Joined:
 class Gap:
     """A time when nothing could be seen, and that the room could not fill in afterwards."""
 
-    kind: ClassVar = "gap"
+    kind: ClassVar[Kind] = "gap"
     from_: str
     """When it began, as `bridge.text` writes times."""
     to: str
+    """When it ended."""
 
 
 Event: TypeAlias = (
@@ -351,7 +371,7 @@ Event: TypeAlias = (
 )
 
 _ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
-"""Fields that `encode` has a case for."""
+"""Fields that `_encode_apart` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
 """Fields of which an empty value says something: the room itself, that there is no subject, and
@@ -361,10 +381,10 @@ that all reactions are taken back."""
 def _wire_names(cls: type[Event]) -> dict[str, str]:
     """Return the names of the fields that are encoded as they are, and these in camelCase."""
     names = {"kind": "kind"}
-    for one in fields(cls):
-        if one.name not in _ENCODED_APART:
-            head, *tail = one.name.rstrip("_").split("_")
-            names[one.name] = head + "".join(map(str.capitalize, tail))
+    for field in fields(cls):
+        if field.name not in _ENCODED_APART:
+            head, *tail = field.name.rstrip("_").split("_")
+            names[field.name] = head + "".join(map(str.capitalize, tail))
     return names
 
 
@@ -376,8 +396,8 @@ def encode(event: Event) -> dict[str, object]:
     """Return the exact form of `event`: what it says, under the names that users see.
 
     A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as
-    they came: whoever shows them escapes them. `direction` is `in` for what the room sent, `out`
-    for what we sent.
+    they came: the code that shows them escapes them. `direction` is `in` for what the room sent,
+    `out` for what we sent.
     """
     encoded: dict[str, object] = {"kind": event.kind}
     if event.kind not in {"connection", "gap"}:
@@ -393,21 +413,22 @@ def encode(event: Event) -> dict[str, object]:
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event of which this is the exact form, for filters and findings to look at.
 
-    What it says of TLS, and what stands in a text of ours, is not read back. Raises `ValueError`
-    where it is the exact form of no event.
+    TLS, and sentences of ours, are not read back. Raises `ValueError` where it is the exact form of
+    no event.
     """
     for name, value in exact.items():
-        if not isinstance(value, _TYPES.get(name, ())):
+        item_type = int if name == "codes" else str
+        items = value if isinstance(value, list) else ()
+        if not isinstance(value, _TYPES.get(name, ())) or not all(
+            isinstance(item, item_type) for item in items
+        ):
             raise ValueError(f"no event has such a {name}")
-    for name in exact.keys() & _LISTS.keys():
-        if not all(isinstance(one, _LISTS[name]) for one in exact[name]):
-            raise ValueError(f"no event has such {name}")
     cls = _class_of(exact)
-    values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
+    values: dict[str, Any] = {field.name: "" for field in fields(cls) if field.default is MISSING}
     values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
     del values["kind"]
-    for field in values.keys() & _DECODED.keys():
-        values[field] = _DECODED[field](values[field])
+    for name in values.keys() & _DECODED.keys():
+        values[name] = _DECODED[name](values[name])
     if "condition" in exact and cls is ConnectionChanged:
         condition, text, hint = map(exact.get, ("condition", "text", "hint"), repeat(""))
         values["fault"] = Fault(condition, text, hint, quotes=True)
@@ -449,17 +470,14 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
 """Fields whose values are other ones in the exact form."""
 
 
-_LISTS: dict[str, type] = {"codes": int, "meaning": str, "payload": str, "reactions": str}
-"""What is in the fields of the exact form that are lists."""
-
 _TYPES: dict[str, type] = {
     **dict.fromkeys((name for names in _WIRE_NAMES.values() for name in names.values()), str),
     **dict.fromkeys(("direction", "text", "hint", "tls", "reason", "condition"), str),
     **dict.fromkeys(("self", "reflection", "destroyed"), bool),
     **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
-    **dict.fromkeys(_LISTS, list),
+    **dict.fromkeys(("codes", "meaning", "payload", "reactions"), list),
 }
-"""What the fields of the exact form are; `events` is in gaps of the recorder."""
+"""The types of the fields of the exact form; `events` is in gaps of the recorder."""
 
 
 def _encode_apart(event: Event) -> dict[str, object]:
@@ -483,8 +501,7 @@ def _encode_apart(event: Event) -> dict[str, object]:
         case Joined(created=created):
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}"}
-        case OccupantPresence() | OccupantLeft() | RoomConfigured():
-            codes = sorted(event.codes)
-            meaning = [STATUS_CODES[code] for code in codes if code in STATUS_CODES]
-            return {"codes": codes or None, "meaning": meaning or None}
+        case object(codes=frozenset() as codes) if codes:
+            known = sorted(codes & STATUS_CODES.keys())
+            return {"codes": sorted(codes), "meaning": [STATUS_CODES[code] for code in known]}
     return {}

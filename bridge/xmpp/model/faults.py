@@ -42,7 +42,7 @@ class Stage(Enum):
     BIND = "bind"
     JOIN = "join"
     STANDING = "standing"
-    """The session is established; no step is left."""
+    """The session is established, and no step is left."""
 
 
 class Fault(NamedTuple):
@@ -50,7 +50,7 @@ class Fault(NamedTuple):
 
     condition: str
     message: str
-    """A sentence on what happened. Text from a server or a room stands in it `quoted`."""
+    """A sentence on what happened. Text from a server or a room is `quoted` in it."""
     hint: str
     """A sentence on what to do, naming the setting. It never has text from outside."""
     retry: Retry = Retry.SOON
@@ -85,7 +85,7 @@ class Place(NamedTuple):
 
     @property
     def room_service(self) -> str:
-        """The domain behind the `@` of the room."""
+        """The domain of the room's JID."""
         return self.room.partition("@")[2]
 
 
@@ -114,9 +114,9 @@ class BouncedError(FaultError):
 
 
 class Row(NamedTuple):
-    """A row of a table of errors: what is said where one of its conditions comes up in a situation.
+    """A row of a table of errors: what to say if one of its conditions comes up in a situation.
 
-    `*` stands for every condition, or every situation. Names in braces are filled in.
+    `*` means every condition, or every situation. Names in braces are filled in.
     """
 
     situations: Sequence[str]
@@ -130,7 +130,7 @@ class Row(NamedTuple):
 def rows_of(table: str) -> tuple[Row, ...]:
     """Return the rows of a table of errors.
 
-    Each is written like this, where message and hint may go on in further lines:
+    Each row is written like this, where message and hint may go on in further lines:
 
         SITUATION...: CONDITION...; OUTCOME
             MESSAGE
@@ -147,7 +147,7 @@ def rows_of(table: str) -> tuple[Row, ...]:
 
 
 def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row:
-    """Return the first row for a situation and a condition; None stands for any condition."""
+    """Return the first row for a situation and a condition; None means any condition."""
     return next(
         row
         for row in rows
@@ -362,7 +362,7 @@ silent-room: remote-server-timeout; soon
     The room {room} has been silent for {seconds:.0f} s, even to pings.
     -> {room_service} may be down, or cut off from {domain}.
 """)
-"""Every failure, with the value of its `Retry`. `why` is the text of an error in brackets."""
+"""Every failure, with the value of its `Retry`. `{why}` is the text of an error in brackets."""
 
 
 def of(
@@ -423,12 +423,12 @@ def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
 
 
 def of_lost_connection(stage: Stage, place: Place) -> Fault:
-    """The server closed the connection without a stream error."""
+    """Return the fault of a connection that the server closed without a stream error."""
     return of("hung-up" if stage in {Stage.TLS, Stage.CONNECT} else "cut", place)
 
 
 def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
-    """Nothing came back within the stage's deadline of `seconds`."""
+    """Return the fault of a stage in which nothing came back within `seconds`."""
     situations = {
         Stage.STANDING: "silent-session",
         Stage.JOIN: "silent-join",
@@ -439,12 +439,12 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
 
 
 def protocol_error(stage: Stage, reason: str, place: Place) -> Fault:
-    """The other side breaks RFC 6120: `reason` is a clause in our own words."""
+    """Return the fault of a server that breaks RFC 6120; `reason` is a clause of ours."""
     return of("protocol", place, stage=stage.value, reason=reason)
 
 
 def unexpected_element(stage: Stage, name: str, place: Place) -> Fault:
-    """The server sent an element of this name where an answer was due."""
+    """Return the fault of a server that sent this element instead of an answer."""
     reason = f"an unexpected element {quoted(name)}"
     return of("protocol", place, quotes=True, stage=stage.value, reason=reason)
 
@@ -469,7 +469,7 @@ def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
 
 
 def no_mechanism(offered: list[str], place: Place) -> Fault:
-    """None of the server's SASL mechanisms may be used here."""
+    """Return the fault of a server whose SASL mechanisms we do not use."""
     listed = quoted(", ".join(offered)) if offered else "none"
     return of("no-mechanism", place, quotes=bool(offered), listed=listed)
 
@@ -494,7 +494,7 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
 
 
 def of_destruction(reason: str | None, venue: str | None, place: Place) -> Fault:
-    """The room was destroyed (XEP-0045, section 10.9)."""
+    """Return the fault of a room that was destroyed (XEP-0045, section 10.9)."""
     if not venue:
         return of("destroyed", place, text=reason)
     return of("moved", place, text=reason, quotes=True, venue=quoted(venue))

@@ -6,19 +6,7 @@ from functools import cached_property
 
 from bridge.text import one_line, searchable, unescaped, visible
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.model.events import (
-    Connected,
-    ConnectionChanged,
-    Event,
-    Gap,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    OccupantError,
-    OccupantLeft,
-    OccupantPresence,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
 """Bytes that RE2 may take for one pattern."""
@@ -47,10 +35,10 @@ class PatternError(XmppError, ValueError):
 
 
 class Pattern:
-    """A regular expression in RE2's syntax: its time is linear in the text, whatever it says."""
+    """A regular expression in RE2's syntax, whose time is linear in the text."""
 
     def __init__(self, source: str) -> None:
-        """Compile `source`; raises `PatternError`. RE2 is loaded by the first one: few need it."""
+        """Compile `source`; raises `PatternError`. The first pattern loads RE2: few need it."""
         import re2
 
         re2.purge()  # it keeps the last 128 patterns, each with memory of its own
@@ -72,8 +60,8 @@ class Pattern:
 
     def is_in(self, text: str) -> bool:
         """Whether it is found in `text`, up to `MAX_SEARCHED` characters."""
-        # Half a character, which only a server that lies can send, is none to RE2. In text it
-        # would go on to count the characters up to what it has found.
+        # Only a server that lies sends half a character, which is none to RE2. In a text instead of
+        # bytes, RE2 would count the characters up to the match.
         searched = text[:MAX_SEARCHED].encode("utf-8", "replace")
         return self._compiled.search(searched) is not None
 
@@ -87,18 +75,20 @@ class Words:
 
     def __init__(self, wanted: str) -> None:
         spellings = {wanted, unescaped(wanted)}
-        self._seen = {searchable(one) for one in spellings} - {""}
-        self._unseen = {one for one in spellings if not searchable(one)}
+        self._seen = {searchable(spelling) for spelling in spellings} - {""}
+        self._unseen = {spelling for spelling in spellings if not searchable(spelling)}
 
     @property
     def searchable(self) -> tuple[str, ...]:
-        """Texts of which one is in `searchable` of any text in which it is found; none: unknown."""
+        """Texts of which one is in `searchable` of every text that matches; none: unknown."""
         return () if self._unseen else tuple(self._seen)
 
     def is_in(self, text: str) -> bool:
         """Whether it is found in `text`."""
-        shown = searchable(text)
-        return any(one in shown for one in self._seen) or any(one in text for one in self._unseen)
+        seen = searchable(text)
+        return any(word in seen for word in self._seen) or any(
+            word in text for word in self._unseen
+        )
 
 
 @dataclass(frozen=True)
@@ -114,34 +104,34 @@ class EventFilter:
     pattern: Pattern | None = None
     """Found in body, subject or status text."""
     own: bool = True
-    """Whether our own messages match as they came back."""
+    """Whether our own messages match when the room sends them back."""
     silent: bool = True
-    """Whether messages match that have nothing to read but a `payload`."""
+    """Whether messages match that have no body, only a `payload`."""
     unheard: Container[str] | None = None
-    """For a brief account: the ids of our messages of which it has the half that went out, since
-    the room has not sent them back. None: the account is full."""
+    """The ids of our messages that the room has not sent back: a brief account shows them as they
+    were sent. None: the account is full."""
 
     @property
     def nickname(self) -> str:
-        """A nickname that is in every event that matches; empty where that cannot be said."""
+        """A nickname that is in every event that matches; empty if there is none for sure."""
         sender = self.sender or ""
         return "" if "@" in sender or ESCAPE in sender else sender
 
-    def tells(self, event: Event) -> bool:
+    def tells(self, event: events.Event) -> bool:
         """Whether the account has `event`, wanted or not.
 
-        A brief one has the steps of connecting only if `kinds` names them; a fault is no step.
+        A brief account has the steps of connecting only if `kinds` names them; a fault is no step.
         """
         if self.unheard is None:
             return True
         match event:
-            case MessageSent(id=id_):
+            case events.MessageSent(id=id_):
                 return id_ in self.unheard
-            case ConnectionChanged(fault=None) | Connected() | Joined():
+            case events.ConnectionChanged(fault=None) | events.Connected() | events.Joined():
                 return self.kinds is not None and event.kind in self.kinds
         return True
 
-    def matches(self, event: Event) -> bool:
+    def matches(self, event: events.Event) -> bool:
         """Whether `event` satisfies every condition."""
         if not self._matches_without_text(event):
             return False
@@ -152,10 +142,10 @@ class EventFilter:
             return False
         return bool(text) and (self.pattern is None or self.pattern.is_in(text))
 
-    def cost(self, event: Event) -> int:
-        """Return what `matches` does at worst: characters, each times a pattern's instructions.
+    def cost(self, event: events.Event) -> int:
+        """Return what `matches` does at worst: characters, each times the instructions for it.
 
-        What `contains` takes is counted in these, too.
+        The work for `contains` is counted in the same unit as that for `pattern`.
         """
         if not self._matches_without_text(event):
             return 0
@@ -170,21 +160,21 @@ class EventFilter:
         """What `contains` looks for."""
         return None if self.contains is None else Words(self.contains)
 
-    def _matches_without_text(self, event: Event) -> bool:
+    def _matches_without_text(self, event: events.Event) -> bool:
         if not self.tells(event) or (self.kinds is not None and event.kind not in self.kinds):
             return False
         match event:
-            case MessageReceived(own=True) if not self.own:
+            case events.MessageReceived(own=True) if not self.own:
                 return False
-            case MessageReceived(payload=payload) if payload and not self.silent:
+            case events.MessageReceived(payload=payload) if payload and not self.silent:
                 return False
         return self.sender is None or self._is_from(event, self.sender)
 
-    def _is_from(self, event: Event, sender: str) -> bool:
+    def _is_from(self, event: events.Event, sender: str) -> bool:
         names = () if looks_like_jid(sender) else NICKNAMES
         nicknames: list[str] = [getattr(event, name, None) or "" for name in names]
         # The `from_` of a gap is a time.
-        jids: list[str] = ["" if isinstance(event, Gap) else getattr(event, "from_", "")]
+        jids: list[str] = ["" if isinstance(event, events.Gap) else getattr(event, "from_", "")]
         if ESCAPE in sender:
             nicknames += [visible(name) for name in nicknames]
             jids += [visible(name) for name in jids]
@@ -193,18 +183,26 @@ class EventFilter:
         return sender != "" and (sender in nicknames or _folded(sender) in map(_folded, jids))
 
 
-def text_of(event: Event) -> str:
+def text_of(event: events.Event) -> str:
     """Return what somebody wrote in `event`: a body, subject, status text, text of an error."""
     match event:
-        case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
+        case (
+            events.MessageReceived(body=text)
+            | events.MessageSent(body=text)
+            | events.SubjectChanged(subject=text)
+        ):
             return text
-        case OccupantPresence(status=text) | OccupantLeft(status=text) | OccupantError(text=text):
+        case (
+            events.OccupantPresence(status=text)
+            | events.OccupantLeft(status=text)
+            | events.OccupantError(text=text)
+        ):
             return text or ""
     return ""
 
 
 def looks_like_jid(name: str) -> bool:
-    """Whether `name` has an `@` within it, as a JID that is no domain has."""
+    """Whether `name` has an `@` within it, as every JID has that is no domain."""
     return "@" in name[1:-1]
 
 

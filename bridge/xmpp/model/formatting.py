@@ -5,9 +5,9 @@ xmppHistory, brief or full, of whatever server the client talks to: the names ar
 may be any. All of it is escaped. Each part of a line has its place, and no text can seem to end
 before its end:
 
-- A nickname stands between `<` and `>`, wherever it stands, and has neither in it.
-- The notes on a message stand in brackets behind the nickname, and close no bracket early.
-- The body stands last, and does not begin with a bracket.
+- A nickname is always between `<` and `>`, and has neither in it.
+- The notes on a message follow the nickname in brackets, and close no bracket early.
+- The body comes last, and does not begin with a bracket.
 """
 
 import re
@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from bridge.text import one_line
 
 MAX_TEXT_CHARACTERS = 2_000
-"""Of one text, such as a body; the journal and the store have the rest."""
+"""Characters shown of one text, such as a body; the journal and the store have the rest."""
 
-# With what is the same by compatibility (Unicode, NFKC), and looks like it.
+# Brackets, and the characters that look like them since they are compatible (Unicode, NFKC).
 _OPENING, _CLOSING = "(\u207d\u208d\ufe35\ufe59\uff08", ")\u207e\u208e\ufe36\ufe5a\uff09"
 _ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff1c\uff1e]")
 _ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
@@ -34,7 +34,7 @@ _CONCERNS = {
     "retracts": "taking back",
     "replyTo": "answering",
 }
-"""How a message is said to concern another one; the first that applies."""
+"""How a message concerns another one; the first that applies is shown."""
 
 
 def format_event(entry: Mapping[str, object]) -> str:
@@ -59,7 +59,7 @@ def format_event(entry: Mapping[str, object]) -> str:
 
 
 def unambiguous_nickname(nickname: str) -> str:
-    """Return a nickname as it stands between `<` and `>`: in one line, and whole."""
+    """Return a nickname for between `<` and `>`: in one line, and whole."""
     line = one_line(nickname, MAX_TEXT_CHARACTERS)
     return line if line.isalnum() else _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
 
@@ -71,7 +71,7 @@ def unambiguous_body(body: str) -> str:
 
 
 def notes_on_message(entry: Mapping[str, object]) -> str:
-    """Return what is to be known of a message before its body, each note in brackets."""
+    """Return the notes that come before the body of a message, each in brackets."""
     notes = []
     if "delayedFrom" in entry:
         notes.append(f"said {_text(entry, 'delayedFrom')}")
@@ -176,7 +176,7 @@ def _codes(entry: Mapping[str, object]) -> str:
 
 
 def _part(before: str, entry: Mapping[str, object], name: str) -> str:
-    """Return what a field says behind a text; nothing where it says nothing."""
+    """Return what a field says, after `before`; empty if it says nothing."""
     text = _text(entry, name)
     return f"{before}{text}" if text else ""
 
@@ -199,7 +199,7 @@ def _escaped(character: str) -> str:
 
 
 def _text(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
-    """Return what a field says, escaped and cut; nothing where it is not there."""
+    """Return what a field says, escaped and cut; empty without the field."""
     return one_line(_plain(entry, name, separator), MAX_TEXT_CHARACTERS)
 
 

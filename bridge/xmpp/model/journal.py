@@ -1,8 +1,8 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
-`Records` is the reading of the journal, of one room's part of it, and of the trace (`xmpp/trace`).
-All take their numbers from one `Numbering`, so that a cursor is a position among the events of all
-rooms and stanzas alike.
+`Records` reads the journal, one room's part of it, and the trace (`bridge.xmpp.link.trace`). All
+take their numbers from one `Numbering`, so that a cursor is a position among the events of all
+rooms and the stanzas alike.
 """
 
 import re
@@ -27,16 +27,16 @@ MAX_CHARACTERS = 64_000_000
 """Characters of text in the kept events: much text must not exhaust the memory."""
 
 ITEM_CHARACTERS = 64
-"""Characters that each reaction and each status code counts beside its text: a server may send very
-many of them."""
+"""Characters that each reaction and each status code counts in addition to its text: a server may
+send very many of them."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 RECORDED = "recorded:"
-"""How the cursors of the recorder's store begin, which the journal's cannot."""
+"""The beginning of the cursors of the recorder's store, which no cursor of the journal has."""
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The epoch, which tells a restart, and the number of the last record before the cursor."""
+"""The epoch, which shows a restart, and the number of the last record before the cursor."""
 
 
 class CursorError(XmppError, ValueError):
@@ -74,7 +74,7 @@ class Numbered(Protocol):
 
     @property
     def number(self) -> int:
-        """Its position in the numbering, from 1."""
+        """The position of the record in the numbering, from 1."""
 
 
 Kept = TypeVar("Kept", bound=Numbered)
@@ -114,13 +114,13 @@ class Records(ABC, Generic[Kept]):
 
         Raises `CursorError`.
         """
-        found = _CURSOR.fullmatch(cursor)
+        match = _CURSOR.fullmatch(cursor)
         if cursor.startswith(RECORDED):
             raise CursorError("it is a place in the store, which xmppHistory alone reads")
-        if found is None:
+        if match is None:
             raise CursorError("it does not look like a cursor; take one from a result, unchanged")
-        number = int(found[2])
-        if found[1] != self.numbering.epoch:
+        number = int(match[2])
+        if match[1] != self.numbering.epoch:
             return self._start, Loss(number + 1, self.forgotten, "restarted")
         if number > self.numbering.last:
             raise CursorError("it lies ahead of everything that has happened")
@@ -159,7 +159,7 @@ class Ring(Records[Kept]):
     def __init__(self, numbering: Numbering) -> None:
         super().__init__(numbering)
         self.weight = 0
-        """Of all that is kept."""
+        """The weight of all that is kept."""
         self._records: deque[Kept] = deque()
         self._weights: deque[int] = deque()
 
@@ -229,7 +229,7 @@ class Journal(Records[Record]):
         self._rooms: dict[str, Ring[Record]] = {}
         """As many as the settings have named while the bridge ran, and the connection."""
         self._length = self._weight = 0
-        """Of all rooms together."""
+        """The number and the weight of the events of all rooms together."""
 
     def share_among(self, rooms: Iterable[str]) -> None:
         """Give each of these rooms its share of the bounds, from the next event on."""
@@ -303,5 +303,5 @@ def _characters(event: Event) -> int:
             size += len(held)
         elif isinstance(held, tuple | frozenset):
             size += ITEM_CHARACTERS * len(held)
-            size += sum(len(one) for one in held if isinstance(one, str))
+            size += sum(len(item) for item in held if isinstance(item, str))
     return size

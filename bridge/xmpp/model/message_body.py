@@ -5,26 +5,27 @@ import re
 from bridge.xmpp.errors import UnsendableError
 
 MAX_BODY_BYTES = 60_000
-"""Of a body in UTF-8. Prosody and Debian's ejabberd close the stream on stanzas over 256 kB."""
+"""Bytes of a body in UTF-8. Prosody and Debian's ejabberd close the stream on stanzas over 256
+kB."""
 
 MAX_ESCAPED_BYTES = 200_000
-"""The longest body once escaped as XML, where servers write `"` and `'` in six bytes each."""
+"""Bytes of a body escaped as XML, where servers write `"` and `'` in six bytes each."""
 
 MAX_NAMED = 5
 """Positions of forbidden characters that an error names; the rest are counted."""
 
 NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
-"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. Named one
-by one, since the complement takes ten times as long to compile; that is left to the first use."""
+"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. They are
+listed, since the complement takes ten times as long to compile, and compiled at the first use."""
 
 _ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6, "\r": 5}
 
 
 def check_body(text: str) -> None:
     """Raise `UnsendableError` unless `text` can be sent as it is."""
-    if found := [one.start() for one in re.finditer(NOT_XML, text)]:
-        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in found[:MAX_NAMED])
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    if forbidden := [match.start() for match in re.finditer(NOT_XML, text)]:
+        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in forbidden[:MAX_NAMED])
+        more = f" and {len(forbidden) - MAX_NAMED} more" if len(forbidden) > MAX_NAMED else ""
         raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")
     if not text.strip():
         raise UnsendableError("the message is empty; a room would show an empty line")

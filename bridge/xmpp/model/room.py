@@ -1,46 +1,38 @@
-"""What the events add up to: who is here, what was said last, and why we are not in. Pure."""
+"""Folds the events of one room into its state: who is here, what was said last. Pure."""
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, seconds_of
-from bridge.xmpp.model.events import (
-    STATUS_CODES,
-    Connected,
-    ConnectionChanged,
-    Event,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantChanged,
-    OccupantJoined,
-    OccupantLeft,
-    OccupantPresence,
-    Phase,
-    Source,
-    SubjectChanged,
-    Tls,
-)
+from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
 
-NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
-"""The phases of the connection in which no session stands on it."""
+NO_SESSION = frozenset(
+    {events.Phase.WAITING, events.Phase.FAILED, events.Phase.CLOSED, events.Phase.RESOLVING}
+)
+"""The phases of the connection in which it has no session."""
 
 UNDER_WAY = frozenset(
-    {Phase.RESOLVING, Phase.CONNECTING, Phase.SECURING, Phase.AUTHENTICATING, Phase.JOINING}
+    {
+        events.Phase.RESOLVING,
+        events.Phase.CONNECTING,
+        events.Phase.SECURING,
+        events.Phase.AUTHENTICATING,
+        events.Phase.JOINING,
+    }
 )
 """The phases of an attempt that has not been decided."""
 
 MAX_OCCUPANTS = 10_000
-"""Kept of those who are in the room: a server may name any number, and rooms have fewer."""
+"""Occupants kept of the room: a server may name any number, and rooms have fewer."""
 
 MAX_UNHEARD = 1_000
 """Ids kept of our messages that the room has not sent back: it may never do so."""
 
 MAX_DEPARTURES = 100
-"""Departures kept, one a nickname: of a room where nobody stays, these are the newest."""
+"""Departures kept, one a nickname: the newest of a room where nobody stays."""
 
 PUT_OUT = (332, 333, 301, 322, 321, 307)
 """The status codes that say why somebody is out. A room may send 307 (kicked) with any other, so
@@ -60,7 +52,7 @@ class Occupant:
     role: str
     affiliation: str
     since: float | None
-    """When we saw them come, in seconds since the epoch; None for who was there before us."""
+    """When we saw them come, in seconds since the epoch; None if they were there before us."""
     show: str | None = None
     status: str | None = None
     real_jid: str | None = None
@@ -80,14 +72,15 @@ class Occupant:
 
 
 class LastIncoming(NamedTuple):
-    """The newest message with a body from somebody else, of the room's history too.
+    """The newest message with a body from somebody else, live or of the room's history.
 
-    What that has under our nickname or account may be ours, said in a run before.
+    A message of the history under our nickname or account does not count: a former run may have
+    said it.
     """
 
-    message: MessageReceived
+    message: events.MessageReceived
     at: float
-    """When it came, in seconds since the epoch; of the history, when the room says it got it."""
+    """When it came, in seconds since the epoch; if of the history, when the room says it got it."""
 
 
 @dataclass(frozen=True)
@@ -98,24 +91,23 @@ class LastError:
     at: float
 
 
-@dataclass(frozen=True)
-class Departure:
+class Departure(NamedTuple):
     """Somebody who was in the room, and when and why they went."""
 
     nickname: str
     at: float
-    """In seconds since the epoch; of `GONE_MEANWHILE`, when we came back."""
+    """When they went, in seconds since the epoch; if while we were away, when we came back."""
     why: str
-    """In words, with the reason or status text that was given, quoted."""
+    """A clause, with the reason or status text that was given, quoted."""
     by: str | None = None
     """Who put them out, where the room says so."""
 
 
 @dataclass(frozen=True)
 class RoomStatus:
-    """One look at everything."""
+    """The state of one room at a moment."""
 
-    phase: Phase
+    phase: events.Phase
     since: float
     """When the phase began, in seconds since the epoch."""
     nickname: str
@@ -127,41 +119,44 @@ class RoomStatus:
     subject: str | None = None
     last_incoming: LastIncoming | None = None
     jid: str | None = None
-    tls: Tls | None = None
+    tls: events.Tls | None = None
     sasl: str | None = None
     self_ping_ms: float | None = None
     room_created: bool = False
     crowded: bool = False
     """Whether there are more occupants than are kept."""
     departures: tuple[Departure, ...] = ()
-    """The last of each nickname, oldest first."""
+    """The last departure of each nickname, oldest first."""
     moderated: bool | None = None
-    """Whether only who has voice may speak; None where the room does not say."""
+    """Whether only occupants with voice may speak; None if the room does not say."""
     similar_rooms: tuple[str, ...] = ()
     """Rooms of the service with similar names, where joining made this one."""
 
     @property
     def made_for_nobody(self) -> bool:
         """Whether joining made the room, and nobody else is in it."""
-        return self.connected and self.room_created and all(one.own for one in self.occupants)
+        others = any(not occupant.own for occupant in self.occupants)
+        return self.connected and self.room_created and not others
 
     @property
     def warnings(self) -> list[str]:
-        """What whoever asks ought to know of it."""
-        found = [f"Of the occupants {MAX_OCCUPANTS} are known, and no more."] * self.crowded
+        """Sentences on what is odd about the room."""
+        warnings = []
+        if self.crowded:
+            warnings.append(f"Of the occupants {MAX_OCCUPANTS} are known, and no more.")
         if self.made_for_nobody:
-            found.append(
+            warnings.append(
                 "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
                 + similar_named(self.similar_rooms)
             )
-        return found
+        return warnings
 
     @property
     def outlook(self) -> str:
-        """What happens by itself after the last fault, and what restarts it, in a sentence."""
+        """A sentence on what happens by itself after the last fault, and what restarts it."""
         if self.connected:
             return "Nothing is left to do: the bridge is in the room."
-        if self.phase is Phase.CLOSED:
+        if self.phase is events.Phase.CLOSED:
             return "Not tried again: the bridge is ending."
         if self.phase in UNDER_WAY:
             return "Being tried again now."
@@ -176,19 +171,19 @@ class RoomStatus:
     @property
     def connected(self) -> bool:
         """Whether we are in the room now."""
-        return self.phase is Phase.JOINED
+        return self.phase is events.Phase.JOINED
 
     @property
     def accounts(self) -> dict[str, list[str]]:
         """The nicknames of each account whose real JID the room shows, by the bare JID."""
-        found: dict[str, list[str]] = {}
-        for one in self.occupants:
-            if one.account:
-                found.setdefault(one.account, []).append(one.nickname)
-        return found
+        accounts = defaultdict[str, list[str]](list)
+        for occupant in self.occupants:
+            if occupant.account:
+                accounts[occupant.account].append(occupant.nickname)
+        return accounts
 
     def out_of(self, room: str) -> Fault:
-        """Return why we are not in `room`, which this is the status of; empty: unconfigured."""
+        """Return why we are not in `room`, whose status this is; empty while unconfigured."""
         phase = self.phase.value
         if not room:
             return Fault(
@@ -196,7 +191,7 @@ class RoomStatus:
                 "The bridge has no room: its settings are incomplete or wrong.",
                 "xmppStatus lists every problem with the settings.",
             )
-        if self.phase is Phase.CLOSED:
+        if self.phase is events.Phase.CLOSED:
             return Fault(
                 "recipient-unavailable",
                 f"The bridge is leaving the room {room}: it was told to end.",
@@ -216,60 +211,60 @@ class RoomStatus:
 class Room:
     """The state of one room, folded from its events."""
 
-    def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
+    def __init__(self, *, nickname: str, service: str, phase: events.Phase, since: float) -> None:
         self._occupants: dict[str, Occupant] = {}
         self._status = RoomStatus(phase, since, nickname, service)
-        """Without the occupants and the last message, which change too often."""
+        """The status without the occupants and the last message, which change too often."""
         self._last_incoming: LastIncoming | None = None
         self.unheard: dict[str, None] = {}
-        """The ids of our messages that the room has not sent back, the oldest first."""
+        """The ids of our messages that the room has not sent back, oldest first."""
         self._former: dict[str, Occupant] = {}
-        """The occupants of the former stay, until our own presence says that all have been told."""
+        """The occupants of the former stay, until our own presence ends the list of those here."""
         self._entering = False
-        """Whether the room is telling who was there before us, which our own presence ends."""
+        """Whether the room is listing who was there before us, which our own presence ends."""
         self._departures: dict[str, Departure] = {}
         self._spoke: dict[str, float] = {}
-        """When each occupant last said something: of those who did."""
+        """When each occupant who has said something last did so."""
 
     @property
-    def phase(self) -> Phase:
-        """How far we have come."""
+    def phase(self) -> events.Phase:
+        """How far we are on the way into the room."""
         return self._status.phase
 
-    def classify(self, event: Event) -> Event | None:
+    def classify(self, event: events.Event) -> events.Event | None:
         """Return what `event` is, given who is here; None if it says nothing new.
 
-        A room sends the same presence for an entry and for every change of somebody who is here.
-        Of a live message the sender's real JID is added.
+        A room sends the same presence when somebody enters and when somebody here changes. A live
+        message gets the real JID of its sender.
         """
         match event:
-            case OccupantJoined(from_=jid) if known := self._occupants.get(jid):
+            case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
                 explained = event.reason is not None or event.actor is not None
                 if not explained and _occupant(event, known.since) == known:
                     return None
                 role, affiliation = known.role, known.affiliation
-                return OccupantChanged(
+                return events.OccupantChanged(
                     **vars(event),
                     former_role=None if role == event.role else role,
                     former_affiliation=None if affiliation == event.affiliation else affiliation,
                 )
-            case MessageReceived(from_=jid) if known := self._occupants.get(jid):
-                if known.real_jid is not None and event.source is Source.LIVE:
+            case events.MessageReceived(from_=jid) if known := self._occupants.get(jid):
+                if known.real_jid is not None and event.source is events.Source.LIVE:
                     return replace(event, jid=known.real_jid)
         return event
 
     def status(self) -> RoomStatus:
-        """Return how things stand."""
-        # Who is there is known while we are; a session that is resumed finds them again.
+        """Return the state now."""
+        # Occupants are known while we are here; a session that is resumed finds them again.
         spoke = self._spoke
-        there = self._status.phase in {Phase.JOINING, Phase.JOINED}
-        occupants = self._occupants.values() if there else ()
+        there = self._status.phase in {events.Phase.JOINING, events.Phase.JOINED}
+        occupants = self._occupants.items() if there else ()
         subject = self._status.subject if there else None
         return replace(
             self._status,
             occupants=tuple(
-                replace(one, last_message_at=spoke[one.jid]) if one.jid in spoke else one
-                for one in occupants
+                replace(occupant, last_message_at=spoke[jid]) if jid in spoke else occupant
+                for jid, occupant in occupants
             ),
             subject=subject,
             last_incoming=self._last_incoming,
@@ -278,49 +273,51 @@ class Room:
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
-        event: Event = record.event
+        event: events.Event = record.event
         match event:
-            case MessageReceived():
+            case events.MessageReceived():
                 self._hear(event, record.at)
-            case ConnectionChanged():
+            case events.ConnectionChanged():
                 self._change_phase(event, record.at, of_connection=not record.room)
-            case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+            case events.Connected(jid=jid, service=service, tls=tls, sasl=sasl):
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
-            case Joined(sender=nickname, created=created):
+            case events.Joined(sender=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
-            case OccupantPresence():
+            case events.OccupantPresence():
                 self._enter(event, record.at)
-            case OccupantLeft(from_=jid):
+            case events.OccupantLeft(from_=jid):
                 known = self._occupants.pop(jid, None)
                 self._spoke.pop(jid, None)
                 if known is not None and not event.self_:
                     self._depart(Departure(event.sender, record.at, _why(event), event.actor))
-            case NicknameChanged():
+            case events.NicknameChanged():
                 self._rename(event)
-            case SubjectChanged(subject=subject):
+            case events.SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
-            case MessageSent(id=id_):
+            case events.MessageSent(id=id_):
                 self.unheard[id_] = None
                 if len(self.unheard) > MAX_UNHEARD:
                     del self.unheard[next(iter(self.unheard))]
             case _:
                 pass
 
-    def _hear(self, message: MessageReceived, at: float) -> None:
+    def _hear(self, message: events.MessageReceived, at: float) -> None:
         if message.own and message.id is not None:
             self.unheard.pop(message.id, None)
-        live = message.source is Source.LIVE and (message.body or message.encrypted)
+        live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
         ours = message.own or message.as_ours
-        undated = message.source is not Source.LIVE and message.delayed_from is None
-        if message.body and not (ours or undated) and message.source is not Source.ARCHIVE:
+        undated = message.source is not events.Source.LIVE and message.delayed_from is None
+        if message.body and not (ours or undated) and message.source is not events.Source.ARCHIVE:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             if self._last_incoming is None or said >= self._last_incoming.at:
                 self._last_incoming = LastIncoming(message, said)
 
-    def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
+    def _change_phase(
+        self, event: events.ConnectionChanged, at: float, *, of_connection: bool
+    ) -> None:
         moved = event.phase is not self._status.phase
         wait = event.next_attempt_in_ms
         self._status = replace(
@@ -332,7 +329,7 @@ class Room:
         )
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
-        if event.phase is Phase.JOINING:
+        if event.phase is events.Phase.JOINING:
             self._former = self._former or self._occupants
             self._occupants = {}
             self._spoke.clear()
@@ -341,10 +338,11 @@ class Room:
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
-    def _enter(self, event: OccupantPresence, at: float) -> None:
+    def _enter(self, event: events.OccupantPresence, at: float) -> None:
         known = self._occupants.get(event.from_)
-        # One more for ourselves, but not for each presence that claims to be ours.
-        if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
+        # One more is kept for ourselves, but not for each presence that claims to be ours.
+        most = MAX_OCCUPANTS + 1 if event.self_ else MAX_OCCUPANTS
+        if known is None and len(self._occupants) >= most:
             self._status = replace(self._status, crowded=True)
             return
         since = None if self._entering and not event.self_ else at
@@ -359,12 +357,12 @@ class Room:
             self._former = {}
 
     def _depart(self, departure: Departure) -> None:
-        self._departures.pop(departure.nickname, None)  # so that the newest stand last
+        self._departures.pop(departure.nickname, None)  # so that the newest come last
         self._departures[departure.nickname] = departure
         if len(self._departures) > MAX_DEPARTURES:
             del self._departures[next(iter(self._departures))]
 
-    def _rename(self, event: NicknameChanged) -> None:
+    def _rename(self, event: events.NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)
         if known is not None:
             jid = event.from_.removesuffix(event.sender) + event.new_nickname
@@ -375,7 +373,7 @@ class Room:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
-def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
+def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupant:
     return Occupant(
         jid=presence.from_,
         nickname=presence.sender,
@@ -389,8 +387,8 @@ def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
     )
 
 
-def _why(left: OccupantLeft) -> str:
-    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
+def _why(left: events.OccupantLeft) -> str:
+    meanings = [events.STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
     text = left.reason or (None if meanings else left.status)
     words = meanings[0] if meanings else "left"
     return f"{words}: {quoted(text)}" if text else words

@@ -1,9 +1,9 @@
 """Queries a room's archive page by page (XEP-0313, XEP-0059).
 
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
-it. ejabberd 23.01 compares it with real JIDs only, and answers whoever may not see those with an
-empty page and `complete`. Neither searches the text of a room's messages. So every filter is
-applied again here, and an empty answer to a filtered query is followed by an unfiltered one.
+it. ejabberd 23.01 compares it with real JIDs only; who may not see those gets an empty page and
+`complete`. Neither searches the text of a room's messages. So every filter is applied again here,
+and an empty answer to a filtered query is followed by an unfiltered one.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
@@ -20,8 +21,8 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER, IqError
-from bridge.xmpp.model.events import Event, MessageReceived, Source, SubjectChanged
+from bridge.xmpp.link.stanzas import DATA_FORMS, DELAY, MAM, MUC_USER, IqError, StanzaError
+from bridge.xmpp.model.events import MessageReceived, Source, SubjectChanged
 from bridge.xmpp.model.faults import Fault, quoted_text
 from bridge.xmpp.model.message_body import NOT_XML
 from bridge.xmpp.muc import reading
@@ -37,33 +38,39 @@ MAX_RESULTS = 1_000
 """Accepted for one page, however few were requested: four times what known servers give."""
 
 MAX_ID_BYTES = 128
-"""Of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
+"""Bytes of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
 
 REQUEST_SECONDS = 15.0
-"""For one answer. Prosody's file storage reads the whole archive anew for each."""
+"""Seconds for one answer. Prosody's file storage reads the whole archive anew for each."""
 
 MAX_PAGE_CHARACTERS = 8 * 1024 * 1024
-"""Of the texts in all results of one page. A page with more is requested again, with half as many
-results."""
+"""Characters of text in all results of one page. A page with more is requested again, with half as
+many results."""
 
 MAX_PAGES = 500
-"""Requested in one `search`, about 50,000 results: a server could go on for ever."""
+"""Pages requested in one `search`, about 50,000 results: a server could go on for ever."""
 
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
-"""Takes a result; returns False if it has no room, and None if the result is not wanted."""
+"""Takes a result; returns False if there is no room for it, and None if it is not wanted."""
 
 
 class ArchiveError(XmppError):
-    """An archive query failed."""
+    """An archive query failed. This class itself means an odd answer, its subclasses the rest."""
 
     condition = "undefined-condition"
     sentence = "The archive of {room} answered oddly: it sent far more than was requested."
     hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
 
+    def __init__(self, reason: str, error: StanzaError | None = None) -> None:
+        super().__init__(reason)
+        self.text = None if error is None else error.text
+        self.condition = self.condition if error is None else error.condition
+
     def fault(self, room: str) -> Fault:
-        """Return what happened, with the archive of `room`."""
-        return Fault(self.condition, self.sentence.format(room=room), self.hint)
+        """Return what happened, with the archive of `room` and its words, if it gave any."""
+        message = self.sentence.format(room=room) + quoted_text(self.text)
+        return Fault(self.condition, message, self.hint, quotes=bool(self.text))
 
 
 class NoArchiveError(ArchiveError):
@@ -78,20 +85,9 @@ class NoArchiveError(ArchiveError):
 
 
 class ArchiveRefusedError(ArchiveError):
-    """The room answered with another error, which is in `error`."""
+    """The room answered with another error."""
 
     sentence = "The room {room} refused to read from its archive."
-
-    def __init__(self, error: stanzas.StanzaError) -> None:
-        self.error = error
-        self.condition = error.condition
-        super().__init__(error.condition)
-
-    def fault(self, room: str) -> Fault:
-        """Return what happened, with the words of the room."""
-        text = self.error.text
-        message = self.sentence.format(room=room) + quoted_text(text)
-        return Fault(self.condition, message, self.hint, quotes=bool(text))
 
 
 class ArchiveForbiddenError(ArchiveRefusedError):
@@ -117,18 +113,17 @@ class ArchiveTimeoutError(ArchiveError):
     hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
 
 
-@dataclass(frozen=True)
-class ArchiveResult:
+class ArchiveResult(NamedTuple):
     """One result: an archived stanza, and the events in it."""
 
     id: str
-    """The archive's id of it, to page from."""
+    """The archive's id of the stanza, to page from."""
     at: str | None
     """When the room received it, in ISO 8601 as the archive writes it; Prosody omits fractions."""
     occupant: str
     """The occupant JID of its sender; the room's bare JID for what the room itself sent."""
     jid: str | None
-    """The sender's real JID, where the archive shows it: to whom the room shows it now."""
+    """The sender's real JID, if the archive shows it: if the room would show it to us now."""
     events: tuple[MessageReceived | SubjectChanged, ...]
     """Empty for presence and whatever else is no message."""
 
@@ -137,17 +132,17 @@ class ArchiveResult:
 class ArchiveQuery:
     """What to request of an archive; raises `ValueError` for a sender that is no JID.
 
-    With `before` the archive is read from its end, otherwise from its beginning; not with both
-    `before` and `after`, of which servers heed one.
+    With `before` the archive is read from its end, otherwise from its beginning. `before` and
+    `after` are not used together, since servers heed one of them.
     """
 
     start: str | None = None
     """The earliest time, itself included, ISO 8601 (XEP-0082). Prosody cuts this, `end` and the
     times of its messages down to whole seconds; ejabberd compares microseconds."""
     end: str | None = None
-    """The latest, itself included."""
+    """The latest time, itself included."""
     after: str | None = None
-    """An id of the archive: the page begins behind it. Prosody wants it to lie within the times."""
+    """An id of the archive: the page begins after it. Prosody wants it to lie within the times."""
     before: str | None = None
     """An id of the archive: the page ends before it; empty for the newest page."""
     sender: str | None = None
@@ -180,7 +175,7 @@ class ArchiveQuery:
         return id_ is None or (not re.search(NOT_XML, id_) and _usable(id_) is not None)
 
     def following(self, id_: str | None) -> "ArchiveQuery":
-        """Return the query for the page behind this id, in the same direction."""
+        """Return the query for the page that follows this id, in the same direction."""
         return replace(self, before=id_) if self.backward else replace(self, after=id_)
 
     def matches(self, result: ArchiveResult) -> bool:
@@ -206,8 +201,7 @@ class ArchiveQuery:
         return payload
 
 
-@dataclass(frozen=True)
-class ArchivePage:
+class ArchivePage(NamedTuple):
     """One page of an archive."""
 
     results: tuple[ArchiveResult, ...]
@@ -225,9 +219,9 @@ class SearchEnd(NamedTuple):
 
     next_id: str | None
     """The id to go on from, as `after`, or as `before` when the archive is read from its end. None
-    where no result was looked at."""
+    if no result was looked at."""
     more: bool
-    """Whether there may be more results behind it."""
+    """Whether more results may follow."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +237,7 @@ class RoomArchive:
     async def exists(self) -> bool:
         """Return whether the room announces an archive (XEP-0313, section 7); raises as `page`.
 
-        A query would not tell: with archiving off, rooms of Prosody still answer with what they
+        A query would not show it: with archiving off, rooms of Prosody still answer with what they
         archived before, and rooms of ejabberd with their short history.
         """
         try:
@@ -271,9 +265,8 @@ class RoomArchive:
             nonlocal came, size
             came += 1
             size += _characters(result)
-            one = read_result(result, room=self.room, own=self.own)
-            if one is not None:
-                results.append(one)
+            if (entry := read_result(result, room=self.room, own=self.own)) is not None:
+                results.append(entry)
             # The first always fits: the stream has its own limit for an element.
             return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_CHARACTERS)
 
@@ -297,26 +290,25 @@ class RoomArchive:
         """
         visited: set[str | None] = {None, query.after, query.before}
         while True:
-            found = await self.page(query)
-            beyond = found.first if query.backward else found.last
-            if beyond in visited and not found.complete:
+            page = await self.page(query)
+            beyond = page.first if query.backward else page.last
+            if beyond in visited and not page.complete:
                 return  # the same page again, or a circle
-            yield found
-            if found.complete:
+            yield page
+            if page.complete:
                 return
             visited.add(beyond)
             query = query.following(beyond)
 
-    async def since(self, start: str) -> AsyncGenerator[Event, None]:
+    async def since(self, start: str) -> AsyncGenerator[MessageReceived, None]:
         """Yield the messages archived from `start` (a time in UTC) on, oldest first.
 
         Raises as `page` does.
         """
-        async for found in self.pages(ArchiveQuery(start=start)):
-            for result in found.results:
-                for event in result.events:
-                    if isinstance(event, MessageReceived):
-                        yield event
+        async for page in self.pages(ArchiveQuery(start)):
+            for event in chain.from_iterable(result.events for result in page.results):
+                if isinstance(event, MessageReceived):
+                    yield event
 
     async def search(
         self, query: ArchiveQuery, keep: Keep, *, limit: int, seconds: float
@@ -329,8 +321,8 @@ class RoomArchive:
         """
         position, kept, pages = query.position, 0, 0
         try:
-            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as found:
-                async for page in found:
+            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as read:
+                async for page in read:
                     pages += 1
                     results = page.results[::-1] if query.backward else page.results
                     for result in results:
@@ -368,11 +360,11 @@ class RoomArchive:
                 first = None
             if first is not None and first.results:
                 yield first
-                async for found in filtered:
-                    yield found
+                async for page in filtered:
+                    yield page
                 return
-        async for found in self.pages(replace(query, sender=None)):
-            yield found
+        async for page in self.pages(replace(query, sender=None)):
+            yield page
 
 
 async def _in_time(answer: Awaitable[Answer]) -> Answer:
@@ -391,9 +383,9 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
         case "item-not-found" if positioned:
             return UnknownPositionError("the archive has nothing under this id")
         case "forbidden" | "not-authorized" | "registration-required":
-            return ArchiveForbiddenError(error)
+            return ArchiveForbiddenError(error.condition, error)
         case _:
-            return ArchiveRefusedError(error)
+            return ArchiveRefusedError(error.condition, error)
 
 
 def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:
@@ -408,7 +400,7 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     path = f"{{{FORWARD}}}forwarded"
     delay = result.find(f"{path}/{{{DELAY}}}delay")
     at = None if delay is None else delay.get("stamp")
-    message = result.find(f"{path}/{{{CLIENT}}}message")
+    message = result.find(f"{path}/{stanzas.MESSAGE}")
     occupant = None if message is None else prepared(message.get("from", ""))
     if message is None or occupant is None or occupant.partition("/")[0] != room:
         return ArchiveResult(id_, at, room, None, ())
@@ -441,21 +433,21 @@ def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
 
 
 def _jid_in(message: Element) -> str | None:
-    """Return the real JID that the archive adds; None where there are two.
+    """Return the real JID that the archive adds; None if there are two.
 
-    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3); of two,
-    one may be such a forgery.
+    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3). Of two, one
+    may be such a forgery.
     """
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
-    found = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
-    return prepared(found[0]) or None if len(found) == 1 else None
+    jids = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
+    return prepared(jids[0]) or None if len(jids) == 1 else None
 
 
 def _characters(result: Element) -> int:
     """Return how much text a result has, that in its attributes too."""
     return sum(
-        len(one.text or "") + len(one.tail or "") + sum(map(len, one.attrib.values()))
-        for one in result.iter()
+        len(part.text or "") + len(part.tail or "") + sum(map(len, part.attrib.values()))
+        for part in result.iter()
     )
 
 

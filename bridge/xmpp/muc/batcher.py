@@ -1,4 +1,4 @@
-"""Hands on together what one turn of the event loop brings."""
+"""Collects what one turn of the event loop brings, and hands it on together."""
 
 import asyncio
 import logging

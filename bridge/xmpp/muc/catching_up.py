@@ -13,43 +13,43 @@ OVERLAP_SECONDS = 60.0
 """How far before what we saw last the room is asked for what we missed: its clock may differ."""
 
 CATCHING_UP_SECONDS = 60.0
-"""How long the room's archive may take to tell what we missed."""
+"""How long the room's archive may take to answer what we missed."""
 
 ARCHIVE_QUESTION_SECONDS = 5.0
-"""How long the way back into the room waits to hear whether there is an archive."""
+"""How long rejoining waits for the answer whether there is an archive."""
 
 
 class CatchingUp:
-    """Knows from when on one room is still to be asked for what was said in it."""
+    """Asks one room for what was said in it while we were away."""
 
     def __init__(self, room: str, clock: Callable[[], float]) -> None:
-        """`room` is a bare JID, prepared; `clock` tells seconds since the epoch."""
+        """`room` is a bare JID, prepared; `clock` returns seconds since the epoch."""
         self._room = room
         self._clock = clock
         self._last_seen: float | None = None
         """When we last heard the room in the stay before."""
         self._missed_since: float | None = None
-        """From when on what was said is still to be filled in."""
+        """The time from which what was said is still to be filled in."""
         self._archived: bool | None = None
         """Whether the room keeps an archive; None until it was asked."""
 
     def forget(self) -> None:
-        """Know nothing of former stays: to another account the room may tell something else."""
+        """Forget former stays: another account may be shown other things."""
         self._last_seen = self._missed_since = self._archived = None
 
     def heard_until(self, at: float) -> None:
-        """Note that a stay has ended in which the room was heard last at this time."""
+        """Note that a stay has ended, and when the room was heard last in it."""
         self._last_seen = at
 
     def since(self) -> str | None:
-        """Return from when on the room is to tell what was said; None for the first stay."""
+        """Return the time from which the room is asked what was said; None in the first stay."""
         if self._missed_since is None:
             self._missed_since = self._last_seen
         missed = self._missed_since
         return None if missed is None else iso(missed - OVERLAP_SECONDS)
 
     async def has_archive(self, connection: Connection) -> bool:
-        """Return whether the room keeps an archive; not, if it does not say so in time."""
+        """Return whether the room keeps an archive; False if it does not answer in time."""
         if self._archived is None:  # the last stay was too short to find out
             try:
                 async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
@@ -59,7 +59,7 @@ class CatchingUp:
         return self._archived
 
     async def missed(self, connection: Connection, occupant: str) -> AsyncIterator[Event]:
-        """Yield what the archive says that we missed, or a gap where it does not tell all of it.
+        """Yield the messages that we missed, from the archive, or a gap if it fails.
 
         The room's history, which came with joining, may have been too short to hold it all.
         """

@@ -1,4 +1,4 @@
-"""What a room sends, as events: believable, each once, and our own words known as ours."""
+"""Takes in what a room sends: as events, believable, each once, our own messages known as ours."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -13,11 +13,11 @@ from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
 
 REMEMBERED = 5_000
-"""Messages: more than a room says in the overlap of two stays."""
+"""Messages that are remembered: more than a room says in the overlap of two stays."""
 
 GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
-"""The features of a room whose stanza ids are its own: with the first it has to take out those that
-others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
+"""The features of a room whose stanza ids are its own. With either it has to remove those that
+others gave in its name (XEP-0359, XEP-0313)."""
 
 
 class Intake:
@@ -32,28 +32,27 @@ class Intake:
         self._sent = _RecentlyAdded(capacity)
         self._gives_ids = False
         self.ours = frozenset[str | None]()
-        """Our account, and the occupant JID that the settings ask for: a former run may have spoken
-        under another one."""
+        """Our account and configured occupant JID, under which a former run may have spoken."""
         self._occupant_id: str | None = None
-        """Ours, which the room gives each account (XEP-0421); None while it has given none."""
+        """Our occupant id, which the room gives each account (XEP-0421); None until it does."""
         self.moderated: bool | None = None
-        """Whether the room is, as far as it has said."""
+        """Whether the room is moderated; None if it has not said."""
         self.tells_history = False
-        """Whether the room may be telling its history: from our own presence to the subject."""
+        """Whether the room may be sending its history: from our own presence to the subject."""
 
     def sent(self, id_: str) -> None:
         """Note a message of ours."""
         self._sent.add(id_)
 
     def read(self, stanza: Element, *, own: str) -> list[Event]:
-        """Return what `stanza` tells of the room, in which we are the occupant `own`.
+        """Return the events in `stanza` from the room, in which we are the occupant `own`.
 
-        An answer to disco#info tells what to believe of the ids in the room's messages, and whether
-        the room is moderated.
+        An answer to disco#info is read here too: whether the ids in the room's messages are to be
+        believed, and whether the room is moderated.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
-            found = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
-            return [self._believed(stanza, event) for event in found]
+            read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
+            return [self._believed(stanza, event) for event in read]
         if (
             stanza.get("type") == "result"
             # An occupant may answer what only the room was asked.
@@ -61,15 +60,14 @@ class Intake:
             and (description := disco.description_in(stanza)).features
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
-            self.moderated = disco.room_configuration(description).moderated
+            self.moderated = description.either("muc_moderated", "muc_unmoderated")
         return []
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
 
-        One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
-        room), and somebody else may have had ours before: what came under it is our own only if
-        we sent it.
+        Several sessions may share one nickname (XEP-0045, section 7.2.9 leaves it to the room), and
+        somebody else may have had ours before. A message under ours is our own only if we sent it.
         """
         if message.own and message.id not in self._sent:
             message = replace(message, own=False)
@@ -83,8 +81,8 @@ class Intake:
     def _believed(self, stanza: Element, event: Event) -> Event:
         """Return `event` without what an occupant may have claimed in the room's name.
 
-        The room stamps its history, which it tells between our own presence and the subject
-        (XEP-0045, section 7.1); of what comes later none is delayed.
+        The room stamps its history, which it sends between our own presence and the subject
+        (XEP-0045, section 7.1). What comes later is not delayed.
         """
         match event:
             case MessageReceived(type="groupchat", delayed_from=None) if (
@@ -99,34 +97,31 @@ class Intake:
             case MessageReceived(from_=sender, own=own):
                 id_ = reading.occupant_id(stanza)
                 known = id_ is not None and id_ == self._occupant_id
-                told = {sender, *reading.original_senders(stanza)}
-                if own or known or not told.isdisjoint(self.ours):
+                senders = {sender, *reading.original_senders(stanza)}
+                if own or known or not senders.isdisjoint(self.ours):
                     event = replace(event, as_ours=True)
             case OccupantJoined(self_=True):
                 self._occupant_id = reading.occupant_id(stanza)
         return event
 
 
-class _RecentlyAdded:
+class _RecentlyAdded(OrderedDict[Hashable, None]):
     """The last `capacity` values that were added."""
 
     def __init__(self, capacity: int) -> None:
-        self._values: OrderedDict[Hashable, None] = OrderedDict()
+        super().__init__()
         self._capacity = capacity
 
     def add(self, value: Hashable) -> None:
-        self._values[value] = None
-        if len(self._values) > self._capacity:
-            self._values.popitem(last=False)
-
-    def __contains__(self, value: Hashable) -> bool:
-        return value in self._values
+        self[value] = None
+        if len(self) > self._capacity:
+            self.popitem(last=False)
 
 
 def _key(message: MessageReceived) -> int:
-    """Return a hash, since what is remembered is to be small whatever was said.
+    """Return a hash of the message, which is small whatever was said.
 
-    Python's is seeded anew in each process, so nobody can make two messages alike.
+    Python seeds its hashes anew in each process, so nobody can make two messages alike.
     """
     if message.stanza_id is not None:
         return hash(message.stanza_id)

@@ -1,4 +1,4 @@
-"""One attempt to enter a room: the join, its deadline, and what decides it."""
+"""Enters a room: one attempt, its deadline, and what decides it."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def suffixed(nickname: str, suffix: str) -> str:
-    """Return the nickname with a suffix in ASCII, cut in front of it where it gets too long."""
+    """Return the nickname with a suffix in ASCII; a nickname that is too long is cut before it."""
     kept = nickname.encode()[: MAX_JID_PART_BYTES - len(suffix)]
     return kept.decode("utf-8", "ignore") + suffix
 
@@ -38,7 +38,7 @@ class Join:
     """
 
     def __init__(self, connection: Connection, place: Place, occupant: str) -> None:
-        """`occupant` is the occupant JID that is asked for, prepared."""
+        """`occupant` is the requested occupant JID, prepared."""
         self._connection = connection
         self._place = place
         self._occupant = occupant
@@ -54,12 +54,12 @@ class Join:
     ) -> OccupantJoined:
         """Ask to be let in; return our own presence, with which the room lets us in.
 
-        `since` is the time from which on the room's history is wanted, in UTC; without `history`
-        none is. Raises `ConnectionFailedError`.
+        `since` is the time, in UTC, from which the room's history is wanted; without `history` none
+        is. Raises `ConnectionFailedError`.
         """
         connection, seconds = self._connection, DEADLINES[Stage.JOIN]
         secret = password.reveal() if password else None
-        # The answer comes before the history, and tells which stanza ids in it to trust.
+        # The answer comes before the history, and says which stanza ids in it to trust.
         connection.send(
             stanzas.iq_request("get", self._room, secrets.token_hex(8), disco.info_query())
         )
@@ -102,8 +102,8 @@ class Join:
     async def _hear_out(self, seconds: float) -> None:
         """Give up when the room has said nothing for so long.
 
-        A server that has sent much by then may be sending a long stanza of another occupant. What
-        the room has said comes before what that server answers later.
+        A server that has sent much by then may be sending a long stanza of another occupant. It is
+        pinged then: what the room has said comes before the answer.
         """
         await asyncio.sleep(seconds / 2)
         received = self._connection.received
@@ -120,9 +120,9 @@ class Join:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._denied.wait()
         try:
-            description, refusal = await roomservice.ask_service(self._connection, self._place)
+            description, refusal = await roomservice.ask(self._connection, self._place.room_service)
         except ConnectionFailedError:
-            return  # whoever waits for the room's answer learns of it
+            return  # what waits for the room's answer raises it
         fault = roomservice.denial(self._place, description, refusal)
         if fault is not None and not self._answer.done():
             self._refuse(fault)

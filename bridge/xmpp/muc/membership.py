@@ -1,10 +1,10 @@
 """Being in one room: joining, staying, speaking, coming back.
 
 A membership outlives connections: `begin` gives it one after another, and `run` is our being in the
-room on that one. It enters, stays until something puts us out, says why, rests, and enters again.
-What puts us out of the room leaves the connection alone, and other rooms. Where we stand is one
-`State`, which only `_step` changes. Whatever else is kept here explains that state (why the room
-put us out), or wakes the task that waits in it (`_changed`).
+room on that connection. It enters, stays until something puts us out, says why, rests, and enters
+again. What puts us out of the room leaves the connection and the other rooms alone. Whether we are
+inside is one `State`, which only `_step` changes. Whatever else is kept here explains that state
+(why the room put us out), or wakes the task that waits in it (`_changed`).
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
@@ -20,32 +21,8 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.model import faults
+from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.model.events import (
-    ConnectionChanged,
-    Event,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantLeft,
-    Phase,
-    RoomConfigured,
-    RoomDestroyed,
-    SendFailed,
-    StanzaDamaged,
-)
-from bridge.xmpp.model.faults import (
-    BouncedError,
-    ConnectionFailedError,
-    Fault,
-    NotReflectedError,
-    NotSentError,
-    Place,
-    Retry,
-    Stage,
-)
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
@@ -55,7 +32,6 @@ from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.publisher import Publisher
-from bridge.xmpp.muc.reflections import Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
@@ -63,24 +39,30 @@ from bridge.xmpp.queries.keepalive import TIMING, Timing
 from bridge.xmpp.queries.ping import Verdict, ping_patiently
 
 NICKNAME_TRIES = 5
-"""Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
-
-Whoever takes the others keeps us out of no room.
-"""
+"""Nicknames tried: `name`, `name-2`, and so on. The last has a tail that nobody can guess, so that
+whoever takes the others cannot keep us out."""
 
 SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
-OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
-"""A new connection does not cure these faults, so the pause after them goes on with it."""
+OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
+"""The pause after these faults goes on with a new connection, which does not cure them."""
+
+
+class Reflection(NamedTuple):
+    """The room's own copy of what we said: the proof that it was heard."""
+
+    record: Record
+    message: events.MessageReceived
+    round_trip_seconds: float
 
 
 class Membership:
-    """Our being in one room, or on the way there; the state of the room is in `room`."""
+    """Enters one room, stays in it, speaks, and comes back; the state of the room is in `room`."""
 
     def __init__(
         self,
-        place: Place,
+        place: faults.Place,
         password: Secret | None,
         publisher: Publisher,
         *,
@@ -97,7 +79,7 @@ class Membership:
         self.room = Room(
             nickname=place.nickname,
             service=place.service,
-            phase=Phase.RESOLVING,
+            phase=events.Phase.RESOLVING,
             since=clock(),
         )
         self.occupant = ""
@@ -109,7 +91,7 @@ class Membership:
         self._intake = Intake(self.jid)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
-        self._removal: Fault | None = None
+        self._removal: faults.Fault | None = None
         """Why the room has put us out, in the state `REMOVED`."""
         self._in_doubt = False
         """Whether something said that we are not in the room."""
@@ -117,21 +99,24 @@ class Membership:
         """Whether trying again need not wait."""
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
-        self._backing_off: tuple[Fault, float | None] | None = None
+        self._backing_off: tuple[faults.Fault, float | None] | None = None
         """The fault of the room, not of a connection, for which we rest, and until when on the
         loop's clock; None for good."""
         self._last_heard = 0.0
         """When the room last said anything, on the loop's clock."""
+        self._last_seen = clock()
+        """The same time in seconds since the epoch, by the last event or answered self-ping."""
         self._catching_up = CatchingUp(self.jid, clock)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._configuration_asked = False
         """Whether the answer to a question for the room's configuration is still to come."""
-        self._reflections = Reflections()
+        self._sent: dict[str, asyncio.Future[Record]] = {}
+        """What `say` waits for, by the ids of messages that the room has not answered yet."""
 
     @property
     def inside(self) -> bool:
-        """Whether the room has let us in, and has not put us out."""
+        """Whether the room has let us in and has not put us out."""
         return self._state is State.INSIDE
 
     @property
@@ -140,15 +125,15 @@ class Membership:
         return self._place.room
 
     @property
-    def place(self) -> Place:
-        """Where this is, for sentences."""
+    def place(self) -> faults.Place:
+        """The server, account and room, as sentences name them."""
         if self._connection is None:
             return self._place
         nickname = self.occupant.partition("/")[2] or self._place.nickname
         return self._place._replace(service=self._connection.place.service, nickname=nickname)
 
     def status(self) -> RoomStatus:
-        """Return how things stand."""
+        """Return the room's status, with what is known here alone."""
         return replace(
             self.room.status(),
             self_ping_ms=self.self_ping_ms,
@@ -159,7 +144,7 @@ class Membership:
     @property
     def connection(self) -> Connection:
         """The connection on which we are in the room; raises `NotInRoomError` without one."""
-        if self._connection is None or self.room.phase is not Phase.JOINED:
+        if self._connection is None or self.room.phase is not events.Phase.JOINED:
             raise NotInRoomError(f"the phase is {self.room.phase}")
         return self._connection
 
@@ -171,18 +156,17 @@ class Membership:
     # On one connection after another.
 
     def begin(self, connection: Connection, *, resumed: bool) -> None:
-        """Be on this connection from now on; `resumed`, it goes on with the former session."""
+        """Use this connection from now on; `resumed` if it continues the former session."""
         self._connection = connection
         connection.ended.add_done_callback(lambda ended: self._changed.set())
         if not (resumed and self.inside):
             self._step(Step.END)
 
     async def run(self, attempt: int) -> None:
-        """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
+        """Be in the room until the connection ends; `attempt` counts connections, from 1."""
         connection, account = self._attached, self._place.account
         failures = attempt - 1
         loop = asyncio.get_running_loop()
-        ahead = self._clock() - loop.time()
         if self._backing_off is not None and not self._retry:
             fault, until = self._backing_off
             if fault.retry in OUTLASTS_CONNECTIONS:
@@ -196,17 +180,16 @@ class Membership:
                 joined_at = loop.time()
                 self._retry = False
                 fault = await self._stay()
-            except ConnectionFailedError as failed:
+            except faults.ConnectionFailedError as failed:
                 fault = failed.fault
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake(f"being in {self.name}", error, Stage.STANDING, self.place)
+                fault = fault_of_mistake(
+                    f"being in {self.name}", error, faults.Stage.STANDING, self.place
+                )
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
-                    # The loop's time as wall-clock time, by the smaller of two offsets: while the
-                    # machine slept only the wall clock ran, and nothing was heard.
-                    offset = min(ahead, self._clock() - loop.time())
-                    self._catching_up.heard_until(self._last_heard + offset)
+                    self._catching_up.heard_until(self._last_seen)
             if connection.ended.done():
                 return
             self._leave_after(fault)
@@ -221,7 +204,7 @@ class Membership:
 
     def try_again(self) -> bool:
         """Try at once, unless we are in the room; return whether we are not."""
-        if self.room.phase is Phase.JOINED:
+        if self.room.phase is events.Phase.JOINED:
             return False
         self._retry = True
         self._changed.set()
@@ -232,8 +215,8 @@ class Membership:
         self._in_doubt = True
         self._changed.set()
 
-    def configure(self, place: Place, password: Secret | None) -> None:
-        """Take other settings: what is known of one account's stay is not true of another's."""
+    def configure(self, place: faults.Place, password: Secret | None) -> None:
+        """Take other settings; what one account has seen is forgotten for another."""
         if place.account != self._place.account:
             self._catching_up.forget()
         self._place, self._password = place, password
@@ -241,9 +224,9 @@ class Membership:
         self._step(Step.END)
 
     def say_goodbye(self) -> None:
-        """Leave the room, where the connection still stands, without waiting for an answer."""
+        """Leave the room, if the connection has not ended, without waiting for an answer."""
         if self.occupant:
-            with suppress(ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
                 self._attached.send(stanzas.leave_presence(self.occupant))
 
     # Joining and leaving.
@@ -253,15 +236,15 @@ class Membership:
     ) -> None:
         """Enter the room under `nickname` (XEP-0045, section 7.2); raises `ConnectionFailedError`.
 
-        `since` is the time from which on the room's history is wanted, in UTC; without `history`
-        none is.
+        `since` is the time, in UTC, from which the room's history is wanted; without `history` none
+        is.
         """
-        if self.room.phase is not Phase.JOINING:  # by the nickname before
-            self._emit(ConnectionChanged(Phase.JOINING, attempt=attempt))
+        if self.room.phase is not events.Phase.JOINING:  # by the nickname before
+            self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
             fault = faults.of_join_error("jid-malformed", None, self.place, None)
-            raise ConnectionFailedError(fault)
+            raise faults.ConnectionFailedError(fault)
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
@@ -278,22 +261,22 @@ class Membership:
         self._configuration_asked = False
         if created:
             self._ask_for_configuration()  # it was asked before there was one
-        self._emit(Joined(me.from_, me.sender, created))
+        self._emit(events.Joined(me.from_, me.sender, created))
         self._settle()
 
     async def leave(self, seconds: float) -> None:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
         if self._removal is not None:
-            raise ConnectionFailedError(self._removal)
+            raise faults.ConnectionFailedError(self._removal)
         self._attached.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._attached.ended.done():
             if not await self._wait(until):
-                raise ConnectionFailedError(
+                raise faults.ConnectionFailedError(
                     faults.of("leave-unconfirmed", self.place, seconds=seconds)
                 )
         if self.inside:
-            raise ConnectionFailedError(self._attached.ended.result())
+            raise faults.ConnectionFailedError(self._attached.ended.result())
 
     async def _enter(self, attempt: int) -> None:
         # What came first on a session that was resumed may have put us out.
@@ -302,7 +285,7 @@ class Membership:
             self._settle()
             return
         since = self._catching_up.since()
-        # What an archive tells is whole and in order; the room's history would overtake it.
+        # An archive is whole and in order; the room's history would overtake it.
         history = since is None or not await self._catching_up.has_archive(self._attached)
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
@@ -310,30 +293,30 @@ class Membership:
                 name = suffixed(self._place.nickname, tail)
                 await self.join(name, since, history=history, attempt=attempt)
                 return
-            except ConnectionFailedError as failed:
+            except faults.ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and self._state is State.OUT
                 if not taken or tail == last or self._attached.ended.done():
                     raise
 
     def _settle(self) -> None:
-        """Be in the room, unless we have been put out again in the same breath."""
+        """Say that we are in the room, unless we have been put out again already."""
         if (fault := self._why_out()) is not None:
-            raise ConnectionFailedError(fault)
-        self._emit(ConnectionChanged(Phase.JOINED))
+            raise faults.ConnectionFailedError(fault)
+        self._emit(events.ConnectionChanged(events.Phase.JOINED))
 
-    def _why_out(self) -> Fault | None:
+    def _why_out(self) -> faults.Fault | None:
         """Return why we cannot be in the room any more; None while we can."""
         return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
-    def _leave_after(self, fault: Fault) -> None:
-        """End the stay; leave, too, in case a join that was given up succeeded after all."""
-        if self.inside or self.room.phase is Phase.JOINING:
+    def _leave_after(self, fault: faults.Fault) -> None:
+        """End the stay; leave, in case a join that was given up succeeded after all."""
+        if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
         self._step(Step.END)
         self.occupant = ""
-        self._reflections.give_up(fault)
+        self._give_up(fault)
 
-    async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
+    async def _back_off(self, fault: faults.Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
 
         Returns early if the connection ends; `run` goes on with the pause on the next one, if the
@@ -348,7 +331,7 @@ class Membership:
 
     # Staying.
 
-    async def _stay(self) -> Fault:
+    async def _stay(self) -> faults.Fault:
         """Return why we are no longer in the room."""
         catching_up = asyncio.create_task(self._look_around())
         try:
@@ -357,13 +340,14 @@ class Membership:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                fault_of_mistake("looking around", error, Stage.STANDING, self.place)
+                fault_of_mistake("looking around", error, faults.Stage.STANDING, self.place)
 
-    async def _self_ping_after_silences(self) -> Fault:
+    async def _self_ping_after_silences(self) -> faults.Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
         timing = self._timing
         loop = asyncio.get_running_loop()
         self._last_heard = asked = loop.time()
+        self._last_seen = self._clock()
         self._in_doubt = False
         while True:
             while not (self._in_doubt or self._why_out()):
@@ -381,7 +365,7 @@ class Membership:
                 return fault
             asked = loop.time()
             if pong.in_room is Verdict.IN and pong.seconds is not None:
-                self._last_heard = asked
+                self._last_heard, self._last_seen = asked, self._clock()
                 self.self_ping_ms = round(pong.seconds * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
@@ -395,18 +379,18 @@ class Membership:
                 return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
     async def _look_around(self) -> None:
-        """Find out what else is to be known of the room and of the time before."""
+        """Look for rooms with similar names, if joining made this one, and for what we missed."""
         if self.room.status().room_created:
             service = self.jid.partition("@")[2]
-            found = await roomservice.similar_rooms(self._attached, self.jid, service)
-            self._similar_rooms = tuple(found)
+            similar = await roomservice.similar_rooms(self._attached, self.jid, service)
+            self._similar_rooms = tuple(similar)
         async for event in self._catching_up.missed(self._attached, self.occupant):
             self._handle(event)
 
     # What comes and what goes.
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        """Say `body` in the room, and return the room's reflection of it.
+        """Say `body` in the room, and return the room's reflection of it (XEP-0045, section 7.4).
 
         Waits for the first join while that is under way and nothing has failed yet, never for a
         reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
@@ -419,27 +403,30 @@ class Membership:
         connection = self.connection
         id_ = secrets.token_hex(12)
         started = time.perf_counter()
-        with self._reflections.expected(id_) as reflected:
-            self._intake.sent(id_)
+        self._sent[id_] = reflected = loop.create_future()
+        self._intake.sent(id_)
+        try:
             try:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))
-            except ConnectionFailedError as failed:
-                raise NotSentError(failed.fault) from failed
-            self._emit(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
-            try:
-                async with asyncio.timeout_at(deadline):
-                    record = await connection.unless_ended(reflected)
-            except ConnectionFailedError as failed:
-                raise NotReflectedError(failed.fault) from failed
-            except TimeoutError as error:
-                fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
-                raise NotReflectedError(fault) from error
+            except faults.ConnectionFailedError as failed:
+                raise faults.NotSentError(failed.fault) from failed
+            nickname = self.occupant.partition("/")[2]
+            self._emit(events.MessageSent(self.occupant, nickname, body, id_))
+            async with asyncio.timeout_at(deadline):
+                record = await connection.unless_ended(reflected)
+        except faults.ConnectionFailedError as failed:
+            raise faults.NotReflectedError(failed.fault) from failed
+        except TimeoutError as error:
+            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
+            raise faults.NotReflectedError(fault) from error
+        finally:
+            del self._sent[id_]
         match record.event:
-            case MessageReceived() as message:
+            case events.MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
-            case SendFailed(condition=condition, text=text):
+            case events.SendFailed(condition=condition, text=text):
                 fault = faults.of("bounced", self.place, condition=condition, text=text)
-                raise BouncedError(fault)
+                raise faults.BouncedError(fault)
             case _:
                 raise AssertionError(record)
 
@@ -456,7 +443,7 @@ class Membership:
         own = self.occupant if self._state is State.INSIDE else ""
         for event in self._intake.read(stanza, own=own):
             # What cannot be read may be an invitation, which comes to those outside, too.
-            if not isinstance(event, StanzaDamaged):
+            if not isinstance(event, events.StanzaDamaged):
                 self._last_heard = asyncio.get_running_loop().time()
             if self._join is not None and (me := self._join.decide(event)) is not None:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
@@ -466,29 +453,48 @@ class Membership:
                 self._intake.tells_history = True
             self._handle(event)
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         """Publish what is new of `event`, and let it have its effect on us."""
-        fresh: Event | None = event
-        if isinstance(event, MessageReceived):
+        fresh: events.Event | None = event
+        if isinstance(event, events.MessageReceived):
             fresh = self._intake.deduplicate(event)
         happened = None if fresh is None else self.room.classify(fresh)
         if happened is None:
             return
         record = self._emit(happened)
-        self._reflections.take(record)
+        self._last_seen = record.at
+        if self._sent:
+            self._take_answer(record)
         match happened:
-            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
+            case events.OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._on_removed(faults.of_removal(codes, reason, actor, self.place))
-            case RoomDestroyed(reason=reason, venue=venue):
+            case events.RoomDestroyed(reason=reason, venue=venue):
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
-            case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
+            case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
-            case RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
+            case events.RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
                 self._ask_for_configuration()
-            case SendFailed(condition="not-acceptable"):
+            case events.SendFailed(condition="not-acceptable"):
                 self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
             case _:
                 pass
+
+    def _take_answer(self, record: Record) -> None:
+        """End the wait for a reflection, or for the error that returns our message."""
+        match record.event:
+            case (
+                events.MessageReceived(own=True, source=events.Source.LIVE, id=str(id_))
+                | events.SendFailed(id=id_)
+            ):
+                answer = self._sent.get(id_)
+                if answer is not None and not answer.done():
+                    answer.set_result(record)
+
+    def _give_up(self, fault: faults.Fault) -> None:
+        """Tell all who wait for a reflection that none will come."""
+        for answer in self._sent.values():
+            if not answer.done():
+                answer.set_exception(faults.ConnectionFailedError(fault))
 
     def _ask_for_configuration(self) -> None:
         """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
@@ -497,18 +503,18 @@ class Membership:
         """
         if not self._configuration_asked:
             self._configuration_asked = True
-            with suppress(ConnectionFailedError):  # `ended` tells, soon
+            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
                 id_ = secrets.token_hex(8)
                 self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
-    def _on_removed(self, fault: Fault) -> None:
+    def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
             return
         self._step(Step.REMOVAL)
         self.occupant = ""
         self._removal = fault
         self._changed.set()
-        self._reflections.give_up(fault)
+        self._give_up(fault)
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
@@ -528,7 +534,7 @@ class Membership:
         assert self._connection is not None, "nothing is done before `begin`"
         return self._connection
 
-    def _emit(self, event: Event) -> Record:
+    def _emit(self, event: events.Event) -> Record:
         return self._publisher.publish(event, self.name)
 
     def _step(self, step: Step) -> None:

@@ -1,6 +1,6 @@
-"""Keeps one connection standing and sits in the rooms on it: connects, comes back, leaves.
+"""Keeps one connection to the server and takes part in the rooms on it.
 
-The one supervisor of connecting: there is never a second connection beside the first.
+Nothing else connects: there is never a second connection.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ PHASE_OF_STAGE = {
 
 
 class Participant:
-    """One account in its rooms, for as long as `run` runs."""
+    """Takes part in the rooms with one account, for as long as `run` runs."""
 
     def __init__(
         self,
@@ -52,20 +52,20 @@ class Participant:
         """Everything that happened, for all to read."""
         self._publisher = Publisher(self.journal, clock)
         self.trace = Trace(self.journal.numbering)
-        """What went over our connections."""
+        """The stanzas that went over our connections."""
         self.settings: Settings | None = None
-        """What is in effect; None while unconfigured."""
+        """The settings in effect; None while unconfigured."""
         self.memberships: tuple[Membership, ...] = ()
-        """Our being in each room, the default room first; none while unconfigured."""
+        """Our memberships, that in the default room first; empty while unconfigured."""
         self._by_jid: dict[str, Membership] = {}
         self._phase = Phase.UNCONFIGURED
-        """Of the connection."""
+        """The phase of the connection."""
         self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
         self._connection: Connection | None = None
         self._former: StreamManagement | None = None
-        """Of the session that the next connection may take up."""
+        """The stream management of the session that the next connection may resume."""
         self._standing = False
-        """Whether a session stands: each room that we are out of tries again by itself then."""
+        """Whether there is a session; each room that we are out of then tries again by itself."""
         self._again = asyncio.Event()
         """Set when the connection need not wait, or has other settings to take."""
         if settings is not None:
@@ -78,7 +78,7 @@ class Participant:
 
     @property
     def default(self) -> Membership:
-        """Our being in the default room; raises `NotInRoomError` while unconfigured."""
+        """The membership in the default room; raises `NotInRoomError` while unconfigured."""
         if not self.memberships:
             raise NotInRoomError("there are no settings")
         return self.memberships[0]
@@ -91,7 +91,7 @@ class Participant:
         return self._connection
 
     def status(self, membership: Membership | None = None) -> RoomStatus:
-        """Return how things stand in a room, without one in the default room."""
+        """Return the status of a room; without `membership` of the default room."""
         if membership is None and not self.memberships:
             return self._unconfigured.status()
         return (membership or self.default).status()
@@ -130,13 +130,13 @@ class Participant:
     def begin_anew(self, settings: Settings) -> bool:
         """Try at once, with these settings: they changed, or what kept us out is known to be gone.
 
-        While in all rooms with the same settings, or on the way out for good, nothing happens.
-        Return whether something does.
+        Return False if nothing is to be done: we are in all rooms with the same settings, or are
+        leaving for good.
         """
         if self._phase is Phase.CLOSED:
             return False
         if settings == self.settings:
-            out = [one.try_again() for one in self.memberships]
+            out = [membership.try_again() for membership in self.memberships]
             if not self._standing:
                 self._again.set()
             return any(out)
@@ -153,36 +153,34 @@ class Participant:
             self._change(ConnectionChanged(Phase.CLOSED))
 
     def publish(self, event: Event, membership: Membership | None = None) -> Record:
-        """Record `event`, fold it into the state of its room, and call whoever listens.
+        """Record `event`, fold it into the state of its room, and call the listeners.
 
-        Without `membership` it is the connection's, and concerns all rooms.
+        Without `membership` it is the connection's event, and concerns all rooms.
         """
         return self._publisher.publish(event, "" if membership is None else membership.name)
 
     def _configure(self, settings: Settings) -> None:
         """Take these settings; what is known of the rooms that stay is kept."""
         self.settings = settings
-        known = {one.jid: one for one in self.memberships}
-        memberships = []
+        memberships = {}
         for room in settings.rooms:
-            place = Place.of(settings, room)
-            password = settings.password_of(room)
+            place, password = Place.of(settings, room), settings.password_of(room)
             membership = Membership(
                 place, password, self._publisher, timing=self._timing, clock=self._clock
             )
-            if membership.jid in known:
-                membership = known[membership.jid]
+            if membership.jid in self._by_jid:
+                membership = self._by_jid[membership.jid]
                 membership.configure(place, password)
-            memberships.append(membership)
-        self.memberships = tuple(memberships)
-        self._by_jid = {one.jid: one for one in self.memberships}
-        self._publisher.rooms = {one.name: one.room for one in self.memberships}
+            memberships[membership.jid] = membership
+        self._by_jid = memberships
+        self.memberships = tuple(memberships.values())
+        self._publisher.rooms = {member.name: member.room for member in self.memberships}
         self.journal.share_among(settings.rooms)
         if self._phase is Phase.UNCONFIGURED:
             self._phase = Phase.RESOLVING
 
     async def _attempt(self, settings: Settings, attempt: int) -> tuple[Fault, float]:
-        """Connect and stay; return what ended it, and for how many seconds a session stood."""
+        """Connect and stay; return what ended it, and for how many seconds there was a session."""
         connection = Connection(
             settings,
             # Another one each time: who learnt our full JID does not know the next.
@@ -208,11 +206,12 @@ class Participant:
             self._connection = None
             connection.close()
         stood = 0.0 if opened_at is None else loop.time() - opened_at
-        # A session that was lost soon after it had been taken up is not taken up again.
-        worth = stood >= STEADY_SECONDS or (opened_at is not None and self._former is None)
-        # Nor one that was begun with other settings: it is of another account, or in other rooms.
-        worth = worth and settings == self.settings
-        self._former = connection.management if worth and fault.condition in RESUMABLE else None
+        # A session that was lost soon after it had been resumed is not resumed again, nor one that
+        # was begun with other settings: it is of another account, or in other rooms.
+        first_lost = opened_at is not None and self._former is None
+        resumable = fault.condition in RESUMABLE and settings == self.settings
+        worth = resumable and (first_lost or stood >= STEADY_SECONDS)
+        self._former = connection.management if worth else None
         return fault, stood
 
     async def _stand(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
@@ -223,7 +222,7 @@ class Participant:
         for membership in self.memberships:
             membership.begin(connection, resumed=connected.resumed)
         connection.start_dispatch()
-        staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
+        staying = [asyncio.create_task(member.run(attempt)) for member in self.memberships]
         try:
             fault = await keep_alive(connection, self._timing, self._wake, self._clock)
             connection.end(fault)
@@ -235,7 +234,7 @@ class Participant:
             await asyncio.wait(staying)
 
     def _route(self, stanza: Element) -> None:
-        """Hand a stanza to our being in the room that it comes from."""
+        """Hand a stanza to the membership in the room that it comes from."""
         sender = stanzas.sender_of(stanza)
         membership = None if sender is None else self._by_jid.get(sender.bare)
         if membership is not None:
@@ -256,7 +255,7 @@ class Participant:
             self._connection.leave()
 
     async def _back_off(self, fault: Fault, failures: int) -> None:
-        """Say what went wrong and wait as long as it calls for."""
+        """Say what went wrong, and pause."""
         seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
         self._change(resting(fault, failures, seconds))
         with suppress(TimeoutError):

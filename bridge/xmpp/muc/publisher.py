@@ -12,8 +12,8 @@ from bridge.xmpp.model.room import Room
 class Publisher:
     """Takes the events of a connection and of the rooms on it.
 
-    The journal numbers and stamps an event, the state of its room folds it, and the listeners hear
-    of it. Whoever publishes gets the record back and is not called.
+    The journal numbers and stamps an event, the state of its room folds it, and the listeners are
+    called with its record. The publishing caller gets the record back.
     """
 
     def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:

@@ -1,8 +1,8 @@
 """Reads stanzas of a room as events.
 
 A claim in a stanza counts only from an entity that may make it: a delay stamp and a stanza id only
-from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only of its occupants.
-The answers of service discovery and archives are read in `disco` and `archive`.
+from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only from its occupants.
+The answers of service discovery and archives are read in `queries.disco` and `archive`.
 """
 
 import re
@@ -12,37 +12,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.text import stamp_of
 from bridge.wire.xmlstream import DamagedElement
+from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
-from bridge.xmpp.link.stanzas import (
-    BODY,
-    CLIENT,
-    DELAY,
-    MESSAGE,
-    MUC_USER,
-    PRESENCE,
-    STANZA_ID,
-    SUBJECT,
-    THREAD,
-    error_of,
-    occupant_jid,
-    sender_of,
-)
-from bridge.xmpp.model.events import (
-    AffiliationChanged,
-    Event,
-    MessageReceived,
-    NicknameChanged,
-    OccupantError,
-    OccupantJoined,
-    OccupantLeft,
-    RoomConfigured,
-    RoomDestroyed,
-    RoomError,
-    SendFailed,
-    Source,
-    StanzaDamaged,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 
 REACTIONS = "urn:xmpp:reactions:0"
 OCCUPANT_ID = "urn:xmpp:occupant-id:0"
@@ -50,8 +22,10 @@ ADDRESSES = "http://jabber.org/protocol/address"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
-STAMP = f"{{{DELAY}}}delay"
-GIVEN_ID = f"{{{STANZA_ID}}}stanza-id"
+STAMP = f"{{{stanzas.DELAY}}}delay"
+EXTENSION = f"{{{stanzas.MUC_USER}}}x"
+ITEM = f"{{{stanzas.MUC_USER}}}item"
+GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
 
 ENCRYPTIONS = {
     "eu.siacs.conversations.axolotl": "OMEMO",
@@ -66,7 +40,7 @@ ENCRYPTIONS = {
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
-PASSED_ON = frozenset({f"{{{MUC_USER}}}invite", f"{{{MUC_USER}}}decline"})
+PASSED_ON = frozenset({f"{{{stanzas.MUC_USER}}}invite", f"{{{stanzas.MUC_USER}}}decline"})
 """The tags that say from whom a message is that the room passes on in its own name."""
 
 METADATA = frozenset(
@@ -86,64 +60,64 @@ MAX_PAYLOAD = 8
 """Element names listed of a message without a body: real ones have one or two."""
 
 MAX_PAYLOAD_CHARACTERS = 100
-"""Of one such name, and of the name of an encryption; real ones have up to 60."""
+"""Characters of such a name, and of the name of an encryption; real ones have up to 60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
-"""XEP-0045, section 15.6."""
+"""A status code as XEP-0045, section 15.6, writes it."""
 
 MAX_REACTIONS = 32
 """Reactions in one message: people send few, and each is a character or two."""
 
 MAX_PRESENCE_CHARACTERS = 1_000
-"""Of each text in presence; the rest is cut off, since each occupant's presence is kept."""
+"""Characters of each text in presence. The rest is cut off, since each presence is kept."""
 
 
-def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[Event]:
+def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
     """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
 
-    Unless the room `gives_ids`, those in its messages are anybody's, and left out.
+    Unless the room `gives_ids`, the stanza ids in its messages may be anybody's, and are left out.
     """
-    address = sender_of(stanza)
+    address = stanzas.sender_of(stanza)
     if address is None:
         return
     sender, bare, nickname = address
     if isinstance(stanza, DamagedElement) and bare == room:
-        yield StanzaDamaged(sender, nickname, stanza.reason)
-    if stanza.tag == MESSAGE:
+        yield events.StanzaDamaged(sender, nickname, stanza.reason)
+    if stanza.tag == stanzas.MESSAGE:
         if stanza.get("type") == "error":
-            error, id_ = error_of(stanza), stanza.get("id")
+            error, id_ = stanzas.error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
             if sender == room and id_:
-                yield SendFailed(id_, error.condition, error.text)
+                yield events.SendFailed(id_, error.condition, error.text)
             elif bare == room and nickname:
-                yield OccupantError(sender, nickname, error.condition, error.text, id_)
+                yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _may_be_passed_on(stanza)):
-            yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
-    elif stanza.tag == PRESENCE and bare == room:
+            yield from _read_message(stanza, address, own, gives_ids=gives_ids)
+    elif stanza.tag == stanzas.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
 
 def _may_be_passed_on(stanza: Element) -> bool:
     """Whether a message in the room's name may have the words of somebody who invites or declines.
 
-    Servers pass on all that they put into it, ejabberd in any type: where something could not be
-    read, what it is may be missing (XEP-0045, section 7.8.2).
+    Servers pass on all that such a person puts into it, ejabberd in any type (XEP-0045, section
+    7.8.2). A damaged stanza may have lost the element that shows it.
     """
-    children = stanza.iterfind(f"{{{MUC_USER}}}x/*")
-    return isinstance(stanza, DamagedElement) or any(one.tag in PASSED_ON for one in children)
+    tags = (child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
+    return isinstance(stanza, DamagedElement) or not PASSED_ON.isdisjoint(tags)
 
 
 def _read_message(
-    stanza: Element, sender: str, nickname: str, own: str, *, gives_ids: bool
-) -> Iterator[Event]:
+    stanza: Element, address: stanzas.Address, own: str, *, gives_ids: bool
+) -> Iterator[events.Event]:
+    sender, room, nickname = address
     type_ = stanza.get("type", "normal")
-    body = stanza.findtext(BODY)
+    body = stanza.findtext(stanzas.BODY)
     subject = _new_subject(stanza) if type_ == "groupchat" else None
     if not nickname:
         yield from _read_notice(stanza)
     if subject is not None:
-        yield SubjectChanged(subject.text or "", nickname or None)
-    room = sender.partition("/")[0]
+        yield events.SubjectChanged(subject.text or "", nickname or None)
     stamp = given = None
     for child in stanza:
         # ejabberd leaves stamps of others in the room's name where they are, before its own.
@@ -151,7 +125,7 @@ def _read_message(
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
             given = given or child.get("id")
-    message = MessageReceived(
+    message = events.MessageReceived(
         from_=sender,
         sender=nickname,
         body=body or "",
@@ -160,7 +134,7 @@ def _read_message(
         # Servers leave those of others in private messages as they are.
         stanza_id=given if gives_ids and type_ == "groupchat" else None,
         delayed_from=stamp,
-        source=Source.LIVE if stamp is None else Source.HISTORY,
+        source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
         encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
     )
@@ -181,34 +155,35 @@ def _new_subject(stanza: Element) -> Element | None:
     A message with a body or a thread sets none (XEP-0045, section 8.1), and anybody may say it:
     where something could not be read, that may be what is missing.
     """
-    subject = stanza.find(SUBJECT)
+    subject = stanza.find(stanzas.SUBJECT)
     if subject is None or isinstance(stanza, DamagedElement):
         return None
-    return subject if stanza.find(BODY) is None and stanza.find(THREAD) is None else None
+    sets = stanza.find(stanzas.BODY) is None and stanza.find(stanzas.THREAD) is None
+    return subject if sets else None
 
 
 def occupant_id(stanza: Element) -> str | None:
     """Return the id that the room gives the sender's account (XEP-0421)."""
-    found = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
-    return None if found is None else found.get("id") or None
+    element = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
+    return None if element is None else element.get("id") or None
 
 
 def original_senders(stanza: Element) -> set[str]:
     """Return the accounts that the room's history names as senders (XEP-0045, section 7.2.13)."""
     addresses = stanza.iterfind(f"{{{ADDRESSES}}}addresses/{{{ADDRESSES}}}address[@type='ofrom']")
-    named = (prepared(one.get("jid", "")) or "" for one in addresses)
+    named = (prepared(address.get("jid", "")) or "" for address in addresses)
     return {jid.partition("/")[0] for jid in named}
 
 
 def _encrypted(stanza: Element) -> str | None:
     """Return the name of a message's encryption, by XEP-0380 or by its elements."""
-    found = None
+    name = None
     for child in stanza:
         if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
-            name = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
-            return name[:MAX_PAYLOAD_CHARACTERS]
-        found = found or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
-    return found
+            declared = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
+            return declared[:MAX_PAYLOAD_CHARACTERS]
+        name = name or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
+    return name
 
 
 def _payload(stanza: Element) -> tuple[str, ...]:
@@ -216,16 +191,16 @@ def _payload(stanza: Element) -> tuple[str, ...]:
     names = []
     for child in stanza:
         namespace, _, name = child.tag.rpartition("}")
-        if namespace[1:] == CLIENT and name not in {"thread", "error"}:
+        if namespace[1:] == stanzas.CLIENT and name not in {"thread", "error"}:
             names.append(name)
-        elif namespace[1:] != CLIENT and namespace[1:] not in METADATA:
+        elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:
             names.append(f"{name} ({namespace[1:]})")
     names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
     more = len(names) - MAX_PAYLOAD
     return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
 
 
-def _with_references(message: MessageReceived, stanza: Element) -> MessageReceived:
+def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
     """Return `message` with what its stanza says of another message; itself if that is nothing."""
     # Only the room itself moderates (XEP-0425).
     retractions = (RETRACTION,) if message.sender else (RETRACTION, MODERATION)
@@ -239,8 +214,8 @@ def _with_references(message: MessageReceived, stanza: Element) -> MessageReceiv
             case "{urn:xmpp:reply:0}reply":
                 message = replace(message, reply_to=id_)
             case "{urn:xmpp:reactions:0}reactions":
-                found = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
-                reactions = tuple(one.text or "" for one in found)
+                listed = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
+                reactions = tuple(reaction.text or "" for reaction in listed)
                 message = replace(message, reacts_to=id_, reactions=reactions)
             case "{urn:xmpp:message-retract:1}retract":
                 message = replace(message, retracts=id_)
@@ -249,32 +224,38 @@ def _with_references(message: MessageReceived, stanza: Element) -> MessageReceiv
     return message
 
 
-def _read_notice(stanza: Element) -> Iterator[Event]:
+def _read_notice(stanza: Element) -> Iterator[events.Event]:
     """Yield the room's notices of changes to its configuration and to affiliations."""
-    extension = stanza.find(f"{{{MUC_USER}}}x")
+    extension = stanza.find(EXTENSION)
     if extension is None:
         return
     if codes := _codes(extension):
-        yield RoomConfigured(codes)
-    item = extension.find(f"{{{MUC_USER}}}item")
+        yield events.RoomConfigured(codes)
+    item = _item(extension)
     if (jid := _real_jid(item)) and (held := _attribute(item, "affiliation", "")):
-        yield AffiliationChanged(jid, held, _reason(item), _actor(item))
+        yield events.AffiliationChanged(jid, held, _reason(item), _actor(item))
 
 
 def _codes(extension: Element) -> frozenset[int]:
     return frozenset(
         int(code)
-        for status in extension.iterfind(f"{{{MUC_USER}}}status")
+        for status in extension.iterfind(f"{{{stanzas.MUC_USER}}}status")
         if STATUS_CODE.fullmatch(code := status.get("code", ""))
     )
 
 
-def _reason(item: Element | None) -> str | None:
-    return None if item is None else _short(item.findtext(f"{{{MUC_USER}}}reason"))
+def _item(extension: Element) -> Element:
+    """Return what is said of an occupant; an empty element if nothing is."""
+    item = extension.find(ITEM)
+    return Element(ITEM) if item is None else item
 
 
-def _real_jid(item: Element | None) -> str | None:
-    jid = None if item is None else item.get("jid")
+def _reason(item: Element) -> str | None:
+    return _short(item.findtext(f"{{{stanzas.MUC_USER}}}reason"))
+
+
+def _real_jid(item: Element) -> str | None:
+    jid = item.get("jid")
     return jid if jid and len(jid) <= MAX_JID_CHARACTERS else None
 
 
@@ -282,34 +263,34 @@ def _short(text: str | None) -> str | None:
     return text[:MAX_PRESENCE_CHARACTERS] if text else None
 
 
-def _actor(item: Element | None) -> str | None:
-    actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
+def _actor(item: Element) -> str | None:
+    actor = item.find(f"{{{stanzas.MUC_USER}}}actor")
     return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
-def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
+def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[events.Event]:
     type_ = stanza.get("type")
     if type_ == "error":
-        error = error_of(stanza)
-        yield RoomError(error.condition, error.text, error.venue)
+        error = stanzas.error_of(stanza)
+        yield events.RoomError(error.condition, error.text, error.venue)
         return
-    extension = stanza.find(f"{{{MUC_USER}}}x")
+    extension = stanza.find(EXTENSION)
     damaged = isinstance(stanza, DamagedElement)
     if not nickname or (extension is None and not damaged):
         return
     if extension is None:  # who comes or goes hid that in what could not be read
-        extension = Element(f"{{{MUC_USER}}}x")
-    item = extension.find(f"{{{MUC_USER}}}item")
+        extension = Element(EXTENSION)
+    item = _item(extension)
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
-    status_text = _short(stanza.findtext(f"{{{CLIENT}}}status"))
+    status_text = _short(stanza.findtext(f"{{{stanzas.CLIENT}}}status"))
     if type_ is None:
-        yield OccupantJoined(
+        yield events.OccupantJoined(
             from_=sender,
             sender=nickname,
             role=_attribute(item, "role", "unknown" if damaged else "none"),
             affiliation=_attribute(item, "affiliation", "unknown" if damaged else "none"),
-            show=_short(stanza.findtext(f"{{{CLIENT}}}show")),
+            show=_short(stanza.findtext(f"{{{stanzas.CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),
             self_=is_own,
@@ -318,14 +299,14 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             actor=_actor(item),
         )
     elif type_ == "unavailable":
-        new_nickname = None if item is None else _prepared_nickname(sender, item.get("nick", ""))
-        destroy = extension.find(f"{{{MUC_USER}}}destroy")
+        new_nickname = _prepared_nickname(sender, item.get("nick", ""))
+        destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
         if 303 in codes and new_nickname:
-            yield NicknameChanged(sender, nickname, new_nickname, is_own)
+            yield events.NicknameChanged(sender, nickname, new_nickname, is_own)
         elif destroy is not None and is_own:
-            yield RoomDestroyed(_reason(destroy), _real_jid(destroy))
+            yield events.RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
-            yield OccupantLeft(
+            yield events.OccupantLeft(
                 from_=sender,
                 sender=nickname,
                 self_=is_own,
@@ -339,9 +320,9 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
 
 def _prepared_nickname(sender: str, nickname: str) -> str | None:
     """Return a nickname prepared as in the `from` of presence; None if it is invalid."""
-    occupant = occupant_jid(sender.partition("/")[0], nickname) if nickname else None
+    occupant = stanzas.occupant_jid(sender.partition("/")[0], nickname) if nickname else None
     return None if occupant is None else occupant.partition("/")[2]
 
 
-def _attribute(item: Element | None, name: str, default: str) -> str:
-    return default if item is None else item.get(name, default)[:MAX_PRESENCE_CHARACTERS]
+def _attribute(item: Element, name: str, default: str) -> str:
+    return item.get(name, default)[:MAX_PRESENCE_CHARACTERS]

@@ -17,7 +17,7 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
 
 DISCO_SECONDS = 5.0
-"""For one answer to a query whose failure decides nothing."""
+"""Seconds for one answer to a query whose failure decides nothing."""
 
 MAX_SERVICES_ASKED = 10
 """Items of the server that are queried for room services."""
@@ -26,7 +26,7 @@ MAX_ROOMS_COMPARED = 500
 """Rooms of a service whose names are compared with ours."""
 
 MAX_NAME_CHARACTERS = 60
-"""Of a room's name that is compared: the time it takes grows with their square."""
+"""Characters of a room's name that is compared: the time for it grows with their square."""
 
 MAX_SIMILAR = 5
 """Rooms that are named for their likeness."""
@@ -39,30 +39,24 @@ _SILENCE = "remote-server-timeout"
 
 
 async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
-    """Return what an address says of itself, or the error in place of it.
+    """Return what an address (prepared if it can be) says of itself, or an error instead.
 
     Raises `ConnectionFailedError` when the connection ends.
     """
+    target = prepared(target) or target
     answer = await disco.ask(connection, target, stanzas.DISCO_INFO, DISCO_SECONDS)
     refusal = None if isinstance(answer, Element) else answer.error or StanzaError(_SILENCE)
     return disco.description_in(answer), refusal
 
 
-async def ask_service(
-    connection: Connection, place: Place
-) -> tuple[Description, StanzaError | None]:
-    """Return what the room service of `place` says of itself, as `ask` does."""
-    return await ask(connection, prepared(place.room_service) or place.room_service)
-
-
 def denies(description: Description) -> bool:
-    """Whether an address that describes itself so is neither a room nor a room service."""
-    said = bool(description.identities or description.features)
-    return said and not (description.is_room or stanzas.MUC in description.features)
+    """Whether an address with this description is neither a room nor a room service."""
+    described = bool(description.identities or description.features)
+    return described and not (description.is_room or stanzas.MUC in description.features)
 
 
 def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
-    """Return why no room of a service that answers so can be joined; None where one may be."""
+    """Return why no room of a service that answers so can be joined; None if one may be."""
     if refusal is not None and refusal.condition == "remote-server-not-found":
         return faults.of_join_error(refusal.condition, refusal.text, place, None)
     return faults.of("no-room-service", place) if denies(description) else None
@@ -78,17 +72,18 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
         answer = await disco.ask(connection, service, stanzas.DISCO_ITEMS, DISCO_SECONDS)
     except ConnectionFailedError:
         return []
-    items = [one.jid for one in disco.items_in(answer)[:MAX_ROOMS_COMPARED]]
-    listed = [one for one in items if one != room]
+    listed = (item.jid for item in disco.items_in(answer)[:MAX_ROOMS_COMPARED])
     names = {
-        name: one
-        for one in listed
-        if one.endswith(f"@{service}") and len(name := one.partition("@")[0]) <= MAX_NAME_CHARACTERS
+        name: jid
+        for jid in listed
+        if jid != room
+        and jid.endswith(f"@{service}")
+        and len(name := jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
     # In a thread, since names of somebody's choice may take half a second.
-    found = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR, LIKENESS)
-    return [names[one] for one in found]
+    similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR, LIKENESS)
+    return [names[name] for name in similar]
 
 
 class RoomService:
@@ -119,8 +114,7 @@ class RoomService:
             await self._find_others(service)
         of_room = Description()
         if refusal is None:
-            room = prepared(place.room) or place.room
-            of_room, refusal_of_room = await ask(self._connection, room)
+            of_room, refusal_of_room = await ask(self._connection, place.room)
             self._find(_description(of_room, refusal_of_room))
         fault = denial(place, description, refusal)
         if fault is not None and stanzas.MUC not in of_room.features:
@@ -149,7 +143,7 @@ def _description(room: Description, refusal: StanzaError | None) -> str:
     if refusal is not None:
         return f"the room does not answer disco ({refusal.condition})"
     features = frozenset(room.features)
-    kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
+    kinds = sorted(name.removeprefix("muc_") for name in features if name.startswith("muc_"))
     archive = "with an archive" if stanzas.MAM in features else "without an archive"
     kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"
     return f"the room exists ({kind}), {archive}"

@@ -1,4 +1,4 @@
-"""Which stanzas of the trace a caller wants: by sender, by room, no keepalives; behind an event."""
+"""Picks stanzas of the trace: by sender, by room, without keepalives, those of one event."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class StanzaFilter:
 
     direction: Direction | None = None
     room: str | None = None
-    """From this bare JID, prepared, or to it."""
+    """A bare JID, prepared, that the stanza is from or to."""
     sender: str | None = None
     """A nickname, an occupant JID or a real JID, with or without its resource."""
     contains: str | None = None
-    """In the XML, whatever the case of its letters."""
+    """Text in the XML, whatever the case of its letters."""
     rooms: Collection[str] = ()
     """The bare JIDs, prepared, of the rooms in which a resource is a nickname."""
     own: Collection[str] = ()
@@ -52,8 +52,8 @@ class StanzaFilter:
         if traced.direction == "out":
             return not wanted.isdisjoint(self.own)
         # What an archive or a carbon copy forwards has a sender of its own.
-        for one in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
-            if (address := stanzas.sender_of(one)) is not None:
+        for stanza in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
+            if (address := stanzas.sender_of(stanza)) is not None:
                 names = {address.jid, address.bare}
                 if address.bare in self.rooms and not looks_like_jid(sender):
                     names |= {address.resource, visible(address.resource)}
@@ -65,7 +65,7 @@ class StanzaFilter:
 def _ends(xml: Element | str) -> set[str]:
     """Return the bare JIDs that a stanza is from and to, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
-    return {prepared(one.partition("/")[0]) or "" for one in ends}
+    return {prepared(jid.partition("/")[0]) or "" for jid in ends}
 
 
 def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
@@ -73,33 +73,34 @@ def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
 
     `traced` is in order.
     """
-    found = set()
+    numbers = set()
     pings = set()
-    for one in traced:
-        if isinstance(one.xml, str):
+    for item in traced:
+        xml = item.xml
+        if isinstance(xml, str):
             continue
-        if one.xml.tag in ACKNOWLEDGEMENTS:
-            found.add(one.number)
-        elif one.xml.tag == stanzas.IQ:
-            asking = one.xml.get("type") in {"get", "set"}
-            request = one.connection, one.xml.get("id"), (one.direction == "in") is asking
-            if asking and len(one.xml) and one.xml[0].tag == PING:
+        if xml.tag in ACKNOWLEDGEMENTS:
+            numbers.add(item.number)
+        elif xml.tag == stanzas.IQ:
+            asking = xml.get("type") in {"get", "set"}
+            request = item.connection, xml.get("id"), (item.direction == "in") is asking
+            if asking and len(xml) and xml[0].tag == PING:
                 pings.add(request)
-                found.add(one.number)
+                numbers.add(item.number)
             elif not asking and request in pings:
                 pings.remove(request)
-                found.add(one.number)
-    return found
+                numbers.add(item.number)
+    return numbers
 
 
 def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
-    """Return the number of the last result by which the archive of `room` told what has this id."""
+    """Return the number of the last result of the archive of `room` that has this id."""
     numbers = [
-        one.number
-        for one in traced
-        if not isinstance(one.xml, str)
-        and (found := stanzas.archive_result(one.xml)) is not None
-        and (found[0], found[2].get("id")) == (room, id_)
+        item.number
+        for item in traced
+        if not isinstance(item.xml, str)
+        and (result := stanzas.archive_result(item.xml)) is not None
+        and (result[0], result[2].get("id")) == (room, id_)
     ]
     return {*numbers[-1:]}
 

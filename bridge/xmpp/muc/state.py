@@ -1,6 +1,6 @@
-"""Where a membership stands in its room.
+"""Says whether we are out of a room, entering it, inside, or removed.
 
-We are out of a room until we ask to be let in. From then on we are entering it: the room tells who
+We are out of a room until we ask to be let in. From then on we are entering it: the room lists who
 is there. Our own presence says that we are inside (XEP-0045, section 7.1.2). The room may put us
 out again, by a kick, a ban or its own end. Then we are removed, for a reason that is known. However
 an attempt or a stay ends, we are out of the room after it, and the next attempt begins there. A
@@ -14,12 +14,12 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """Where we are."""
+    """Our state in the room."""
 
     OUT = auto()
     """Not in the room, and not on the way in."""
     ENTERING = auto()
-    """Asked to be let in; the room tells who is there."""
+    """We have asked to be let in, and the room lists who is there."""
     INSIDE = auto()
     """The room has sent our own presence."""
     REMOVED = auto()

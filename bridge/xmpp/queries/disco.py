@@ -6,25 +6,19 @@ XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import (
-    DATA_FORMS,
-    DISCO_INFO,
-    DISCO_ITEMS,
-    MUC,
-    IqError,
-    StanzaError,
-)
 from bridge.xmpp.model.faults import quoted_text
 
 VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
 
 ANSWER_SECONDS = 10.0
-"""For all answers together: another server may have to be found and connected to first."""
+"""Seconds for all answers together: another server may have to be found and connected to first."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
@@ -33,10 +27,10 @@ ARCHIVE = "urn:xmpp:mam:"
 """The prefix of an archive's features, in every version (XEP-0313)."""
 
 _QUERIES = {
-    DISCO_INFO: "what it is and can do (XEP-0030)",
+    stanzas.DISCO_INFO: "what it is and can do (XEP-0030)",
     VERSION: "its software (XEP-0092)",
     LAST: "its uptime (XEP-0012)",
-    DISCO_ITEMS: "its rooms (XEP-0030)",
+    stanzas.DISCO_ITEMS: "its rooms (XEP-0030)",
 }
 
 MAX_DIGITS = 9
@@ -80,8 +74,7 @@ class Item:
     name: str | None
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(NamedTuple):
     """One answer to disco#info; each feature once, in the order they came."""
 
     identities: tuple[Identity, ...] = ()
@@ -91,43 +84,24 @@ class Description:
     @property
     def is_room(self) -> bool:
         """Whether this is a room or a room service: their identities have the same category."""
-        return any(one.category == "conference" for one in self.identities)
+        return any(identity.category == "conference" for identity in self.identities)
 
     @property
     def has_rooms(self) -> bool:
         """Whether this is a room service, if its address is a domain."""
-        return self.is_room and MUC in self.features
+        return self.is_room and stanzas.MUC in self.features
+
+    def either(self, yes: str, no: str) -> bool | None:
+        """Return whether the feature `yes` is there rather than `no`; None if both or neither."""
+        return None if (yes in self.features) == (no in self.features) else yes in self.features
 
 
-@dataclass(frozen=True)
-class RoomConfiguration:
-    """The configuration of a room; None stands for what it does not say."""
-
-    public: bool | None
-    """Whether it is listed."""
-    moderated: bool | None
-    members_only: bool | None
-    persistent: bool | None
-    password_protected: bool | None
-    anonymity: str | None
-    """`non-anonymous`: everybody sees real JIDs; `semi-anonymous`: moderators do."""
-    archived: bool
-    """Whether the room keeps an archive (XEP-0313)."""
-    logs: str | None
-    """Where the room's logs can be read."""
-    title: str | None
-    description: str | None
-    language: str | None
-    occupants: int | None
-
-
-@dataclass(frozen=True)
-class Unanswered:
+class Unanswered(NamedTuple):
     """A query that was not answered, or answered with an error."""
 
     question: str
     """The namespace of the query."""
-    error: StanzaError | None
+    error: stanzas.StanzaError | None
     """None: no answer came in time."""
 
     def __str__(self) -> str:
@@ -138,50 +112,49 @@ class Unanswered:
         return f"Asked for {question}, it refused with {refusal}"
 
 
-@dataclass(frozen=True)
-class Information:
+class Information(NamedTuple):
     """What an address answered to all queries."""
 
     description: Description
     software: Software | None
     uptime_seconds: int | None
-    room: RoomConfiguration | None
-    """Of a room."""
+    room: dict[str, object] | None
+    """The configuration, if the address is a room."""
     rooms: tuple[Item, ...]
-    """Those that a room service lists."""
+    """The rooms that a room service lists."""
     unanswered: tuple[Unanswered, ...]
 
     @property
     def answered(self) -> bool:
         """Whether the address said what it is."""
-        return all(one.question != DISCO_INFO for one in self.unanswered)
+        return all(query.question != stanzas.DISCO_INFO for query in self.unanswered)
 
 
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
     """Query `address` (prepared) for everything, in at most `ANSWER_SECONDS`.
 
-    A server gets every query at once, other addresses those that they announce; none but servers is
-    asked for its uptime, since a client's XEP-0012 has the seconds that its user is idle, and none
-    but room services for their rooms. Raises `IqError` where disco#info is refused, and
-    `ConnectionFailedError` when the connection ends; any other error, and a timeout, stand in the
-    result as `Unanswered`.
+    A server gets every query at once, other addresses those that they announce. Only domains are
+    asked for their uptime, since the answer of a client (XEP-0012) has the seconds that its user is
+    idle, and only room services for their rooms. Raises `IqError` where disco#info is refused, and
+    `ConnectionFailedError` when the connection ends. The result has any other error, and a timeout,
+    as `Unanswered`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ANSWER_SECONDS
 
     async def ask_all(*namespaces: str) -> dict[str, Element | Unanswered]:
-        asking = (ask(connection, address, one, deadline - loop.time()) for one in namespaces)
+        asking = (ask(connection, address, name, deadline - loop.time()) for name in namespaces)
         return dict(zip(namespaces, await asyncio.gather(*asking), strict=True))
 
-    answers = await ask_all(DISCO_INFO, *((VERSION, LAST) if is_server else ()))
-    first = answers[DISCO_INFO]
+    answers = await ask_all(stanzas.DISCO_INFO, *((VERSION, LAST) if is_server else ()))
+    first = answers[stanzas.DISCO_INFO]
     if isinstance(first, Unanswered) and first.error is not None:
-        raise IqError(first.error)
+        raise stanzas.IqError(first.error)
     description = description_in(first)
-    further = [DISCO_ITEMS] if description.has_rooms and "@" not in address else []
+    further = [stanzas.DISCO_ITEMS] if description.has_rooms and "@" not in address else []
     if not is_server:
         offered = (VERSION,) if "@" in address else (VERSION, LAST)
-        further += [one for one in offered if one in description.features]
+        further += [name for name in offered if name in description.features]
     answers |= await ask_all(*further)
     is_room = description.is_room and "@" in address and "/" not in address
     return Information(
@@ -189,14 +162,14 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         software_in(answers.get(VERSION)),
         seconds_in(answers.get(LAST)),
         room_configuration(description) if is_room else None,
-        items_in(answers.get(DISCO_ITEMS)),
-        tuple(one for one in answers.values() if isinstance(one, Unanswered)),
+        items_in(answers.get(stanzas.DISCO_ITEMS)),
+        tuple(answer for answer in answers.values() if isinstance(answer, Unanswered)),
     )
 
 
 def info_query() -> Element:
-    """The payload that asks what an address is and can do (XEP-0030, section 3.1)."""
-    return Element(f"{{{DISCO_INFO}}}query")
+    """Return the payload that asks what an address is and can do (XEP-0030, section 3.1)."""
+    return Element(f"{{{stanzas.DISCO_INFO}}}query")
 
 
 async def ask(
@@ -208,31 +181,25 @@ async def ask(
             return await connection.request("get", address, Element(f"{{{namespace}}}query"))
     except TimeoutError:
         return Unanswered(namespace, None)
-    except IqError as refused:
+    except stanzas.IqError as refused:
         return Unanswered(namespace, refused.error)
 
 
 def description_in(iq: Element | Unanswered) -> Description:
     """Return what the answer says; elements that XEP-0030 does not define are ignored."""
-    query = iq.find(f"{{{DISCO_INFO}}}query") if isinstance(iq, Element) else None
-    if query is None:
-        return Description()
+    query = _query(iq, stanzas.DISCO_INFO)
+    features = (
+        feature.get("var") for feature in query.iterfind(f"{{{stanzas.DISCO_INFO}}}feature")
+    )
     return Description(
         identities=tuple(
-            Identity(one.get("category", ""), one.get("type", ""), one.get("name") or None)
-            for one in query.iterfind(f"{{{DISCO_INFO}}}identity")
+            Identity(item.get("category", ""), item.get("type", ""), item.get("name") or None)
+            for item in query.iterfind(f"{{{stanzas.DISCO_INFO}}}identity")
         ),
-        features=tuple(
-            dict.fromkeys(
-                name
-                for one in query.iterfind(f"{{{DISCO_INFO}}}feature")
-                if (name := one.get("var"))
-            )
-        ),
+        features=tuple(dict.fromkeys(name for name in features if name)),
         fields=tuple(
             field
-            for form in query.iterfind(f"{{{DATA_FORMS}}}x")
-            if form.get("type") == "result"
+            for form in query.iterfind(f"{{{stanzas.DATA_FORMS}}}x[@type='result']")
             for field in _fields(form)
         ),
     )
@@ -240,72 +207,74 @@ def description_in(iq: Element | Unanswered) -> Description:
 
 def software_in(iq: Element | Unanswered | None) -> Software | None:
     """Return what the answer to a version query says; None where it is empty."""
-    if not isinstance(iq, Element):
-        return None
-    name, version, os = (
-        iq.findtext(f"{{{VERSION}}}query/{{{VERSION}}}{part}") or None
-        for part in ("name", "version", "os")
-    )
+    query, parts = _query(iq, VERSION), ("name", "version", "os")
+    name, version, os = (query.findtext(f"{{{VERSION}}}{part}") or None for part in parts)
     return Software(name, version, os) if name or version or os else None
 
 
 def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
     """Return what the answer to disco#items names, in its order; what is no JID is left out."""
-    query = iq.find(f"{{{DISCO_ITEMS}}}query") if isinstance(iq, Element) else None
-    found = () if query is None else query.iterfind(f"{{{DISCO_ITEMS}}}item")
     return tuple(
-        Item(jid, one.get("name") or None) for one in found if (jid := prepared(one.get("jid", "")))
+        Item(jid, item.get("name") or None)
+        for item in _query(iq, stanzas.DISCO_ITEMS).iterfind(f"{{{stanzas.DISCO_ITEMS}}}item")
+        if (jid := prepared(item.get("jid", "")))
     )
 
 
 def seconds_in(iq: Element | Unanswered | None) -> int | None:
     """Return the uptime in seconds that a server answers (XEP-0012, section 4)."""
-    query = iq.find(f"{{{LAST}}}query") if isinstance(iq, Element) else None
-    return None if query is None else whole_number(query.get("seconds"))
+    return whole_number(_query(iq, LAST).get("seconds"))
+
+
+def _query(iq: Element | Unanswered | None, namespace: str) -> Element:
+    """Return the payload of an answer; an empty element where it has none."""
+    query = iq.find(f"{{{namespace}}}query") if isinstance(iq, Element) else None
+    return Element("query") if query is None else query
 
 
 def _fields(form: Element) -> Iterator[Field]:
     fields = {
-        name: tuple(value.text or "" for value in one.iterfind(f"{{{DATA_FORMS}}}value"))
-        for one in form.iterfind(f"{{{DATA_FORMS}}}field")
-        if (name := one.get("var"))
+        name: tuple(value.text or "" for value in field.iterfind(f"{{{stanzas.DATA_FORMS}}}value"))
+        for field in form.iterfind(f"{{{stanzas.DATA_FORMS}}}field")
+        if (name := field.get("var"))
     }
     kind = "".join(fields.pop("FORM_TYPE", ())[:1])
     for name, values in fields.items():
         yield Field(kind, name, values)
 
 
-def room_configuration(description: Description) -> RoomConfiguration:
-    """Return the configuration in a room's features and form (XEP-0045, section 6.4)."""
-    features = frozenset(description.features)
+def room_configuration(description: Description) -> dict[str, object]:
+    """Return the configuration in a room's features and form (XEP-0045, section 6.4).
 
-    def either(yes: str, no: str) -> bool | None:
-        """Return whether the room has `yes` rather than `no`; None if it has both, or neither."""
-        return None if (yes in features) == (no in features) else yes in features
-
+    What the room does not say is None. `archived` is whether it keeps an archive
+    (XEP-0313), `logs` the address where its logs can be read.
+    """
+    either = description.either
     form = {
-        one.name: one.values[0] or None
-        for one in description.fields
-        if one.form == ROOM_INFO and one.values
+        field.name: field.values[0] or None
+        for field in description.fields
+        if field.form == ROOM_INFO and field.values
     }
     hidden = either("muc_semianonymous", "muc_nonanonymous")
     names = (
-        one.name for one in description.identities if one.category == "conference" and one.name
+        identity.name
+        for identity in description.identities
+        if identity.category == "conference" and identity.name
     )
-    return RoomConfiguration(
-        public=either("muc_public", "muc_hidden"),
-        moderated=either("muc_moderated", "muc_unmoderated"),
-        members_only=either("muc_membersonly", "muc_open"),
-        persistent=either("muc_persistent", "muc_temporary"),
-        password_protected=either("muc_passwordprotected", "muc_unsecured"),
-        anonymity=None if hidden is None else "semi-anonymous" if hidden else "non-anonymous",
-        archived=any(one.startswith(ARCHIVE) for one in features),
-        logs=form.get("muc#roominfo_logs"),
-        title=form.get("muc#roomconfig_roomname") or next(names, None),
-        description=form.get("muc#roominfo_description") or form.get("muc#roomconfig_roomdesc"),
-        language=form.get("muc#roominfo_lang") or form.get("muc#roomconfig_lang"),
-        occupants=whole_number(form.get("muc#roominfo_occupants")),
-    )
+    return {
+        "public": either("muc_public", "muc_hidden"),
+        "moderated": either("muc_moderated", "muc_unmoderated"),
+        "members_only": either("muc_membersonly", "muc_open"),
+        "persistent": either("muc_persistent", "muc_temporary"),
+        "password_protected": either("muc_passwordprotected", "muc_unsecured"),
+        "anonymity": None if hidden is None else "semi-anonymous" if hidden else "non-anonymous",
+        "archived": any(feature.startswith(ARCHIVE) for feature in description.features),
+        "logs": form.get("muc#roominfo_logs"),
+        "title": form.get("muc#roomconfig_roomname") or next(names, None),
+        "description": form.get("muc#roominfo_description") or form.get("muc#roomconfig_roomdesc"),
+        "language": form.get("muc#roominfo_lang") or form.get("muc#roomconfig_lang"),
+        "occupants": whole_number(form.get("muc#roominfo_occupants")),
+    }
 
 
 def whole_number(text: str | None) -> int | None:

@@ -20,8 +20,9 @@ class TargetKind(Enum):
     ROOM = "room"
     """The room that we are in."""
     SELF = "self"
-    """Our own occupant JID in it."""
+    """Our own occupant JID in the room."""
     OCCUPANT = "occupant"
+    """Somebody else in the room."""
     DOMAIN = "domain"
     """Another server, or a service of one."""
     ACCOUNT = "account"
@@ -35,7 +36,7 @@ class Target(NamedTuple):
     address: str
     """The JID, prepared."""
     own: str = ""
-    """Our own occupant JID in the room that it is, or is in; empty where that is none of ours."""
+    """Our own occupant JID, if the address is that of our room or of an occupant; else empty."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,28 @@ class DecodedError:
 
     condition: str
     message: str
-    """A sentence or two. The address and its text stand in it `quoted`: both may be foreign."""
+    """A sentence or two. The address and its text are `quoted`: both may be foreign."""
     hint: str
-    reachable: bool
-    """Whether the error still proves that the target is there."""
+    outcome: str
+    """What the error proves: `reachable`, `in`, `out` or `undecided`."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the error proves that the target is there."""
+        return self.outcome in {"reachable", "in"}
 
 
 _ROWS = rows_of("""
-self: service-unavailable feature-not-implemented; reachable
+self: service-unavailable feature-not-implemented; in
     In the room: whoever answers under our nickname does not know {asked}.
     -> Nothing is wrong.
-self: remote-server-not-found remote-server-timeout; unknown
+self: remote-server-not-found remote-server-timeout; undecided
     Undecided: the server of the room cannot be reached just now.
     -> Ask again later. {standing}
-self: item-not-found; unknown
+self: item-not-found; out
     Out: the room knows nobody under our nickname.
     -> If it was changed just now, ask again. {standing}
-self: *; unknown
+self: *; out
     Out: the room does not pass our own questions to us ({condition}).
     -> {standing}
 occupant: service-unavailable feature-not-implemented; reachable
@@ -75,63 +81,66 @@ server domain: service-unavailable feature-not-implemented; reachable
 account: feature-not-implemented; reachable
     {address} answers, but does not know {asked}.
     -> Somebody is there.
-account: service-unavailable; unknown
+account: service-unavailable; undecided
     The server of {address} answers in its place: nobody is logged in there, or they do not know
     {asked}, or it keeps that to itself.
     -> Servers answer the same for an account that does not exist. Somebody in the room is asked by
     nickname.
-occupant: item-not-found recipient-unavailable; unknown
+occupant: item-not-found recipient-unavailable; undecided
     {address} is not in the room: they left, or changed their nickname.
     -> xmppOccupants lists who is there.
-room: item-not-found recipient-unavailable; unknown
+room: item-not-found recipient-unavailable; undecided
     There is no room {address}.
     -> {standing}
-*: item-not-found recipient-unavailable; unknown
+*: item-not-found recipient-unavailable; undecided
     Nobody is there under the address {address}.
     -> Check how it is written.
-occupant room: not-acceptable; unknown
+occupant room: not-acceptable; undecided
     The room says that we are not in it.
     -> {standing}
-*: gone redirect; unknown
+*: gone redirect; undecided
     {address} is gone for good, or has moved.
     -> Ask its owner for the new address.
-*: subscription-required; unknown
+*: subscription-required; undecided
     {address} answers that only to those on its contact list.
     -> Somebody in the room is asked by nickname.
-*: remote-server-not-found; unknown
+*: remote-server-not-found; undecided
     Our server finds no XMPP server for {address}.
     -> Check the domain: a typo, or a domain without XMPP (no SRV record).
-*: remote-server-timeout; unknown
+*: remote-server-timeout; undecided
     Our server found the one of {address} but got no answer from it.
     -> Try again later; that server, or the network between the two, may be down.
-*: jid-malformed; unknown
+*: jid-malformed; undecided
     {address} is no address to its server.
     -> Check how it is written.
 server room: internal-server-error resource-constraint; reachable
     {address} answers that it cannot answer now.
     -> It is overloaded or broken; try again later.
-*: internal-server-error resource-constraint; unknown
+*: internal-server-error resource-constraint; undecided
     {address} answers that it cannot answer now.
     -> It is overloaded or broken; try again later.
 server room: forbidden not-allowed not-authorized policy-violation registration-required; reachable
     {address} answers, but allows us no {asked}.
     -> It is there.
-occupant: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+occupant: forbidden not-allowed not-authorized policy-violation registration-required; undecided
     The room does not pass such questions on to those in it.
     -> A setting of the room: its owner can allow them.
-*: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+*: forbidden not-allowed not-authorized policy-violation registration-required; undecided
     A server on the way to {address} does not allow {asked} there.
     -> Ours may not speak to other servers (federation is off), or that one keeps to those it knows.
 server room: *; reachable
     {address} answered with the error {condition}.
     -> Somebody there answers; what it means is theirs to say.
-*: *; unknown
+*: *; undecided
     {address} answered with the error {condition}.
     -> Somebody there answers; what it means is theirs to say.
 """)
-"""What an error means by the kind of the address and the condition, and whether it is `reachable`.
+"""What an error means, by the kind of the address and the condition.
 
-Those of a self-ping (XEP-0410, section 3.1) mean what `ping.verdict` makes of them.
+The outcome is `reachable` where the error proves that the address is there, otherwise `undecided`.
+An error of a self-ping (XEP-0410, section 3.1) says that we are `in` the room or `out` of it, or
+nothing: another of our sessions under the same nickname may have given it, and a room that cannot
+be reached decides nothing.
 """
 
 _STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
@@ -149,7 +158,7 @@ def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError
         case TargetKind.ROOM | TargetKind.DOMAIN | TargetKind.ACCOUNT:
             hint = "It may be down, or leave what it does not know without an answer."
     message = f"{quoted(address)} did not answer within {seconds:g} s."
-    return DecodedError("remote-server-timeout", message, hint, False)
+    return DecodedError("remote-server-timeout", message, hint, "undecided")
 
 
 def of_error(
@@ -159,5 +168,4 @@ def of_error(
     row = first_row(_ROWS, target.value, condition)
     message = row.message.format(address=quoted(address), asked=asked, condition=condition)
     hint = row.hint.format(standing=_STANDING)
-    reachable = row.outcome == "reachable"
-    return DecodedError(condition, message + quoted_text(text), hint, reachable)
+    return DecodedError(condition, message + quoted_text(text), hint, row.outcome)

@@ -22,22 +22,22 @@ class Timing:
     """When to ping, and how long a silence may last; all in seconds."""
 
     ping_interval: float = 30.0
-    """Between two pings to the server."""
+    """The time from one ping to the server until the next."""
     ping_deadline: float = 15.0
-    """For an answer to any ping."""
+    """How long the answer to any ping may take."""
     idle_before_ping: float = 60.0
     """How long a room may be silent before it is sent a self-ping."""
     max_unconfirmed: float = 120.0
     """How long a room may leave it open whether we are in it; then we count as out."""
     check_interval: float = 5.0
-    """Between two looks at the clocks, and between two self-pings that decide nothing."""
+    """The time from one look at the clocks, or one undecided self-ping, until the next."""
     clock_jump: float = 10.0
-    """How far the wall clock may run ahead of the loop's: beyond it the machine was asleep, and the
-    server is pinged at once."""
+    """How far the wall clock may run ahead of the loop's. Beyond that the machine was asleep, and
+    the server is pinged at once."""
 
 
 TIMING = Timing()
-"""What users are promised."""
+"""The times that users are promised."""
 
 
 async def keep_alive(
@@ -62,7 +62,7 @@ async def keep_alive(
         pinged = now
         if asleep:
             on_wake()
-        with suppress(ConnectionFailedError):  # `ended` tells
+        with suppress(ConnectionFailedError):  # `ended` says so
             if not await answers(connection, timing.ping_deadline):
                 return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
     return connection.ended.result()

@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -13,11 +13,12 @@ from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.queries.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
 
 ALONE_SECONDS = 1.0
-"""After which whoever stands between us and a silent address is pinged too: most answers come
-sooner, so that most pings are one stanza."""
+"""Seconds of silence after which our server is pinged too. Most answers come sooner, so that most
+pings are one stanza."""
 
 MUCH_BYTES = 8 * 1024
-"""From a server during a ping, behind which the answer may stand: the slowest network has more."""
+"""Bytes from a server during a ping after which the answer may still come. The slowest network
+carries more."""
 
 
 class Verdict(Enum):
@@ -28,21 +29,6 @@ class Verdict(Enum):
     UNDECIDED = "undecided"
 
 
-def verdict(condition: str | None) -> Verdict:
-    """Read the answer to a self-ping: its error condition, or None for a result (XEP-0410, 3.1).
-
-    An answer that another of our sessions under the same nickname gave means that we are in; a
-    room that cannot be reached decides nothing.
-    """
-    match condition:
-        case None | "service-unavailable" | "feature-not-implemented":
-            return Verdict.IN
-        case "remote-server-not-found" | "remote-server-timeout":
-            return Verdict.UNDECIDED
-        case _:
-            return Verdict.OUT
-
-
 _OF_SELF = {
     Verdict.IN: "The room counts us among its occupants.",
     Verdict.OUT: "The room answers, and does not count us among its occupants.",
@@ -50,13 +36,12 @@ _OF_SELF = {
 }
 
 
-@dataclass(frozen=True)
-class Pong:
+class Pong(NamedTuple):
     """What came of one ping."""
 
     target: Target
     seconds: float | None
-    """Until the answer came, an error too; None: no answer came in time."""
+    """The time until the answer or an error came; None if nothing came in time."""
     error: DecodedError | None
 
     @property
@@ -69,18 +54,17 @@ class Pong:
         """What a self-ping says; None for another target."""
         if self.target.kind is not TargetKind.SELF:
             return None
-        return verdict(None if self.error is None else self.error.condition)
+        return Verdict.IN if self.error is None else Verdict(self.error.outcome)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What came of a ping, and of those that tell whose silence it is."""
+class Comparison(NamedTuple):
+    """What came of a ping, and of the further pings that show whose silence it is."""
 
     pong: Pong
     server: Pong | None = None
-    """Of our own server, where the address was silent."""
+    """The answer of our own server, if the address was silent."""
     own: Pong | None = None
-    """Of ourselves through the room, where an occupant was silent."""
+    """The answer of ourselves through the room, if an occupant was silent."""
 
     @property
     def verdict(self) -> str:
@@ -122,8 +106,8 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
 async def answers(connection: Connection, seconds: float) -> bool:
     """Whether our server answers a ping; if not, it has sent hardly anything for `seconds`.
 
-    The answer comes behind what the server has to send, and servers make 100 MB of one stanza.
-    Raises `ConnectionFailedError`.
+    The answer comes after what the server has to send, and servers send stanzas of 100 MB. Raises
+    `ConnectionFailedError`.
     """
     server = Target(TargetKind.SERVER, connection.place.domain)
     received = -MUCH_BYTES
@@ -157,7 +141,7 @@ async def ping_patiently(connection: Connection, target: Target, seconds: float)
 
 
 async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:
-    """Ping `target`, and where it is silent our own server, and for an occupant ourselves.
+    """Ping `target`; if it is silent, our own server too, and for an occupant ourselves.
 
     Takes `seconds` at most. Raises `ConnectionFailedError`.
     """
@@ -171,7 +155,7 @@ async def ping_compared(connection: Connection, target: Target, seconds: float) 
         between = [Target(TargetKind.SERVER, prepared(domain) or domain)]
         if target.kind is TargetKind.OCCUPANT:
             between.append(Target(TargetKind.SELF, target.own, target.own))
-        pings = (ping(connection, one, seconds - alone) for one in between)
+        pings = (ping(connection, other, seconds - alone) for other in between)
         return Comparison(*await asyncio.gather(asked, *pings))
     finally:
         asked.cancel()

@@ -44,7 +44,7 @@ HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
 PONG = {"how": "public", "answerMs": 20.0, "body": "pong"}
 NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last after 20 ms.'
 ALONE = Ping(None, None, "The occupant alone is silent.", alone=True)
-REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", False)
+REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", "undecided")
 
 
 def said(body: str, nickname: str = "Robot", **more: object) -> MessageReceived:
@@ -196,7 +196,7 @@ def test_an_account_is_compared_without_its_resource() -> None:
             "(our own server is silent)",
         ),
         (Ping(0.01, REFUSED, "", alone=False), None, "The room does not pass it on."),
-        (Ping(0.01, replace(REFUSED, reachable=True), "", alone=False), True, "pass it on."),
+        (Ping(0.01, replace(REFUSED, outcome="reachable"), "", alone=False), True, "pass it on."),
         (None, None, "not there"),
     ],
 )

@@ -5,7 +5,6 @@ from typing import get_args
 import pytest
 
 from bridge.mcp.schema import wire_name
-from bridge.tools.entries import Kind
 from bridge.xmpp.model.events import (
     STATUS_CODES,
     AffiliationChanged,
@@ -14,6 +13,7 @@ from bridge.xmpp.model.events import (
     Event,
     Gap,
     Joined,
+    Kind,
     MessageReceived,
     MessageSent,
     NicknameChanged,

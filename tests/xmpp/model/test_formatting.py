@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.tools.entries import Kind
 from bridge.xmpp.model import formatting
 from bridge.xmpp.model.events import (
     AffiliationChanged,
@@ -15,6 +14,7 @@ from bridge.xmpp.model.events import (
     Event,
     Gap,
     Joined,
+    Kind,
     MessageReceived,
     MessageSent,
     NicknameChanged,

@@ -136,11 +136,11 @@ def test_a_room_is_set_up_as_its_features_and_its_form_say() -> None:
             ),
         )
     )
-    assert (room.public, room.moderated, room.members_only) == (False, True, True)
-    assert (room.persistent, room.password_protected) == (True, True)
-    assert (room.anonymity, room.archived) == ("non-anonymous", True)
-    assert (room.title, room.description, room.language) == ("Lobby", "Tests", "en")
-    assert (room.occupants, room.logs) == (7, "https://logs.example/")
+    assert (room["public"], room["moderated"], room["members_only"]) == (False, True, True)
+    assert (room["persistent"], room["password_protected"]) == (True, True)
+    assert (room["anonymity"], room["archived"]) == ("non-anonymous", True)
+    assert (room["title"], room["description"], room["language"]) == ("Lobby", "Tests", "en")
+    assert (room["occupants"], room["logs"]) == (7, "https://logs.example/")
 
 
 def test_the_opposites_of_all_that_are_told_too() -> None:
@@ -154,25 +154,25 @@ def test_the_opposites_of_all_that_are_told_too() -> None:
             "muc_semianonymous",
         )
     )
-    assert (room.public, room.moderated, room.members_only) == (True, False, False)
-    assert (room.persistent, room.password_protected) == (False, False)
-    assert (room.anonymity, room.archived) == ("semi-anonymous", False)
+    assert (room["public"], room["moderated"], room["members_only"]) == (True, False, False)
+    assert (room["persistent"], room["password_protected"]) == (False, False)
+    assert (room["anonymity"], room["archived"]) == ("semi-anonymous", False)
 
 
 def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
-    assert room_configuration(_room("muc_open", "muc_membersonly")).members_only is None
-    assert room_configuration(_room()).members_only is None
-    assert room_configuration(_room("muc_open", "muc_membersonly")).anonymity is None
+    assert room_configuration(_room("muc_open", "muc_membersonly"))["members_only"] is None
+    assert room_configuration(_room())["members_only"] is None
+    assert room_configuration(_room("muc_open", "muc_membersonly"))["anonymity"] is None
 
 
 def test_a_form_of_another_type_does_not_speak_for_the_room() -> None:
     fields = _form(_field("muc#roominfo_occupants", "7"), kind="urn:evil")
-    assert room_configuration(_room(fields=fields)).occupants is None
+    assert room_configuration(_room(fields=fields))["occupants"] is None
 
 
 def test_an_absurd_number_of_occupants_is_none() -> None:
     fields = _form(_field("muc#roominfo_occupants", "9" * 5000))
-    assert room_configuration(_room(fields=fields)).occupants is None
+    assert room_configuration(_room(fields=fields))["occupants"] is None
 
 
 def _items(inner: str) -> Element:

@@ -1,8 +1,8 @@
 import pytest
 
 from bridge.xmpp.queries import iq_errors
-from bridge.xmpp.queries.iq_errors import TargetKind
-from bridge.xmpp.queries.ping import Verdict, verdict
+from bridge.xmpp.queries.iq_errors import Target, TargetKind
+from bridge.xmpp.queries.ping import Pong, Verdict
 from tests.xmpp.conditions import STANZA_CONDITIONS
 
 CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]
@@ -21,11 +21,25 @@ def test_every_condition_of_everybody_has_a_sentence_and_a_hint(
     assert len(meaning.message) > 15
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_self_ping_reads_as_the_watch_reads_it(condition: str) -> None:
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("service-unavailable", Verdict.IN),
+        ("feature-not-implemented", Verdict.IN),
+        ("remote-server-not-found", Verdict.UNDECIDED),
+        ("remote-server-timeout", Verdict.UNDECIDED),
+        ("not-acceptable", Verdict.OUT),
+        ("item-not-found", Verdict.OUT),
+        ("not-allowed", Verdict.OUT),
+        ("bad-request", Verdict.OUT),
+        ("forbidden", Verdict.OUT),
+        ("undefined-condition", Verdict.OUT),
+    ],
+)
+def test_the_answer_to_a_self_ping_says_whether_we_are_in(condition: str, found: Verdict) -> None:
     meaning = iq_errors.of_error(condition, None, TargetKind.SELF, "r@b/me", "pings")
-    found = verdict(condition)
     assert meaning.reachable is (found is Verdict.IN)
+    assert Pong(Target(TargetKind.SELF, "r@b/me"), 1.0, meaning).in_room is found
     words = {Verdict.IN: "In the room", Verdict.OUT: "Out:", Verdict.UNDECIDED: "Undecided"}
     assert meaning.message.startswith(words[found])
 

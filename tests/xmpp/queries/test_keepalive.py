@@ -4,42 +4,17 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-import pytest
-
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
 from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.link.trace import untraced
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.queries.keepalive import TIMING, Timing, keep_alive
-from bridge.xmpp.queries.ping import Verdict, verdict
 from tests.faults.scripted_server import HEADER
 from tests.xmpp.place import PLACE
 
 SECONDS = 5.0
 SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
-
-
-@pytest.mark.parametrize(
-    ("condition", "found"),
-    [
-        (None, Verdict.IN),
-        ("service-unavailable", Verdict.IN),
-        ("feature-not-implemented", Verdict.IN),
-        ("remote-server-not-found", Verdict.UNDECIDED),
-        ("remote-server-timeout", Verdict.UNDECIDED),
-        ("not-acceptable", Verdict.OUT),
-        ("item-not-found", Verdict.OUT),
-        ("not-allowed", Verdict.OUT),
-        ("bad-request", Verdict.OUT),
-        ("forbidden", Verdict.OUT),
-        ("undefined-condition", Verdict.OUT),
-    ],
-)
-def test_the_answer_to_a_self_ping_says_whether_we_are_in(
-    condition: str | None, found: Verdict
-) -> None:
-    assert verdict(condition) is found
 
 
 def test_users_are_promised_what_is_written() -> None:

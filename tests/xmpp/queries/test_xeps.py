@@ -1,11 +1,11 @@
 import re
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.queries import xeps
-from bridge.xmpp.queries.xeps import standard_of
+from bridge.xmpp.queries.xeps import standard_of, standards
 
 ANNOUNCED = [
     "http://jabber.org/protocol/commands",
@@ -122,13 +122,13 @@ def test_what_is_in_no_list_has_no_standard(feature: str) -> None:
 
 
 def test_no_feature_is_claimed_by_two_standards_and_the_table_is_in_order() -> None:
-    listed = [*xeps._standards()]  # noqa: SLF001 - the table is what is tested
-    features = [feature for feature, _ in listed]
-    assert len(features) == len(set(features)) > 200
-    standards = [*dict.fromkeys(standard for _, standard in listed)]
-    numbers = [one.number for one in standards if one.number.startswith("XEP-")]
-    assert numbers == sorted(set(numbers))
-    for number, name in standards:
+    lines = files("bridge.xmpp.queries").joinpath("xeps.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    features = [feature for _, _, listed in rows for feature in listed.split(" ")]
+    assert len(features) == len(set(features)) == len(standards()) > 150
+    numbers = [number for number, _, _ in rows]
+    assert numbers == sorted(set(numbers), key=lambda number: (number[:3] != "XEP", number))
+    for number, name, _ in rows:
         assert re.fullmatch("(XEP-|RFC )[0-9]{4}", number)
         assert re.fullmatch("[A-Z0-9v].+[^:]", name)
 
