@@ -114,7 +114,7 @@ def occupants_of(
         for departure in status.departures:
             named = nickname in {None, departure.nickname, visible(departure.nickname)}
             if named and departure.at >= since and after is None:
-                entry = vars(departure) | {"at": iso(departure.at), "room": room}
+                entry = departure._asdict() | {"at": iso(departure.at), "room": room}
                 went.append((departure.at, nonempty(entry)))
     went.sort(key=lambda pair: -pair[0])
     rest = [who for who in here if after is None or visible(who[0].nickname) > visible(after)]
