@@ -95,7 +95,7 @@ async def test_the_archive_is_searched_by_sender_text_pattern_and_time(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"archive": True, "since": "abc-1"}, "bridge's own memory"),
+        ({"archive": True, "since": "abc-1"}, "archive: true only"),
         ({"archive": True, "after": "yesterday"}, "after is no time with a zone"),
         ({"archive": True, "before": "2026-01-01T00:00:00"}, "before is no time with a zone"),
         ({"since": "archive:1"}, "archive: true only"),
