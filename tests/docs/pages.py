@@ -25,7 +25,7 @@ ELISION = "..."
 """What stands in an example for what was left out of it."""
 
 _FENCE = re.compile(r"(?:^<!-- (\w+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_VARYING = re.compile(r"[0-9a-f]{8,}|[0-9]+(\.[0-9]+)?")
+_VARYING = re.compile(r"(?<=room-)[0-9a-z]{12,}|[0-9a-f]{8,}|[0-9]+(\.[0-9]+)?")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\.\.\.|[{}\[\]]')
 
 

@@ -1,9 +1,10 @@
 """What a test needs to know of a running XMPP server."""
 
+from base64 import b32encode
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_bytes
 from typing import Literal
-from uuid import uuid4
 
 Transport = Literal["starttls", "direct", "plaintext"]
 """How the stream is secured: by STARTTLS, by TLS from the first byte, or not at all."""
@@ -68,8 +69,12 @@ class XmppServer:
         return port
 
     def room(self) -> str:
-        """A room that nobody has been in yet: a new bare JID at each call."""
-        return f"room-{uuid4().hex[:12]}@{self.muc}"
+        """A room that nobody has been in yet: a new bare JID at each call.
+
+        The names are so long, and of so many letters, that no two are alike by chance: no test
+        finds the room of another one among those with a name like its own.
+        """
+        return f"room-{b32encode(token_bytes(20)).decode().lower()}@{self.muc}"
 
     def environment(
         self, transport: Transport | None = None, **overrides: str | None
