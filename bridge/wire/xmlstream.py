@@ -2,14 +2,14 @@
 
 Tags alone delimit stanzas here, and each stanza is parsed by a parser of its own. So what a
 stranger put into one costs no other, and the memory for its names is given back with it. Servers
-pass on XML that expat refuses: a namespace with `}`, one that is reserved. What cannot be read in a
-stanza is left out of it; only what is wrong beyond a stanza ends the stream.
+pass on XML that expat refuses: a namespace with `}`, one that is reserved. A stanza that cannot be
+read is skipped; only what is wrong beyond a stanza ends the stream.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.parsers.expat import ErrorString
 from xml.parsers.expat.errors import XML_ERROR_TAG_MISMATCH, codes
@@ -22,8 +22,8 @@ again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of whic
 attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""Bytes that are kept of each common attribute in a longer tag, and of what is not whole at its
-end."""
+"""Bytes that are kept of a longer tag's name, of each of its common attributes, and of what is not
+whole at its end."""
 
 MAX_HEADER_BYTES = 16 * 1024
 """Bytes of the stream's header and what precedes it. Real ones have 300."""
@@ -35,16 +35,12 @@ come again in each name. Real ones have 100."""
 MAX_NAMESPACE_BYTES = 256
 """Bytes of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
 
-MAX_MENDED_CHILDREN = 64
-"""Children that are read of a stanza of which something cannot be read. Each is parsed alone then,
-which takes some 20 us. Where there are more, the first and the last are read."""
-
 MAX_NAMES = 250_000
 """Names of elements and attributes in a stanza, which take up to 700 bytes each. A listing of
 80,000 rooms has as many; of 250 kB, which servers let pass, come 60,000 at most."""
 
 COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
-"""What says whose a stanza is, and what about (RFC 6120, section 8.1)."""
+"""What is read even of a stanza that cannot be read: whose it is (RFC 6120, section 8.1)."""
 
 _BLANKS = b" \t\r\n"
 """What may be between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
@@ -68,7 +64,7 @@ _TOKEN = re.compile(
 )
 """A tag or a CDATA section, with the text before it. The last group that matched says which."""
 
-_OPENED = re.compile(rb"<[^\s<>\"'/]+" + _ATTRIBUTES, re.VERBOSE)
+_OPENED = re.compile(rb"<[^\s<>\"'/!]+" + _ATTRIBUTES, re.VERBOSE)
 """The beginning of a tag, up to the quote of a value that is not whole."""
 
 _START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
@@ -78,6 +74,9 @@ _START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 """The name of an attribute, and its value in quotes. It begins only after a blank or a quote: tried
 at each letter of a long name, it would take quadratic time."""
+
+_NAMES = re.compile(rb"<(?!/)|=[ \t\r\n]*[\"']")
+"""Matches once at each element, and once at each attribute."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
 """What may precede the root's tag."""
@@ -110,28 +109,13 @@ class StanzaTooLongError(XmlStreamError):
     condition = "policy-violation"
 
 
-class _Parts(NamedTuple):
-    """A stanza taken apart."""
-
-    tag: bytes
-    """The opening tag of the stanza."""
-    children: list[bytes]
-    """The children that are whole and within the limits."""
-    reason: str
-    """Which limit was passed; empty if none was."""
-    condition: str = StanzaTooLongError.condition
-
-
 class DamagedElement(Element):
-    """A stanza of which something could not be read: children, or its own uncommon attributes.
-
-    That is left out of it.
-    """
+    """A stanza that cannot be read, but for its name and its common attributes."""
 
     def __init__(self, readable: Element, reason: str, condition: str) -> None:
         super().__init__(readable.tag, readable.attrib)
         self.reason = reason
-        """What was wrong, in words of ours or of expat's."""
+        """What is wrong with it, in words of ours or of expat's."""
         self.condition = condition
         """The stream error for a client that sends such a stanza (RFC 6120, section 4.9.3)."""
 
@@ -139,15 +123,15 @@ class DamagedElement(Element):
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    Of a stanza at most `max_bytes` and `max_depth` levels are read. What is skipped of it has no
-    limit: servers write a namespace with each name in it, and so make 100 MB and more of 100 kB.
+    A stanza with more than `max_bytes` or `max_depth` levels is skipped, however long it is:
+    servers write a namespace with each name in it, and so make 100 MB and more of 100 kB.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
         self.ended = False
         """Whether the other side has ended its stream in good order."""
         self.raw = b""
-        """What was handed over last, as it came; of what was too long a part is missing."""
+        """What was handed over last, as it came; of a stanza that was skipped its opening tag."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
         self._data = bytearray()
@@ -156,10 +140,10 @@ class XmlStream:
         """How far the tokens in it were read."""
         self._begin = 0
         """Where the stanza under way begins in it."""
-        self._beyond_limits = False
-        """Whether that may have more in it than is read."""
-        self._cut = False
-        """Whether a tag in the stanza under way was cut."""
+        self._opened = 0
+        """Where the opening tag of that stanza ends."""
+        self._reason = ""
+        """Why that stanza is skipped; empty if it is read."""
         self._depth = 0
         """Elements that are open, the root among them."""
         self._name = b""
@@ -190,8 +174,8 @@ class XmlStream:
         elif self._depth:
             self._trim()
         opened = self._data.find(b"<", self._at)
-        # Once one was too long, no other in the stanza is scanned so often.
-        longest = MAX_TOKEN_BYTES // 16 if self._cut else MAX_TOKEN_BYTES
+        # Of a stanza that is skipped, long tags are not scanned so often.
+        longest = MAX_TOKEN_BYTES // 16 if self._reason else MAX_TOKEN_BYTES
         if 0 <= opened < len(self._data) - 1 - longest:
             self._cut_tag(opened)
 
@@ -228,15 +212,14 @@ class XmlStream:
         while depth and (token := _TOKEN.match(data, at)) is not None:
             kind, start, at = token.lastindex, at, token.end()
             if depth == 1:
-                self._begin = data.index(b"<", start)
-                self._beyond_limits = False
+                self._begin, self._opened = data.index(b"<", start), at
                 if self._begin > start or kind in {_END, _CDATA}:
                     self._check_between(kind, start, at)
             if kind == _END:
                 depth -= 1
             else:
-                if at - start > MAX_NAMESPACE_BYTES or depth > self._max_depth:
-                    self._beyond_limits = True
+                if kind != _CDATA and (at - start > MAX_NAMESPACE_BYTES or depth > self._max_depth):
+                    self._check_limits(bytes(data[data.index(b"<", start) : at]), depth)
                 if kind is _START:
                     depth += 1
                 elif kind == _RESTRICTED:
@@ -255,124 +238,72 @@ class XmlStream:
         if refused or text.strip(_BLANKS):
             raise NotWellFormedError
 
+    def _check_limits(self, tag: bytes, depth: int) -> None:
+        """Skip the stanza under way if there is too much in it with this tag."""
+        if depth > self._max_depth:
+            self._skip(f"its elements are nested more than {self._max_depth} deep")
+        elif any(
+            _is_namespace(name) and len(value) - len("''") > MAX_NAMESPACE_BYTES
+            for name, value in _attributes(tag)
+        ):
+            self._skip(f"a namespace in it has more than {MAX_NAMESPACE_BYTES} bytes")
+
+    def _skip(self, reason: str) -> None:
+        """Skip the stanza under way; the first reason counts."""
+        self._reason = self._reason or reason
+
     def _trim(self) -> None:
-        """Forget what is not part of the stanza under way, or too long in it."""
-        data, most = self._data, self._max_bytes
+        """Forget what came before the stanza under way, and what is skipped of that."""
+        data = self._data
         del data[: self._begin]
-        self._at, self._begin = self._at - self._begin, 0
-        opened = data.find(b"<", self._at)
-        end = len(data) if opened < 0 else opened
-        if end > most:
-            self._beyond_limits = True
-            del data[most:end]
-            self._at = most
+        self._at, self._opened = self._at - self._begin, self._opened - self._begin
+        self._begin = 0
+        if len(data) > self._max_bytes:
+            self._skip(f"it has more than {self._max_bytes:,} bytes")
+        if self._reason:
+            token = data.find(b"<", self._at)
+            del data[self._opened : len(data) if token < 0 else token]
+            self._at = self._opened
 
     def _cut_tag(self, opened: int) -> None:
-        """Forget of a tag that is not whole all but its common attributes and its last bytes.
-
-        No parser takes what is left for a tag: it has an attribute twice.
-        """
-        if not self._depth or self._data[opened + 1] in b"!/":
-            raise StanzaTooLongError
+        """Forget of a tag that is not whole all but its common attributes and its last bytes."""
         known = _OPENED.match(self._data, opened)
-        if known is None:
+        if not self._depth or known is None:  # a CDATA section, which no server writes
             raise StanzaTooLongError
         tag, value = known[0], bytes(self._data[known.end() :])
-        name, *_, end = re.split(rb"[\s\"']", tag)
-        kept = [b" %b=%b" % pair for pair in _attributes(tag) if _is_common(pair)]
+        name, *parts = re.split(rb"[\s\"']", tag)
+        common = b"".join(b" %b=%b" % pair for pair in _attributes(tag) if _is_common(pair))
+        end = b"".join(parts[-1:])
         if len(value) > KEPT_TAG_BYTES:
             end, value = b"x=", value[:1]
-        elif len(end) > KEPT_TAG_BYTES:
-            end = b"x"
-        self._data[opened:] = b"%b%b x='' x='' %b%b" % (
-            name[:KEPT_TAG_BYTES],
-            b"".join(kept),
-            end,
-            value,
-        )
-        self._cut = True
+        kept = name[:KEPT_TAG_BYTES], common, end[-KEPT_TAG_BYTES:], value
+        self._data[opened:] = b"%b%b %b%b" % kept
+        self._skip(f"a tag in it has more than {MAX_TOKEN_BYTES:,} bytes")
 
     def _finished(self) -> Element:
         """Return the stanza that ends at `_at`; it has no tail."""
         self.raw = data = bytes(self._data[self._begin : self._at])
-        cut, self._cut = self._cut, False
-        if self._beyond_limits or cut or len(data) > min(MAX_NAMES, self._max_bytes):
-            parts = self._parts(data)
-            if cut:
-                reason = f"a tag in it has more than {MAX_TOKEN_BYTES:,} bytes"
-                parts = parts._replace(reason=reason)
-            if parts.reason:
-                return self._mended(parts)
-        try:
-            return self._parsed(data)
-        except ParseError as error:
-            if error.code == codes[XML_ERROR_TAG_MISMATCH]:
-                raise NotWellFormedError from None
-            reason = f"its XML is refused by the parser: {ErrorString(error.code)}"
-        condition = NotWellFormedError.condition
-        return self._mended(self._parts(data)._replace(reason=reason, condition=condition))
-
-    def _parts(self, data: bytes) -> _Parts:
-        """Take a stanza apart, of which something may be too long, too deep or too much."""
-        at = tag_end = child = depth = names = names_in_child = 0
-        reason = reason_of_child = ""
-        children = []
-        while (token := _TOKEN.match(data, at)) is not None and token.end() <= self._max_bytes:
-            kind, opened, at = token.lastindex, data.index(b"<", at), token.end()
-            if kind == _CDATA:
-                continue
-            if kind == _END:
-                depth -= 1
-            else:
-                depth += 1
-                if depth == 2:
-                    child, names_in_child, reason_of_child = opened, 0, ""
-                tag = data[opened:at]
-                more = 1 + tag.count(b"=")  # each attribute has one
-                names, names_in_child = names + more, names_in_child + more
-                reason_of_child = reason_of_child or self._too_much(tag, names_in_child, depth)
-                reason = reason or reason_of_child or self._too_much(b"", names, 0)
-                tag_end = tag_end or at
-            if kind == _EMPTY:
-                depth -= 1
-            if depth == 1 and at > tag_end and not reason_of_child:
-                children.append(data[child:at])
-        if depth:
-            reason = reason or f"it has more than {self._max_bytes:,} bytes"
-        return _Parts(data[:tag_end], children, reason)
-
-    def _too_much(self, tag: bytes, names: int, depth: int) -> str:
-        """Return which limit is passed at this tag; nothing if none is."""
-        if names > MAX_NAMES:
-            return f"it has more than {MAX_NAMES:,} names"
-        if depth > self._max_depth:
-            return f"its elements are nested more than {self._max_depth} deep"
-        if any(
-            _is_namespace(name) and len(value) - len("''") > MAX_NAMESPACE_BYTES
-            for name, value in (_attributes(tag) if len(tag) > MAX_NAMESPACE_BYTES else ())
-        ):
-            return f"a namespace in it has more than {MAX_NAMESPACE_BYTES} bytes"
-        return ""
-
-    def _mended(self, parts: _Parts) -> DamagedElement:
-        """Return what can be read of a stanza: its common attributes, and some of its children."""
-        name = _name_of(parts.tag)
-        attributes = dict(_attributes(parts.tag))
-        common = (
-            b" %b=%b" % (key, attributes[key]) for key in COMMON_ATTRIBUTES if key in attributes
-        )
+        condition = StanzaTooLongError.condition
+        if len(data) > self._max_bytes:
+            self._skip(f"it has more than {self._max_bytes:,} bytes")
+        elif len(data) > MAX_NAMES and sum(1 for _ in _NAMES.finditer(data)) > MAX_NAMES:
+            self._skip(f"it has more than {MAX_NAMES:,} names")
+        if not self._reason:
+            try:
+                return self._parsed(data)
+            except ParseError as error:
+                if error.code == codes[XML_ERROR_TAG_MISMATCH]:
+                    raise NotWellFormedError from None
+                self._skip(f"its XML is refused by the parser: {ErrorString(error.code)}")
+                condition = NotWellFormedError.condition
+        reason, self._reason = self._reason, ""
+        self.raw = tag = bytes(self._data[self._begin : self._opened])
+        name, given = _name_of(tag), dict(_attributes(tag))
+        common = (b" %b=%b" % (key, given[key]) for key in COMMON_ATTRIBUTES if key in given)
         for opening in (b"".join((name, *common)), name):
             with suppress(ParseError):
-                readable = self._parsed(b"<%b/>" % opening)
-                break
-        else:
-            raise NotWellFormedError
-        mended = DamagedElement(readable, parts.reason, parts.condition)
-        children, most = parts.children, MAX_MENDED_CHILDREN // 2
-        for child in children if len(children) <= 2 * most else children[:most] + children[-most:]:
-            with suppress(ParseError):
-                mended.extend(self._parsed(b"<%b>%b</%b>" % (name, child, name)))
-        return mended
+                return DamagedElement(self._parsed(b"<%b/>" % opening), reason, condition)
+        raise NotWellFormedError
 
     def _parsed(self, data: bytes) -> Element:
         """Return the only element in `data`; raises `ParseError`."""

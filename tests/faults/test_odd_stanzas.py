@@ -1,4 +1,4 @@
-"""One odd stanza of an occupant costs what is odd in it, on real servers, and nothing else."""
+"""One odd stanza of an occupant costs itself, on real servers, and nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -141,7 +141,7 @@ async def test_no_odd_stanza_of_an_occupant_cuts_the_stream(wrap: Wrap, stage: S
         assert connections(later) == 1
 
 
-async def test_what_is_not_odd_in_a_stanza_is_read(stage: Scene) -> None:
+async def test_what_is_odd_is_told_with_its_reason_and_hides_nobody(stage: Scene) -> None:
     async with stage.participant() as eyes:
         await eyes.joined()
         await tell(stage, eyes, message, CLASSICS)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from bridge.wire.xmlstream import (
     MAX_DECLARED_BYTES,
     MAX_HEADER_BYTES,
-    MAX_MENDED_CHILDREN,
     MAX_NAMES,
     MAX_NAMESPACE_BYTES,
     MAX_TOKEN_BYTES,
@@ -212,17 +211,14 @@ ODD = {
 
 @pytest.mark.parametrize("size", [50_000, 1_000_000])
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_what_cannot_be_read_in_a_stanza_is_left_out_of_it_alone(odd: bytes, size: int) -> None:
+def test_a_stanza_that_cannot_be_read_is_lost_alone(odd: bytes, size: int) -> None:
     xml = stream(10_000_000)
     data = b"<message id='7'><body>a</body>%b<b xmlns='c'/></message><presence/>" % odd
     damaged, presence = [
         one for piece in [HEADER, *torn(data, size)] for one in xml.feed(piece)
     ][1:]  # fmt: skip
     assert isinstance(damaged, DamagedElement)
-    assert tostring(damaged) == (
-        b'<ns0:message xmlns:ns0="jabber:client" xmlns:ns1="c" id="7">'
-        b"<ns0:body>a</ns0:body><ns1:b /></ns0:message>"
-    )
+    assert tostring(damaged) == b'<ns0:message xmlns:ns0="jabber:client" id="7" />'
     assert damaged.reason
     assert not any(word in damaged.reason for word in ("nobody", "}", "nnn"))
     assert presence.tag == f"{CLIENT}presence"
@@ -232,18 +228,18 @@ def test_what_cannot_be_read_in_a_stanza_is_left_out_of_it_alone(odd: bytes, siz
 @pytest.mark.parametrize(
     "odd", ["xmlns:a='}'", "b='1' b='2'", f"xmlns:a='{LONG.decode()}'", "a:b=''"]
 )
-def test_of_a_tag_that_cannot_be_read_the_common_attributes_are(odd: str) -> None:
+def test_of_a_stanza_that_cannot_be_read_the_common_attributes_are(odd: str) -> None:
     (damaged,) = list(
         stream().feed(HEADER + f"<iq from='a&amp;b' {odd} id='7' x='y'><b/></iq>".encode())
     )[1:]
     assert isinstance(damaged, DamagedElement)
     assert damaged.attrib == {"from": "a&b", "id": "7"}
-    assert [one.tag for one in damaged] == [f"{CLIENT}b"]
+    assert len(damaged) == 0
 
 
 def test_an_attribute_that_cannot_be_read_takes_the_others_with_it() -> None:
     (damaged,) = list(stream().feed(HEADER + b"<iq from='&nobody;' id='7'><b/></iq>"))[1:]
-    assert (damaged.attrib, len(damaged)) == ({}, 1)
+    assert (damaged.tag, damaged.attrib) == (f"{CLIENT}iq", {})
 
 
 @pytest.mark.parametrize(
@@ -261,14 +257,6 @@ def test_each_limit_holds_at_its_edge(within: bytes, beyond: bytes) -> None:
     for xml, whole in ((within, True), (beyond, False)):
         (element,) = list(stream(10_000_000).feed(HEADER + b"<message>%b</message>" % xml))[1:]
         assert isinstance(element, DamagedElement) is not whole
-
-
-def test_of_a_damaged_stanza_the_first_and_the_last_children_are_read() -> None:
-    half = MAX_MENDED_CHILDREN // 2
-    children = b"".join(b"<a n='%d'/>" % n for n in range(MAX_MENDED_CHILDREN + 7))
-    (damaged,) = list(stream().feed(HEADER + b"<iq>%b<b xmlns='}'/></iq>" % children))[1:]
-    numbers = [int(one.get("n", "")) for one in damaged]
-    assert numbers == [*range(half), *range(half + 8, MAX_MENDED_CHILDREN + 7)]
 
 
 def test_no_stanza_leaves_memory_behind() -> None:
@@ -294,7 +282,7 @@ def test_no_stanza_leaves_memory_behind() -> None:
 
 
 @pytest.mark.parametrize("size", [1_000, 7_777])
-def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_cut(size: int) -> None:
+def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size: int) -> None:
     start, end = b"<message/><message><a/>", b"</message>"
     for length, reason in ((MAX_BYTES, ""), (MAX_BYTES + 2, "it has more than 100,000 bytes")):
         message = start[10:].ljust(length - len(end), b"x") + end
@@ -303,11 +291,10 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_cut(size: int
         pieces = [HEADER, start[:10], *torn(message[:-1], size), message[-1:], b"<presence/>"]
         found = [one for piece in pieces for one in xml.feed(piece)][2:]
         assert [getattr(one, "reason", "") for one in found] == [reason, ""]
-        assert len(found[0]) == 1
-        assert len(found[0][0].tail or "") == (
-            0 if reason else length - len(b"<message><a/></message>")
+        assert len(tostring(found[0])) < 100 or not reason
+        assert [len(child.tail or "") for child in found[0]] == (
+            [] if reason else [length - len(b"<message><a/></message>")]
         )
-        assert len(xml.raw) < MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -362,9 +349,12 @@ def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
 @pytest.mark.parametrize("size", [8_192, 4 * MAX_TOKEN_BYTES])
 @pytest.mark.parametrize(
     ("opening", "more", "end"),
-    [(b"<a b='", b"x", b"'/>"), (b'<a b="', b"'>/x", b'"></a>'), (b"<a ", b"b='>' ", b"/>")],
+    [
+        *((b"<a b='", b"x", b"'/>"), (b'<a b="', b"'>/x", b'"></a>'), (b"<a ", b"b='>' ", b"/>")),
+        (b"<a", b"x", b"/>"),
+    ],
 )
-def test_a_tag_that_is_too_long_while_it_is_not_whole_is_left_out(
+def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     opening: bytes, more: bytes, end: bytes, size: int, length: int
 ) -> None:
     tag = (opening + more * (length // len(more) + 1))[: length + 1]
@@ -377,7 +367,6 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_is_left_out(
     found = [one for piece in pieces for one in xml.feed(piece)]
     assert [one.tag for one in found] == [f"{CLIENT}message", f"{CLIENT}presence"]
     assert found[0].get("from") == "b"
-    assert [one.tag[-1] for one in found[0] if one.tag[-1] != "a"] == ["c", "d"]
     if length > MAX_TOKEN_BYTES and more == b"x":
         assert isinstance(found[0], DamagedElement)
         assert found[0].reason == "a tag in it has more than 1,048,576 bytes"
@@ -405,7 +394,7 @@ def test_of_a_stanza_with_a_tag_that_is_too_long_the_sender_is_known(
     pieces = [HEADER, *torn(tag, size), b"<body>d</body></message>"]
     (found,) = [element for piece in pieces for element in xml.feed(piece)][1:]
     assert isinstance(found, DamagedElement)
-    assert (found.attrib, found.findtext(f"{CLIENT}body")) == ({"from": "b", "type": "c"}, "d")
+    assert found.attrib == {"from": "b", "type": "c"}
 
 
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])

@@ -176,7 +176,7 @@ class Stream(asyncio.Protocol):
 
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):
-            self.note(f"something in the next stanza could not be read: {element.reason}")
+            self.note(f"the next stanza cannot be read: {element.reason}")
             if element.tag not in stanzas.STANZAS:  # the server's own words, not a stranger's
                 self._give_up(xmlstream.NotWellFormedError())
                 return

@@ -291,7 +291,7 @@ class RoomError:
 
 @dataclass(frozen=True)
 class StanzaDamaged:
-    """Something in a stanza from the room could not be read; what could be read was."""
+    """A stanza from the room cannot be read; only whose it is was."""
 
     kind: ClassVar[Kind] = "error"
     from_: str

@@ -124,7 +124,7 @@ def _connection(entry: Mapping[str, object]) -> str:
 def _error(entry: Mapping[str, object]) -> str:
     sender = _name(entry, "sender") if entry.get("sender") else "the room itself"
     if entry.get("condition") == "unreadable-stanza":
-        return f"* a stanza of {sender} cannot be read in full: {_text(entry, 'reason')}"
+        return f"* a stanza of {sender} cannot be read: {_text(entry, 'reason')}"
     if "sender" in entry:
         what = f"* {sender} answered{_part(' id ', entry, 'id')} with an error"
     else:

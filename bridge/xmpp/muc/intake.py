@@ -85,11 +85,6 @@ class Intake:
         (XEP-0045, section 7.1). What comes later is not delayed.
         """
         match event:
-            case MessageReceived(type="groupchat", delayed_from=None) if (
-                self.tells_history and isinstance(stanza, DamagedElement)
-            ):
-                # The stamp may be what could not be read.
-                event = replace(event, source=Source.HISTORY)
             case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
                 self.tells_history = False
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:

@@ -91,20 +91,19 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
                 yield events.SendFailed(id_, error.condition, error.text)
             elif bare == room and nickname:
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
-        elif bare == room and (nickname or not _may_be_passed_on(stanza)):
+        elif bare == room and (nickname or not _is_passed_on(stanza)):
             yield from _read_message(stanza, address, own, gives_ids=gives_ids)
     elif stanza.tag == stanzas.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
 
-def _may_be_passed_on(stanza: Element) -> bool:
-    """Whether a message in the room's name may have the words of somebody who invites or declines.
+def _is_passed_on(stanza: Element) -> bool:
+    """Whether a message in the room's name has the words of somebody who invites or declines.
 
     Servers pass on all that such a person puts into it, ejabberd in any type (XEP-0045, section
-    7.8.2). A damaged stanza may have lost the element that shows it.
+    7.8.2).
     """
-    tags = (child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
-    return isinstance(stanza, DamagedElement) or not PASSED_ON.isdisjoint(tags)
+    return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
 
 
 def _read_message(
@@ -152,14 +151,10 @@ def _read_message(
 def _new_subject(stanza: Element) -> Element | None:
     """Return the subject that a message in the room sets; None where it sets none.
 
-    A message with a body or a thread sets none (XEP-0045, section 8.1), and anybody may say it:
-    where something could not be read, that may be what is missing.
+    A message with a body or a thread sets none (XEP-0045, section 8.1), and anybody may say it.
     """
-    subject = stanza.find(stanzas.SUBJECT)
-    if subject is None or isinstance(stanza, DamagedElement):
-        return None
     sets = stanza.find(stanzas.BODY) is None and stanza.find(stanzas.THREAD) is None
-    return subject if sets else None
+    return stanza.find(stanzas.SUBJECT) if sets else None
 
 
 def occupant_id(stanza: Element) -> str | None:
@@ -278,7 +273,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     damaged = isinstance(stanza, DamagedElement)
     if not nickname or (extension is None and not damaged):
         return
-    if extension is None:  # who comes or goes hid that in what could not be read
+    if extension is None:  # nobody hides by coming or going with a stanza that cannot be read
         extension = Element(EXTENSION)
     item = _item(extension)
     codes = _codes(extension)

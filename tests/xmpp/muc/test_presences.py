@@ -163,7 +163,6 @@ def test_who_comes_or_goes_by_presence_that_cannot_be_read_is_seen_all_the_same(
     def told(type_: str) -> list[Event]:
         element = parsed(f"<presence from='{ROOM}/Eve'{type_}><status>s</status></presence>")
         damaged = DamagedElement(element, "odd", "not-well-formed")
-        damaged.extend(element)
         return list(read(damaged, room=ROOM, own=OWN))[1:]
 
     (came,), (went,) = told(""), told(" type='unavailable'")
