@@ -68,6 +68,14 @@ def changes(item: str, reason: str = "") -> str:
     return asks("set", f"<query xmlns='{MUC}#admin'><item {item}>{why}</item></query>")
 
 
+def affiliates(who: str, affiliation: str, reason: str = "") -> str:
+    return changes(f"jid='{{{who}}}' affiliation='{affiliation}'", reason)
+
+
+def gives(nick: str, role: str, reason: str = "") -> str:
+    return changes(f"nick='{nick}' role='{role}'", reason)
+
+
 def lists(item: str) -> str:
     return asks("get", f"<query xmlns='{MUC}#admin'><item {item}/></query>")
 
