@@ -1,10 +1,13 @@
 """An account that logs in, and what a server offers it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
+from bridge.wire.scram import ChannelBinding
+from bridge.xmpp.link.sasl import log_in
 from bridge.xmpp.link.stanzas import SASL, SASL_CB
 from tests.xmpp.place import PLACE
 
@@ -28,3 +31,33 @@ def features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
     for one in mechanisms:
         SubElement(listed, f"{{{SASL}}}mechanism").text = one
     return made
+
+
+class Exchanging(Protocol):
+    """The other side of a login."""
+
+    @property
+    def exchange(self) -> Callable[[Element], Awaitable[Element]]:
+        """Answer an element."""
+
+
+async def login(
+    server: Exchanging,
+    *mechanisms: str,
+    account: Settings | None = None,
+    named: Sequence[str] = (),
+    bindings: Sequence[ChannelBinding] = (),
+    genuine: bool = True,
+) -> tuple[str, str | None]:
+    """Log in where these mechanisms are offered, with these names of channel bindings.
+
+    `bindings` are those that we have; `genuine` says that the certificate was checked.
+    """
+    return await log_in(
+        account or settings(),
+        PLACE,
+        features(*mechanisms, bindings=named),
+        server.exchange,
+        bindings=bindings,
+        genuine=genuine,
+    )

@@ -6,12 +6,10 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.link.sasl import log_in
 from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.xmpp.elements import parsed
-from tests.xmpp.login import PASSWORD, features, settings
-from tests.xmpp.place import PLACE
+from tests.xmpp.login import PASSWORD, login, settings
 
 BINDINGS = [ChannelBinding("tls-server-end-point", b"hash")]
 SUCCESS = f"<success xmlns='{SASL}'/>"
@@ -50,14 +48,7 @@ NO_PLAIN = {
 async def test_a_name_that_is_not_exactly_a_mechanism_of_ours_is_none(attack: str) -> None:
     server = Hostile()
     with pytest.raises(ConnectionFailedError):
-        await log_in(
-            settings(),
-            PLACE,
-            features(*NO_PLAIN[attack]),
-            server.exchange,
-            bindings=[],
-            genuine=True,
-        )
+        await login(server, *NO_PLAIN[attack])
     assert server.heard == []
 
 
@@ -76,9 +67,8 @@ async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
     offered: list[str], bindings: list[ChannelBinding]
 ) -> None:
     server = Hostile()
-    offer = features(*offered, bindings=["tls-telepathy"])
     with pytest.raises(ConnectionFailedError):
-        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
+        await login(server, *offered, named=["tls-telepathy"], bindings=bindings, genuine=False)
     assert server.heard == []
 
 
@@ -99,9 +89,7 @@ async def test_no_answer_to_scram_makes_us_send_the_password(scram: str, answer:
     """Genuine or not: PLAIN is for a server that offers nothing better."""
     server = Hostile(answer)
     with pytest.raises((ConnectionFailedError, ScramError)):
-        await log_in(
-            settings(), PLACE, features("PLAIN", scram), server.exchange, bindings=[], genuine=True
-        )
+        await login(server, "PLAIN", scram)
     (auth,) = server.heard
     assert auth.get("mechanism") == scram
 
@@ -112,9 +100,7 @@ async def test_no_answer_to_scram_makes_us_send_the_password(scram: str, answer:
 async def test_a_challenge_after_plain_gets_nothing_more(answer: str) -> None:
     server = Hostile(answer.format(SASL), SUCCESS)
     with pytest.raises(ScramError, match="PLAIN, which has no challenge"):
-        await log_in(
-            settings(), PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True
-        )
+        await login(server, "PLAIN")
     assert len(server.heard) == 1
 
 
@@ -139,14 +125,7 @@ async def test_names_and_passwords_that_could_be_read_as_something_else_go_nowhe
     """A NUL would make two fields of one in PLAIN (RFC 4616, section 2)."""
     server = Hostile()
     with pytest.raises(ConnectionFailedError, match="SASLprep") as refusal:
-        await log_in(
-            settings(username, password),
-            PLACE,
-            features(mechanism),
-            server.exchange,
-            bindings=[],
-            genuine=True,
-        )
+        await login(server, mechanism, account=settings(username, password))
     assert server.heard == []
     assert PASSWORD not in str(refusal.value)
 
@@ -166,14 +145,7 @@ async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
     """SASLprep makes commas of what looks like one, so the escaping has to come after it."""
     server = Hostile(f"<failure xmlns='{SASL}'/>")
     with pytest.raises(ConnectionFailedError):
-        await log_in(
-            settings(username),
-            PLACE,
-            features("SCRAM-SHA-256"),
-            server.exchange,
-            bindings=[],
-            genuine=True,
-        )
+        await login(server, "SCRAM-SHA-256", account=settings(username))
     first = b64decode(server.heard[0].text or "").decode()
     assert first.startswith(f"n,,n={sent},r=")
     assert first.count(",") == 3
@@ -203,9 +175,7 @@ async def test_whatever_stands_in_an_answer_is_a_server_that_broke_the_protocol(
 ) -> None:
     server = Hostile(f"<{name} xmlns='{SASL}'>{content}</{name}>")
     with pytest.raises(ScramError):
-        await log_in(
-            settings(), PLACE, features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
-        )
+        await login(server, "SCRAM-SHA-256")
     assert len(server.heard) == 1
 
 
@@ -237,13 +207,6 @@ async def test_a_binding_is_never_given_up_without_a_word(
 ) -> None:
     server = Hostile(f"<failure xmlns='{SASL}'/>")
     with pytest.raises(ConnectionFailedError):
-        await log_in(
-            settings(),
-            PLACE,
-            features(*offered, bindings=types),
-            server.exchange,
-            bindings=BINDINGS,
-            genuine=True,
-        )
+        await login(server, *offered, named=types, bindings=BINDINGS)
     assert server.heard[0].get("mechanism") == mechanism
     assert header_of(server).startswith(header)

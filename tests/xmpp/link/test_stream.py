@@ -199,12 +199,6 @@ async def test_nothing_is_taken_in_behind_the_end(end: bytes) -> None:
         assert line.bodies() == ["one"]
 
 
-async def test_the_other_side_may_end_it_in_good_order() -> None:
-    async with _line() as line:
-        line.stream.data_received(HEADER + b"</stream:stream>")
-        assert await line.lost() is None
-
-
 async def test_what_was_handed_over_is_let_go_of() -> None:
     async with _line() as line:
         line.stream.data_received(HEADER + _message("one"))
@@ -236,14 +230,6 @@ async def test_a_new_stream_forgets_what_was_slipped_into_the_old_one() -> None:
         line.stream.data_received(HEADER + _message("clean"))
         await line.until(lambda: "clean" in line.bodies())
         assert line.bodies()[before:] == ["clean"]
-
-
-async def test_after_the_end_nothing_can_be_written() -> None:
-    async with _line() as line:
-        line.far.close()
-        await line.lost()
-        await line.until(lambda: line.stream.transport is None)
-        assert not line.stream.write(Element("iq"))
 
 
 async def test_everything_that_goes_either_way_is_traced_in_order() -> None:

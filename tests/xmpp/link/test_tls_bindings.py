@@ -10,8 +10,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.xmpp.link.certificate import signature_hash
 from bridge.xmpp.link.tls import channel_bindings
@@ -46,23 +44,6 @@ def test_the_hash_is_that_of_the_signature(
 
 def test_a_signature_without_a_hash_defines_no_binding() -> None:
     assert signature_hash(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
-
-
-@given(st.binary(max_size=64))
-def test_what_is_no_certificate_has_no_hash(rubbish: bytes) -> None:
-    assert signature_hash(rubbish) is None
-
-
-@given(st.data())
-def test_a_certificate_that_was_cut_short_breaks_nothing(data: st.DataObject) -> None:
-    whole = _certificate()
-    assert signature_hash(whole[: data.draw(st.integers(0, 40))]) is None
-
-
-def _certificate(made: list[bytes] = []) -> bytes:  # noqa: B006 - made once
-    if not made:
-        made.append(_signed(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()))
-    return made[0]
 
 
 def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, bytes]:

@@ -60,13 +60,6 @@ def test_what_one_forgets_is_no_loss_of_the_other() -> None:
     assert since(trace, start)[1] is not None
 
 
-def test_the_oldest_makes_room_at_the_capacity() -> None:
-    trace = Trace(Numbering("epoch"), 2)
-    for _ in range(3):
-        append(trace, "in", "1", "<a/>", 0)
-    assert [one.number for one in _kept(trace)] == [2, 3]
-
-
 def _weighing(weight: int) -> bytes:
     """Return what a piece without tags has to be on the wire to weigh this."""
     raw = b"x" * ((weight - NAME_WEIGHT) // CHARACTER_WEIGHT)
@@ -128,14 +121,6 @@ def test_a_piece_that_is_too_heavy_is_named_and_pushes_out_nothing() -> None:
 HEAVIEST = MAX_PIECE_WEIGHT - (MAX_PIECE_WEIGHT - NAME_WEIGHT) % CHARACTER_WEIGHT
 
 
-def test_text_that_is_too_long_is_left_out_like_any_piece() -> None:
-    trace = Trace(Numbering("epoch"))
-    append(trace, "in", "1", f"<stream:stream id='{'x' * MAX_PIECE_WEIGHT}'>", 0)
-    (kept,) = _kept(trace)
-    assert isinstance(kept.xml, str)
-    assert kept.xml.startswith("<!-- left out: ")
-
-
 def test_a_stanza_of_nothing_but_elements_does_not_wipe_out_the_rest() -> None:
     # 256 kB on the wire, which every server lets through.
     flood = Element("message")
@@ -169,14 +154,6 @@ def test_nothing_holds_on_to_what_is_evicted() -> None:
     append(trace, "in", "1", "<a/>", 0)
     collect()
     assert watched() is None
-
-
-@pytest.mark.parametrize("capacity", [0, 1, 3])
-def test_a_trace_tells_what_it_forgot(capacity: int) -> None:
-    trace = Trace(Numbering("epoch"), capacity)
-    for _ in range(5):
-        append(trace, "in", "1", "<a/>", 0)
-    assert trace.forgotten == 5 - capacity
 
 
 def test_the_number_of_a_stanza_is_known_as_long_as_it_is_kept_redacted_or_not() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -13,7 +12,7 @@ from bridge.xmpp.model.events import SubjectChanged
 from bridge.xmpp.model.journal import Journal, Loss, Record
 from tests.xmpp.model.test_journal import since
 
-LOBBY, LOGS, TEAM = ROOMS = ("lobby@rooms", "logs@rooms", "team@rooms")
+LOBBY, LOGS, _ = ROOMS = ("lobby@rooms", "logs@rooms", "team@rooms")
 CONNECTION = ""
 
 
@@ -48,26 +47,6 @@ def test_an_event_is_kept_with_its_room_and_numbered_among_all() -> None:
     assert journal.of(LOBBY).cursor == journal.cursor == "epoch-3"
 
 
-def test_a_room_of_which_nothing_came_yet_is_read_as_it_comes() -> None:
-    journal = _journal(9, LOBBY, LOGS)
-    logs = journal.of(LOGS)
-    assert list(logs) == []
-    _happen(journal, LOBBY, 1)
-    _happen(journal, LOGS, 1)
-    assert _numbers(logs) == [2]
-
-
-@pytest.mark.parametrize("rooms", [(), (LOBBY,)])
-def test_with_one_room_the_oldest_goes_whether_of_the_room_or_of_the_connection(
-    rooms: tuple[str, ...],
-) -> None:
-    journal = _journal(4, *rooms)
-    for room in (CONNECTION, LOBBY, LOBBY, CONNECTION, LOBBY, LOBBY):
-        _happen(journal, room, 1)
-    assert _numbers(journal) == [3, 4, 5, 6]
-    assert (journal.forgotten, journal.oldest) == (2, "epoch-2")
-
-
 def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one() -> None:
     journal = _journal(8, LOBBY, LOGS)
     _happen(journal, LOBBY, 4)  # its share
@@ -76,69 +55,6 @@ def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one()
     # The connection has none: its oldest go while it holds most of what is beyond a share.
     assert _held(journal, LOBBY, CONNECTION, LOGS) == [4, 0, 4]
     assert _numbers(journal.of(LOBBY)) == [1, 2, 3, 4]
-
-
-def test_what_a_room_holds_beyond_its_share_goes_when_another_holds_less() -> None:
-    journal = _journal(10, LOBBY, LOGS)
-    _happen(journal, LOBBY, 10)
-    assert _held(journal, LOBBY) == [10]  # nobody else needs it
-    _happen(journal, LOGS, 4)
-    assert _held(journal, LOBBY, LOGS) == [6, 4]
-    _happen(journal, LOGS, 100)
-    assert _held(journal, LOBBY, LOGS) == [5, 5]
-
-
-def test_characters_are_shared_as_events_are() -> None:
-    journal = _journal(1_000, LOBBY, LOGS, max_characters=90)
-    _happen(journal, LOBBY, 30, characters=1)
-    _happen(journal, CONNECTION, 6, characters=5)
-    _happen(journal, LOGS, 20, characters=10)
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 4]
-    _happen(journal, LOGS, 1, characters=91)  # longer than all may be: it goes, after its room
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 0]
-    assert journal.forgotten == journal.of(LOGS).forgotten == journal.numbering.last
-
-
-def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
-    journal = _journal(9, LOBBY, LOGS, TEAM)
-    for room in ROOMS:
-        _happen(journal, room, 3)
-    journal.share_among([LOGS, TEAM])
-    assert _held(journal, *ROOMS) == [3, 3, 3]  # room is made when room is needed
-    _happen(journal, LOGS, 2)
-    assert _held(journal, *ROOMS) == [1, 5, 3]
-    _happen(journal, LOGS, 2)
-    assert _held(journal, *ROOMS) == [0, 6, 3]
-    journal.share_among([LOGS])
-    _happen(journal, LOGS, 6)
-    assert _held(journal, *ROOMS) == [0, 9, 0]
-
-
-def test_a_room_that_is_added_gets_its_share() -> None:
-    journal = _journal(10, LOBBY)
-    _happen(journal, LOBBY, 10)
-    journal.share_among([LOBBY, LOGS])
-    _happen(journal, LOGS, 100)
-    assert _held(journal, LOBBY, LOGS) == [5, 5]
-
-
-def test_a_reader_of_one_room_hears_only_of_what_that_room_has_lost() -> None:
-    journal = _journal(6, LOBBY, LOGS)
-    _happen(journal, LOBBY, 2)
-    _happen(journal, LOGS, 10)
-    assert since(journal.of(LOBBY), "epoch-0") == (list(journal.of(LOBBY)), None)
-    assert since(journal.of(LOGS), "epoch-1") == (list(journal.of(LOGS)), Loss(2, 8, "evicted"))
-    assert since(journal, "epoch-1") == (list(journal)[1:], Loss(2, 8, "evicted"))
-    assert since(journal, "epoch-8") == (list(journal.of(LOGS)), None)
-    assert (journal.oldest, journal.of(LOGS).oldest) == ("epoch-0", "epoch-8")
-
-
-def test_after_a_restart_everything_that_is_kept_of_each_room_is_read() -> None:
-    journal = _journal(6, LOBBY, LOGS)
-    _happen(journal, LOBBY, 2)
-    _happen(journal, LOGS, 10)
-    assert since(journal, "former-7") == (list(journal), Loss(8, 8, "restarted"))
-    assert since(journal.of(LOBBY), "former-7")[1] == Loss(8, 0, "restarted")
 
 
 def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile() -> None:

@@ -97,19 +97,6 @@ def test_occupants_come_and_go_in_order() -> None:
     assert _names(story.tell(_left("B"), _left("nobody"))) == ["A", "C"]
 
 
-def test_an_occupant_whose_presence_changes_keeps_the_time_of_entering() -> None:
-    story = Story(Phase.JOINED)
-    story.tell(_joined("A"))
-    away = OccupantJoined(f"{ROOM}/A", "A", "moderator", "owner", show="away", status="out")
-    (occupant,) = story.tell(away).occupants
-    assert (occupant.since, occupant.role, occupant.show, occupant.status) == (
-        1,
-        "moderator",
-        "away",
-        "out",
-    )
-
-
 def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
     story = Story(Phase.JOINED)
     story.tell(_joined("A"), _joined("Me", own=True))
@@ -292,11 +279,6 @@ def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incomi
     assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 5)
 
 
-def test_the_last_incoming_message_outlives_the_connection() -> None:
-    status = Story().tell(_said("hello"), ConnectionChanged(Phase.WAITING, FAULT))
-    assert status.last_incoming == LastIncoming(_said("hello"), 1)
-
-
 def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
     story = Story()
     joined = story.tell(
@@ -316,13 +298,6 @@ def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
     lost = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
     assert (lost.occupants, lost.subject) == ((), None)
     assert (lost.jid, lost.tls, lost.sasl) == (None, None, None)
-
-
-def test_who_was_announced_while_joining_stays() -> None:
-    status = Story().tell(
-        ConnectionChanged(Phase.JOINING), _joined("A"), ConnectionChanged(Phase.JOINED)
-    )
-    assert _names(status) == ["A"]
 
 
 def test_a_session_that_is_resumed_finds_everybody_again_and_a_new_one_nobody() -> None:
@@ -456,11 +431,6 @@ def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() ->
     assert event.jid == "w@example/1"
 
 
-def test_anything_else_is_told_as_it_is() -> None:
-    for event in (_left("A"), SubjectChanged("x"), ConnectionChanged(Phase.JOINED)):
-        assert _meeting(_present()).classify(event) is event
-
-
 def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -498,15 +468,6 @@ def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
         story.tell(MessageSent(f"{ROOM}/Me", "Me", "hello", str(number)))
     assert next(iter(story.room.unheard)) == str(over)
     assert len(story.room.unheard) == room.MAX_UNHEARD
-
-
-@pytest.mark.parametrize(
-    ("role", "voice"),
-    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
-)
-def test_voice_is_what_the_role_gives(role: str, voice: bool) -> None:
-    (occupant,) = Story(Phase.JOINED).tell(OccupantJoined(f"{ROOM}/A", "A", role, "none")).occupants
-    assert occupant.voice is voice
 
 
 @pytest.mark.parametrize(

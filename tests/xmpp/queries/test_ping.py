@@ -17,6 +17,7 @@ from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_co
 ROOM, SERVER = "lobby@conference.example", "b.example"
 OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
+OURSELVES = Target(TargetKind.SELF, WILMA, WILMA)
 HASTY = 0.2
 """Seconds for an answer that does not come."""
 
@@ -53,60 +54,34 @@ async def _compared(played: Played, target: Target, seconds: float = HASTY) -> C
         return await ping_compared(cast(Connection, played), target, seconds)
 
 
+ALONE = "The occupant alone is silent: the room and our server answer."
+OUTSIDE = "The room answers, and does not count us among its occupants."
+ROOM_SILENT = "The room, or the service it is on, is silent: our server answers."
+OURS_SILENT = "Our own server is silent, or the connection to it is dead."
+
+
 @pytest.mark.parametrize(
     ("target", "answers", "verdict"),
     [
-        (
-            OCCUPANT,
-            {OWN: ANSWER, SERVER: ANSWER},
-            "The occupant alone is silent: the room and our server answer.",
-        ),
-        (
-            OCCUPANT,
-            {OWN: UNKNOWN, SERVER: None},
-            "The occupant alone is silent: the room and our server answer.",
-        ),
-        (
-            OCCUPANT,
-            {OWN: OUT, SERVER: ANSWER},
-            "The room answers, and does not count us among its occupants.",
-        ),
+        (OCCUPANT, {OWN: ANSWER, SERVER: ANSWER}, ALONE),
+        (OCCUPANT, {OWN: UNKNOWN, SERVER: None}, ALONE),
+        (OCCUPANT, {OWN: OUT, SERVER: ANSWER}, OUTSIDE),
         (
             OCCUPANT,
             {OWN: SERVICE_GONE, SERVER: ANSWER},
             "Our server answers, and cannot reach that of the room.",
         ),
-        (
-            OCCUPANT,
-            {SERVER: UNKNOWN},
-            "The room, or the service it is on, is silent: our server answers.",
-        ),
-        (OCCUPANT, {}, "Our own server is silent, or the connection to it is dead."),
-        (
-            Target(TargetKind.SELF, OWN, OWN),
-            {SERVER: ANSWER},
-            "The room, or the service it is on, is silent: our server answers.",
-        ),
-        (
-            Target(TargetKind.ROOM, ROOM, OWN),
-            {SERVER: ANSWER},
-            "The room, or the service it is on, is silent: our server answers.",
-        ),
+        (OCCUPANT, {SERVER: UNKNOWN}, ROOM_SILENT),
+        (OCCUPANT, {}, OURS_SILENT),
+        (Target(TargetKind.SELF, OWN, OWN), {SERVER: ANSWER}, ROOM_SILENT),
+        (Target(TargetKind.ROOM, ROOM, OWN), {SERVER: ANSWER}, ROOM_SILENT),
         (
             Target(TargetKind.DOMAIN, "other.example"),
             {SERVER: ANSWER},
             "The address is silent, or its own server is: our server answers.",
         ),
-        (
-            Target(TargetKind.ACCOUNT, "w@other.example"),
-            {},
-            "Our own server is silent, or the connection to it is dead.",
-        ),
-        (
-            Target(TargetKind.SERVER, SERVER),
-            {},
-            "Our own server is silent, or the connection to it is dead.",
-        ),
+        (Target(TargetKind.ACCOUNT, "w@other.example"), {}, OURS_SILENT),
+        (Target(TargetKind.SERVER, SERVER), {}, OURS_SILENT),
     ],
 )
 async def test_a_silence_is_the_nearest_one_that_there_is(
@@ -128,18 +103,8 @@ async def test_a_silence_is_the_nearest_one_that_there_is(
         (OCCUPANT, ANSWER, "It answers.", True),
         (OCCUPANT, UNKNOWN, "It is there: it answers with an error.", True),
         (OCCUPANT, OUT, "An error came back, which does not prove that it is there.", False),
-        (
-            Target(TargetKind.SELF, WILMA, WILMA),
-            UNKNOWN,
-            "The room counts us among its occupants.",
-            True,
-        ),
-        (
-            Target(TargetKind.SELF, WILMA, WILMA),
-            OUT,
-            "The room answers, and does not count us among its occupants.",
-            False,
-        ),
+        (OURSELVES, UNKNOWN, "The room counts us among its occupants.", True),
+        (OURSELVES, OUT, OUTSIDE, False),
     ],
 )
 async def test_an_answer_is_one_ping_and_says_whether_somebody_is_there(
