@@ -37,7 +37,6 @@ class Conversation:
         self.server: Server = serving(self.bench)
         self.calls: list[Call] = []
         self.cancelled: list[Call] = []
-        self.told: list[Any] = []
         if revision is not None:
             self.send(request("handshake", "initialize", protocolVersion=revision))
 
@@ -46,8 +45,8 @@ class Conversation:
         replies = []
         for action in self.server.receive(jsonrpc.decode(json.dumps(value))):
             match action:
-                case Send(message=Notification() as notification):
-                    self.told.append(json.loads(jsonrpc.encode(notification)))
+                case Send(message=Notification()):
+                    pass
                 case Send():
                     replies.append(action)
                 case Call():
@@ -64,10 +63,6 @@ class Conversation:
             reply = self.finish(call, call.of.function(**call.arguments))
         return reply["result"]
 
-    def last_told(self) -> Any:
-        """Return the params of the notification told last."""
-        return self.told[-1]["params"]
-
     def finish(self, call: Call, outcome: object = COUNT) -> Any:
         """Return the response to `call`, whose tool returned or raised `outcome`."""
         try:
@@ -78,20 +73,9 @@ class Conversation:
             response = self.server.fail(call, error)
         return wire(response) if response else None
 
-    def updates(self, uri: str) -> list[Any]:
-        """Return the params of what is sent when the resource at `uri` has changed."""
-        return [one.params for one, _ in self.server.subscriptions.updates(uri)]
-
 
 def wire(action: Send) -> Any:
     return json.loads(jsonrpc.encode(action.message))
-
-
-def told(action: Send | None) -> Any:
-    if action is None:
-        return None
-    assert isinstance(action.message, Notification)
-    return action.message.params
 
 
 def error_code(reply: Any) -> int:

@@ -246,9 +246,6 @@ TOOLS = Toolset(
 
 STATELESS = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
-SERVER_INFO = {
-    f"{PREFIX}serverInfo": {"name": "sample", "title": "Sample server", "version": "1.2.3"}
-}
 
 EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
 """For tests that hold in each revision."""

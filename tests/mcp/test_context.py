@@ -43,19 +43,6 @@ def listening() -> tuple[Context, list[tuple[object, ...]]]:
     return Context(keep, keep, lambda method: method == "roots/list", ask), told
 
 
-def test_progress_needs_neither_a_total_nor_words() -> None:
-    context, told = listening()
-    context.progress(1)
-    context.progress(2.5, 3, "nearly")
-    assert told == [(1, None, None), (2.5, 3, "nearly")]
-
-
-def test_a_log_message_has_a_level_and_any_json() -> None:
-    context, told = listening()
-    context.log("info", {"a": [1]})
-    assert told == [("info", {"a": [1]})]
-
-
 def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
     context, told = listening()
     assert climb(context, heights=[1, 2]) == "up"

@@ -66,11 +66,6 @@ def test_no_input_makes_decoding_raise(body: bytes | str) -> None:
     decode(body)
 
 
-@given(values)
-def test_no_json_makes_decoding_raise(value: object) -> None:
-    decode(json.dumps(value))
-
-
 @given(
     st.fixed_dictionaries(
         {},

@@ -1,4 +1,3 @@
-import itertools
 from contextlib import suppress
 
 import pytest
@@ -26,11 +25,6 @@ from bridge.mcp.revisions import (
 from tests.mcp.sample_tools import EVERY
 
 
-@pytest.mark.parametrize("revision", revisions.HANDSHAKE, ids=lambda one: one.date)
-def test_a_revision_we_know_is_agreed_on(revision: Revision) -> None:
-    assert revisions.negotiate(revision.date) is revision
-
-
 @pytest.mark.parametrize("requested", ["2099-01-01", "", "2025-06-18 ", "1.0", "2026-07-28"])
 def test_one_we_do_not_shake_hands_on_is_answered_with_the_newest(requested: str) -> None:
     assert revisions.negotiate(requested).date == "2025-11-25"
@@ -38,12 +32,6 @@ def test_one_we_do_not_shake_hands_on_is_answered_with_the_newest(requested: str
 
 def test_none_at_all_is_answered_with_the_oldest() -> None:
     assert revisions.negotiate(None).date == "2024-11-05"
-
-
-@EVERY
-def test_a_revision_is_found_by_its_date_alone(revision: Revision) -> None:
-    assert revisions.find(revision.date) is revision
-    assert revisions.find(f"{revision.date} ") is None
 
 
 def test_the_table_holds_every_revision_there_is_newest_first() -> None:
@@ -64,10 +52,6 @@ def test_each_revision_has_what_its_changelog_says(name: str, dates: list[str]) 
     assert [one.date for one in reversed(revisions.ALL) if getattr(one, name)] == dates
 
 
-def test_revisions_compare_by_their_dates() -> None:
-    assert all(older < newer for older, newer in itertools.pairwise(reversed(revisions.ALL)))
-
-
 @EVERY
 def test_a_revision_has_the_methods_that_the_official_types_have(revision: Revision) -> None:
     for method, date in methods.CLIENT_REQUESTS:
@@ -77,11 +61,6 @@ def test_a_revision_has_the_methods_that_the_official_types_have(revision: Revis
     for method in ended:
         assert not revision.has(method)
         assert (method, revision.date) not in methods.CLIENT_REQUESTS
-
-
-@EVERY
-def test_a_resource_that_is_not_there_has_its_code(revision: Revision) -> None:
-    assert revision.unknown_resource == (-32002 if revision.handshake else -32602)
 
 
 # What a request says of itself
@@ -123,13 +102,6 @@ def test_each_of_the_keys_alone_wants_the_others(mark: str) -> None:
     error = refusal({mark: {PROTOCOL_VERSION: "2026-07-28", LOG_LEVEL: "info"}.get(mark)})
     assert error.code == INVALID_PARAMS
     assert "is missing" in str(error.data)
-
-
-def test_where_it_is_required_without_one_everything_is_missing() -> None:
-    for meta in (None, {}, {"progressToken": 1}):
-        error = refusal(meta, required=True)
-        assert error.code == INVALID_PARAMS
-        assert PROTOCOL_VERSION in str(error.data)
 
 
 @pytest.mark.parametrize(

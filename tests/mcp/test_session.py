@@ -38,21 +38,6 @@ async def test_plain_tools_are_answered_in_order_in_the_turn_that_read_them() ->
     await client.end()
 
 
-async def test_nothing_is_said_before_it_is_asked() -> None:
-    client = Client()
-    client.send(notification("notifications/initialized"))
-    client.send_bytes(b"\n\n")
-    assert await client.end() == []
-
-
-async def test_a_message_may_come_in_any_pieces_and_the_last_without_its_newline() -> None:
-    client = Client()
-    for byte in json.dumps(request(1, "say", message="ü")).encode():
-        client.send_bytes(bytes([byte]))
-    assert ids(await client.end()) == [1]
-    assert client.bench.said == ["ü"]
-
-
 @pytest.mark.parametrize("framing", Framing)
 async def test_a_reply_uses_the_framing_of_its_request(framing: Framing) -> None:
     client = Client()
@@ -64,16 +49,6 @@ async def test_a_reply_uses_the_framing_of_its_request(framing: Framing) -> None
     client.bench.release.set()
     assert len(await client.end()) == 4
     assert {one.framing for one in client.frames} == {framing}
-
-
-async def test_both_framings_may_be_mixed_message_by_message() -> None:
-    client = Client()
-    client.send(request(1, "wait"), framing=Framing.HEADERS)
-    client.send(request(2, "ping"))
-    await client.replies(1)
-    client.bench.release.set()
-    await client.end()
-    assert [one.framing for one in client.frames] == [Framing.LINES, Framing.HEADERS]
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -172,18 +147,6 @@ async def test_a_call_cancelled_before_it_starts_never_does() -> None:
     assert client.bench.running == 0
 
 
-async def test_a_call_in_a_batch_can_be_cancelled() -> None:
-    client = Client()
-    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
-    client.send([tool_call(1, "wait"), tool_call(2, "wait", name="two"), request(3, "ping")])
-    await client.replies(1)
-    await client.bench.started.wait()
-    client.send(notification("notifications/cancelled", requestId=1))
-    client.bench.release.set()
-    _, batch = await client.end()
-    assert sorted(ids(batch)) == [2, 3]
-
-
 async def test_an_id_used_twice_gets_two_replies() -> None:
     client = Client()
     client.send(request(1, "wait", name="a"), request(1, "wait", name="b"))
@@ -191,15 +154,6 @@ async def test_an_id_used_twice_gets_two_replies() -> None:
     replies = await client.end()
     assert ids(replies) == [1, 1]
     assert sorted(one["result"]["longestWord"] for one in replies) == ["a", "b"]
-
-
-async def test_a_notification_shaped_call_runs_and_gets_no_reply() -> None:
-    client = Client()
-    client.send(notification("wait", name="quiet"), notification("say", message="x"))
-    client.bench.release.set()
-    assert await client.end() == []
-    assert client.bench.cleaned_up == ["quiet"]
-    assert client.bench.said == ["x"]
 
 
 # What goes wrong
@@ -230,18 +184,6 @@ async def test_a_tool_that_breaks_is_an_internal_error_that_tells_no_secret(name
         assert "secret" not in json.dumps(one)
         assert "Traceback" not in json.dumps(one)
     assert not any("\n" in line for line in lines)
-
-
-async def test_a_failure_in_the_standards_words_is_no_crash() -> None:
-    client = Client()
-    client.send(request(1, "fail"), request(2, "count", text="a b", atMost=1))
-    first, second = await client.end()
-    assert first["error"] == {
-        "code": -32603,
-        "message": "the room is gone",
-        "data": {"condition": "gone", "hint": "Choose another."},
-    }
-    assert second["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("framing", Framing)

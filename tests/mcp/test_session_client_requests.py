@@ -12,7 +12,7 @@ from bridge.mcp.asking import ROOTS, Question, sampling
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Framing
-from bridge.mcp.toolset import Toolset, prompt, tool
+from bridge.mcp.toolset import Toolset, tool
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import (
     TOOLS,
@@ -90,21 +90,12 @@ async def erase(bench: Workbench, context: Context, /, what: str) -> str:
     return "erased"
 
 
-@prompt("report", title="Report")
-async def report(context: Context, /) -> str:
-    """A report on what the caller's user wants."""
-    answer = await context.elicit("On everything?", Sure)
-    return f"Report: {answer.content}"
-
-
 ASKING = Toolset(
     "asking",
     (
         *TOOLS.tools,
         *(consult, consult_all, consult_later, consult_in_a_hurry, ask_nonsense, erase),
     ),
-    (),
-    (report,),
 )
 
 
@@ -174,16 +165,6 @@ async def test_others_are_served_while_a_question_is_open() -> None:
     assert texts == {1: "heard: {'n': 1}", 2: "heard: {'n': 2}"}
 
 
-async def test_an_error_of_the_client_reaches_the_tool() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
-    client.send(_answer(question, error={"code": -1, "message": "User rejected"}))
-    assert _text((await client.end())[1]) == (
-        f"not-allowed: The client refused {METHOD}: User rejected"
-    )
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -199,7 +180,9 @@ async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
     client = await _client()
     client.send(tool_call(1, "consult"))
     client.send(_answer(await _question(client), error=error))
-    assert _text((await client.end())[1]).endswith(said)
+    text = _text((await client.end())[1])
+    assert text.startswith(f"not-allowed: The client refused {METHOD}")
+    assert text.endswith(said)
 
 
 async def test_what_a_tool_does_not_catch_fails_its_call_in_the_same_words() -> None:
@@ -227,21 +210,6 @@ async def test_an_answer_without_a_result_is_told_as_such() -> None:
     client.send(_answer(await _question(client), result="yes"))
     text = f"undefined-condition: The client's answer to {METHOD} has no result that is an object."
     assert _text((await client.end())[1]) == text
-
-
-async def test_a_client_that_cannot_be_asked_is_not() -> None:
-    client = await _client(able=False)
-    client.send(tool_call(1, "consult"))
-    (reply,) = await client.end()
-    text = f"feature-not-implemented: The client cannot be asked: it takes no {METHOD} now."
-    assert _text(reply) == text
-
-
-async def test_nor_is_one_that_calls_by_the_bare_name() -> None:
-    client = await _client()
-    client.send(request(1, "consult"))
-    (reply,) = await client.end()
-    assert f"it takes no {METHOD} now" in str(reply["result"])
 
 
 async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignored() -> None:
@@ -275,15 +243,6 @@ async def test_an_answer_that_comes_with_the_cancellation_is_let_pass() -> None:
     question = await _question(client)
     client.send(notification("notifications/cancelled", requestId=1), _answer(question, result={}))
     assert len(await client.end()) == 1  # answered, so there is nothing to withdraw
-
-
-async def test_a_deadline_withdraws_it_too() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult_in_a_hurry"))
-    question, withdrawn, reply = await client.replies(3)
-    assert withdrawn["params"]["requestId"] == question["id"]
-    assert "took longer than 0.05 s" in _text(reply)
-    await client.end()
 
 
 async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> None:
@@ -366,8 +325,7 @@ async def test_one_that_is_refused_withdraws_the_others() -> None:
 
 def _call(id_: object, capabilities: object = ABLE, /, **params: object) -> dict[str, object]:
     meta = envelope(clientCapabilities=capabilities)
-    method = "prompts/get" if params["name"] == "report" else "tools/call"
-    return stateless(id_, method, **params, _meta=meta)
+    return stateless(id_, "tools/call", **params, _meta=meta)
 
 
 async def _result(client: Client, message: dict[str, object]) -> Any:
@@ -380,29 +338,11 @@ async def _result(client: Client, message: dict[str, object]) -> Any:
 SURE = {"action": "accept", "content": {"sure": True}}
 
 
-async def test_without_requests_a_call_is_asked_by_its_result_and_comes_again() -> None:
-    client = Client(tools=ASKING)
-    asked = await _result(client, _call(1, name="consult_all", arguments={}))
-    assert asked["resultType"] == "input_required"
-    assert asked["inputRequests"]["roots"] == {"method": "roots/list", "params": {}}
-    assert asked["inputRequests"]["model"]["method"] == METHOD
-    again = _call(
-        2,
-        name="consult_all",
-        arguments={},
-        requestState=asked["requestState"],
-        inputResponses={"model": {"n": 1}, "roots": {"n": 2}},
-    )
-    done = await _result(client, again)
-    assert done["resultType"] == "complete"
-    assert done["content"][0]["text"] == "model: 1, roots: 2"
-    assert client.bench.cleaned_up == ["consult_all"] * 2
-    await client.end()
-
-
 async def test_only_what_is_not_answered_yet_is_asked_again() -> None:
     client = Client(tools=ASKING)
     first = await _result(client, _call(1, name="consult_all", arguments={}))
+    assert first["resultType"] == "input_required"
+    assert first["inputRequests"]["roots"] == {"method": "roots/list", "params": {}}
     half = {"requestState": first["requestState"], "inputResponses": {"roots": {"n": 2}}}
     second = await _result(client, _call(2, name="consult_all", arguments={}, **half))
     assert [*second["inputRequests"]] == ["model"]
@@ -434,42 +374,6 @@ async def test_consent_is_for_one_call_with_its_arguments_and_once() -> None:
     await client.end()
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_who_declines_is_heard_in_both_eras(action: str) -> None:
-    client = await _client()
-    client.send(tool_call(1, "erase", what="A"))
-    (form,) = await client.replies(1)
-    assert form["params"]["message"] == "Erase A?"
-    client.send(_answer(form, result={"action": action}))
-    assert _text((await client.replies(2))[1]) == f"kept: {action}"
-    asked = await _result(client, _call(2, name="erase", arguments={"what": "A"}))
-    given = {
-        "requestState": asked["requestState"],
-        "inputResponses": {"first": {"action": action}},
-    }
-    done = await _result(client, _call(3, name="erase", arguments={"what": "A"}, **given))
-    assert done["content"][0]["text"] == f"kept: {action}"
-    assert client.bench.said == []
-    await client.end()
-
-
-async def test_a_form_that_was_filled_in_wrongly_fails_the_call_in_both_eras() -> None:
-    client = await _client()
-    client.send(tool_call(1, "erase", what="A"))
-    (form,) = await client.replies(1)
-    wrong = {"action": "accept", "content": {"sure": "yes"}}
-    client.send(_answer(form, result=wrong))
-    handshake = (await client.replies(2))[1]["result"]
-    asked = await _result(client, _call(2, name="erase", arguments={"what": "A"}))
-    given = {"requestState": asked["requestState"], "inputResponses": {"first": wrong}}
-    stateless_ = await _result(client, _call(3, name="erase", arguments={"what": "A"}, **given))
-    for result in (handshake, stateless_):
-        assert result["isError"] is True
-        assert "content.sure is a string" in result["content"][0]["text"]
-        assert "Condition: not-acceptable" in result["content"][0]["text"]
-    await client.end()
-
-
 @pytest.mark.parametrize("lacking", ["sampling", "roots"])
 async def test_a_call_that_declares_no_such_capability_is_asked_nothing(lacking: str) -> None:
     client = Client(tools=ASKING)
@@ -478,27 +382,4 @@ async def test_a_call_that_declares_no_such_capability_is_asked_nothing(lacking:
     assert result["resultType"] == "complete"
     text = result["content"][0]["text"]
     assert text.startswith("feature-not-implemented: The client cannot be asked")
-    await client.end()
-
-
-@pytest.mark.parametrize("given", [None, 7, [], {"first": 1}])
-async def test_answers_of_another_form_are_invalid_params_and_run_nothing(given: object) -> None:
-    client = Client(tools=ASKING)
-    message = _call(1, name="consult_all", arguments={}, inputResponses=given)
-    assert (await _result(client, message))["code"] == -32602
-    assert client.bench.cleaned_up == []
-    await client.end()
-
-
-async def test_a_prompt_may_ask_in_both_eras() -> None:
-    client = await _client()
-    client.send(request(1, "prompts/get", name="report"))
-    (form,) = await client.replies(1)
-    client.send(_answer(form, result=SURE))
-    written = (await client.replies(2))[1]["result"]
-    asked = await _result(client, _call(2, name="report"))
-    given = {"requestState": asked["requestState"], "inputResponses": {"form": SURE}}
-    later = await _result(client, _call(3, name="report", **given))
-    assert written["messages"] == later["messages"]
-    assert written["messages"][0]["content"]["text"] == "Report: Sure(sure=True)"
     await client.end()

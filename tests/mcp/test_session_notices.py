@@ -11,7 +11,6 @@ from bridge.mcp.session import (
 from tests.mcp.client import Client
 from tests.mcp.sample_tools import (
     PREFIX,
-    notification,
     request,
     stateless,
 )
@@ -30,18 +29,6 @@ def updates(frames: list[Any]) -> list[Any]:
 async def subscribed(client: Client, *uris: str) -> None:
     client.send(*(request(uri, "resources/subscribe", uri=uri) for uri in uris))
     await client.replies(len(uris))
-
-
-async def test_a_change_is_told_at_once_and_only_to_whoever_watches() -> None:
-    client = Client()
-    await subscribed(client, "sample://words")
-    client.session.changed("sample://nothing")
-    client.session.changed("sample://words")
-    assert updates(await client.replies(2)) == [{"uri": "sample://words"}]
-    client.send(request(1, "resources/unsubscribe", uri="sample://words"))
-    await client.replies(3)
-    client.session.changed("sample://words")
-    assert len(updates(await client.end())) == 1
 
 
 async def test_a_flood_of_changes_is_one_notification_a_resource_a_period() -> None:
@@ -82,20 +69,6 @@ async def test_after_the_end_nothing_is_told_any_more() -> None:
     client.session.announce("emergency", "sample", "too late")
     await client.idle()
     assert len(client.frames) == 2
-
-
-async def test_listening_is_acknowledged_tagged_and_ended_in_good_order() -> None:
-    client = Client()
-    client.send(stateless("l", "subscriptions/listen", notifications=WORDS_ONLY))
-    await client.replies(1)
-    client.session.changed("sample://words")
-    await client.replies(2)
-    acknowledged, update, closing = await client.end()
-    tag = {f"{PREFIX}subscriptionId": "l"}
-    assert acknowledged["params"] == {"_meta": tag, "notifications": WORDS_ONLY}
-    assert update["params"] == {"_meta": tag, "uri": "sample://words"}
-    assert closing["id"] == "l"
-    assert closing["result"]["_meta"] | tag == closing["result"]["_meta"]
 
 
 BOTH = pytest.mark.parametrize(
@@ -169,38 +142,4 @@ async def test_progress_and_log_of_a_call_go_out_in_its_framing(
     assert "notifications/message" in methods
 
 
-async def test_a_log_message_for_all_goes_to_a_client_that_set_a_level_only() -> None:
-    client = Client()
-    client.session.announce("emergency", "sample", "nobody asked")
-    client.send(request(1, "logging/setLevel", level="warning"))
-    await client.replies(1)
-    client.session.announce("notice", "sample", "too little")
-    client.session.announce("warning", "sample", {"enough": True})
-    _, message = await client.end()
-    assert message["method"] == "notifications/message"
-    assert message["params"] == {"level": "warning", "logger": "sample", "data": {"enough": True}}
-
-
 # Progress
-
-
-async def test_progress_is_told_while_the_call_runs_and_never_after_its_reply() -> None:
-    client = Client()
-    meta = {"progressToken": "t"}
-    client.send(request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta))
-    (first,) = await client.replies(1)
-    assert first["params"] == {"progressToken": "t", "progress": 1}
-    client.bench.release.set()
-    _, second, reply = await client.replies(3)
-    assert second["params"]["progress"] == 2
-    assert reply["id"] == 1
-    await client.end()
-
-
-async def test_a_cancelled_call_tells_no_progress_any_more() -> None:
-    client = Client()
-    meta = {"progressToken": "t"}
-    client.send(request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta))
-    await client.replies(1)
-    client.send(notification("notifications/cancelled", requestId=1))
-    assert len(await client.end()) == 1

@@ -118,11 +118,3 @@ async def test_flushing_may_be_given_up_while_the_client_does_not_read() -> None
             async with asyncio.timeout(0.01):
                 await out.flush()
         out.close()
-
-
-async def test_a_pipe_is_made_not_to_block_for_us_alone() -> None:
-    with pipe() as (_reading, writing):
-        ours = unblock(os.dup(writing))
-        assert not os.get_blocking(ours)
-        assert os.get_blocking(writing)
-        os.close(ours)

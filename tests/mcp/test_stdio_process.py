@@ -55,13 +55,6 @@ def shell(redirections: str, command: list[str]) -> subprocess.CompletedProcess[
     )
 
 
-def test_every_byte_of_a_pipe_comes_back() -> None:
-    sent = os.urandom(3_000_000)
-    done = subprocess.run(echo(), input=sent, capture_output=True, timeout=PATIENCE, check=True)
-    assert done.stdout == sent + b"end\n"
-    assert done.stderr == b""
-
-
 def test_requests_may_come_from_a_file_and_replies_go_to_one(tmp_path: Path) -> None:
     requests, replies = tmp_path / "requests", tmp_path / "replies"
     requests.write_bytes(b"x" * 200_000)
@@ -220,17 +213,3 @@ def _becomes(descriptor: int, *, writable: bool, seconds: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT if writable else select.POLLIN)
     return bool(poll.poll(seconds * 1000))
-
-
-def test_a_client_that_closes_its_end_breaks_the_pipe() -> None:
-    with subprocess.Popen(
-        echo(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stderr is not None
-        child.stdout.close()
-        child.stdin.write(b"hello\n")
-        child.stdin.flush()
-        assert child.stderr.readline() == b"broken\n"
-        assert child.wait(PATIENCE) == 0
