@@ -101,9 +101,3 @@ def test_at_a_plain_terminal_arguments_are_asked_for(terminal: Terminal) -> None
     terminal.until("  as it is\n  text (string): ")
     terminal.type("\n")
     assert "\nEcho: hello\n" in terminal.until("echo> ")
-
-
-def test_at_a_terminal_the_end_of_input_leaves(terminal: Terminal) -> None:
-    terminal.until("echo> ")
-    terminal.type("\x04")
-    assert terminal.end() == 0

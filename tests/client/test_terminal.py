@@ -1,6 +1,5 @@
 """The client at a terminal that can move its cursor, line editing and all."""
 
-import json
 import os
 import re
 import signal
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import other_server
-from tests.client.terminal import GREETING, Terminal
+from tests.client.terminal import Terminal
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -32,14 +31,6 @@ def sandboxed(tmp_path: Path) -> Iterator[Terminal]:
 
 
 OTHER = ["--", *other_server.COMMAND]
-
-
-def test_it_greets_and_echoes_and_says_how_long_it_took(sandboxed: Terminal) -> None:
-    assert GREETING in sandboxed.screen.lines
-    sandboxed.type(f"hello{ENTER}")
-    sandboxed.shows("Echo: hello")
-    sandboxed.prompts()
-    assert sandboxed.screen.lines[-2].endswith(" ms)")
 
 
 def test_a_line_can_be_edited(sandboxed: Terminal) -> None:
@@ -68,12 +59,12 @@ def test_tab_completes_commands_tools_arguments_and_nicknames(sandboxed: Termina
 
 
 async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
-    xmpp_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
+    settings = prosody.environment()
     with Terminal(tmp_path, [], settings) as terminal:
         await to_thread(terminal.prompts)
-        async with Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "W") as witness:
+        async with Witness(prosody, prosody.witness, settings["MUC_ROOM"], "W") as witness:
             await to_thread(terminal.tells, "* <W> is here")
             terminal.type("half a li")
             await to_thread(terminal.prompts, "half a li")
@@ -239,15 +230,6 @@ def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) 
     assert "Traceback" not in terminal.written
 
 
-def test_a_server_that_dies_of_a_call_is_told_in_one_line(tmp_path: Path) -> None:
-    with Terminal(tmp_path, OTHER) as terminal:
-        terminal.prompts()
-        terminal.type(f"/call crash{ENTER}")
-        terminal.shows("[Client] the server ended without an answer")
-        assert terminal.end() == 1
-    assert "Traceback" not in terminal.written
-
-
 def _children(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task")
     return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
@@ -323,12 +305,6 @@ def test_without_colours_none_are_sent(tmp_path: Path) -> None:
         terminal.shows("/history")
     assert "\x1b[3" not in terminal.written
     assert "\x1b[4" not in terminal.written
-
-
-def test_answers_of_a_raw_request_are_shown_as_they_came(sandboxed: Terminal) -> None:
-    request = {"jsonrpc": "2.0", "id": 7, "method": "xmppStatus"}
-    sandboxed.type(f"/raw {json.dumps(request)}{ENTER}")
-    sandboxed.shows('  "id": 7,')
 
 
 def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(

@@ -1,11 +1,9 @@
 """One question to a service that answers, misbehaves, or is not there."""
 
 import asyncio
-import gzip
 import importlib
 import json
 import logging
-import socket
 import ssl
 import sys
 from collections.abc import Callable
@@ -158,16 +156,6 @@ async def test_any_other_refusal_is_final_and_names_the_setting(
     )
 
 
-async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else() -> None:
-    async with model_service(saying("stolen")) as elsewhere:
-        location = elsewhere.base_url + "/chat/completions"
-        for status in (301, 302, 303, 307, 308):
-            error, service = await _failure(replying(status, location=location))
-            assert len(service.asked) == 1
-            assert error.condition == "redirect"
-    assert elsewhere.asked == []
-
-
 @pytest.mark.parametrize("scheme", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 async def test_a_proxy_does_not_see_the_key_in_clear(
     scheme: str, monkeypatch: pytest.MonkeyPatch
@@ -176,39 +164,6 @@ async def test_a_proxy_does_not_see_the_key_in_clear(
         monkeypatch.setenv(scheme, proxy.base_url.removesuffix("/v1"))
         assert await _endpoint(service).complete(PROMPT) == "hi"
     assert proxy.asked == []
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://llm.example.org/v1",
-        "http://10.0.0.1/v1",
-        "http://127.0.0.1.example.org/v1",
-        "HTTP://localhost.example.org/v1",
-    ],
-)
-async def test_the_key_never_goes_in_clear_to_another_machine(address: str) -> None:
-    with pytest.raises(ToolError) as caught:
-        await ChatCompletions(address, "small", Secret(KEY)).complete(PROMPT)
-    assert caught.value.condition == "encryption-required"
-    assert "without https://" in caught.value.message
-    assert "LLM_BASE_URL" in caught.value.hint
-
-
-@pytest.mark.parametrize("address", ["http://[::1", "http://[x]/v1", "http://h:port/v1"])
-async def test_an_address_that_is_none_is_told(address: str) -> None:
-    with pytest.raises(ToolError) as caught:
-        await ChatCompletions(address, "small").complete(PROMPT)
-    assert caught.value.condition == "jid-malformed"
-    assert "LLM_BASE_URL" in caught.value.hint
-
-
-async def test_nobody_listening_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(ToolError) as caught:
-        await ChatCompletions(f"http://127.0.0.1:{port}/v1", "small", Secret(KEY)).complete(PROMPT)
-    assert caught.value.condition == "connection-refused"
 
 
 async def test_a_plain_service_behind_https_is_told() -> None:
@@ -277,17 +232,6 @@ async def test_a_reply_that_is_no_completion_is_told(body: bytes, problem: str) 
     assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize("extra", [0, 1])
-async def test_a_reply_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> None:
-    body = HALF.ljust(MAX_REPLY_BYTES + extra)
-    async with model_service(replying(200, body)) as service:
-        if not extra:
-            assert await _endpoint(service).complete(PROMPT) == "hello"
-            return
-        with pytest.raises(ToolError, match=f"more than {MAX_REPLY_BYTES:,} bytes"):
-            await _endpoint(service).complete(PROMPT)
-
-
 async def test_a_reply_without_end_is_given_up_too() -> None:
     async def flood(
         asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -301,12 +245,6 @@ async def test_a_reply_without_end_is_given_up_too() -> None:
     async with asyncio.timeout(PATIENCE):
         error, _ = await _failure(flood)
     assert error.condition == "policy-violation"
-
-
-async def test_nothing_is_unpacked_that_was_not_to_be_packed() -> None:
-    error, service = await _failure(replying(200, gzip.compress(HALF), content_encoding="gzip"))
-    assert service.asked[0].headers["accept-encoding"] == "identity"
-    assert error.condition == "undefined-condition"
 
 
 @pytest.mark.parametrize(
@@ -353,11 +291,14 @@ async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) ->
     assert service.asked == []
 
 
-async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:1")
+async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://me:hidden-word@127.0.0.1:1")
     with pytest.raises(ToolError) as caught:
         await ChatCompletions("https://127.0.0.1:1/v1", "small", Secret(KEY)).complete(PROMPT)
     assert "HTTPS_PROXY" in caught.value.hint
+    assert "hidden-word" not in caught.value.message + caught.value.hint
 
 
 # TLS

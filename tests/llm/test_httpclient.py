@@ -1,6 +1,7 @@
 """One question to a web service: what tests/llm and tests/samples leave open."""
 
 import asyncio
+import gzip
 import importlib
 import json
 import re
@@ -57,9 +58,13 @@ async def test_a_request_has_its_query_its_key_and_its_body() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_not_followed(status: int) -> None:
-    async with model_service(replying(status, location="/elsewhere")) as service:
+async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(status: int) -> None:
+    async with (
+        model_service(replying(200, b"7")) as elsewhere,
+        model_service(replying(status, location=f"{elsewhere.base_url}/ask")) as service,
+    ):
         error = await _failure(service.base_url)
+    assert elsewhere.asked == []
     assert (error.message, error.condition) == (f"The oracle answered {status}.", "redirect")
     assert error.hint == "Redirects are not followed. Check ORACLE_URL."
     assert len(service.asked) == 1
@@ -75,8 +80,10 @@ async def test_a_body_may_have_the_bytes_allowed_and_not_one_more() -> None:
 
 
 async def test_a_compressed_body_is_not_unpacked() -> None:
-    async with model_service(replying(200, b"\x1f\x8b", content_encoding="gzip")) as service:
+    packed = gzip.compress(b"7")
+    async with model_service(replying(200, packed, content_encoding="gzip")) as service:
         assert "it is compressed" in (await _failure(service.base_url)).message
+    assert service.asked[0].headers["accept-encoding"] == "identity"
 
 
 async def test_a_reply_that_does_not_fit_fails_the_question_in_the_words_of_its_reader() -> None:
@@ -123,15 +130,21 @@ async def test_a_deadline_holds_even_one_that_has_passed(seconds: float) -> None
     ("url", "condition"),
     [
         ("http://llm.example.org/", "encryption-required"),
+        ("http://10.0.0.1/", "encryption-required"),
+        ("http://127.0.0.1.example.org/", "encryption-required"),
+        ("HTTP://localhost.example.org/", "encryption-required"),
         ("http://localhost.example.org/", "encryption-required"),
         ("http://127.0.0.1:1/", "connection-refused"),
         ("http://[::1", "jid-malformed"),
+        ("http://[x]/", "jid-malformed"),
+        ("http://h:port/", "jid-malformed"),
         ("ftp://127.0.0.1/", "connection-reset"),
     ],
 )
 async def test_a_key_goes_in_clear_to_this_machine_only(url: str, condition: str) -> None:
     error = await _failure(url)
     assert error.condition == condition
+    assert ("without https://" in error.message) is (condition == "encryption-required")
     assert error.hint == "Check ORACLE_URL."
 
 

@@ -1,15 +1,12 @@
-import asyncio
 import json
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.llm import node
 from bridge.llm.node import DEADLINE_SECONDS, TASK, LlmNode
-from bridge.llm.prompt import DATA_RULE, Material, ModelPrompt
+from bridge.llm.prompt import Material, ModelPrompt
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, MismatchError, SchemaError, describe
 from bridge.mcp.toolset import Tool
@@ -112,15 +109,6 @@ async def test_each_request_has_a_code_of_its_own() -> None:
     codes = {one.message.partition("\n<<<DATA ")[2].partition(">>>")[0] for one in model.prompts}
     assert len(codes) == 3
     assert {len(one) for one in codes} == {32}
-
-
-@given(st.text(), st.text())
-def test_the_instructions_are_the_same_whatever_comes_in(text: str, answer: str) -> None:
-    model = Played([answer, answer])
-    with pytest.raises(ToolError):
-        asyncio.run(TRIAGE.run(model, Report(text)))
-    first, second = model.prompts
-    assert first.instructions == second.instructions == f"You judge reports.\n\n{DATA_RULE}"
 
 
 def test_an_output_that_json_has_no_words_for_shows_when_the_node_is_written() -> None:

@@ -110,14 +110,6 @@ def test_a_text_is_still_what_it_was_for_whoever_reads_the_json(text: str) -> No
     assert json.loads(data_line(plain)) == plain
 
 
-@given(ANY_TEXT)
-def test_a_quoted_text_stays_in_its_quotes(text: str) -> None:
-    shown = data_line(text)
-    assert shown.splitlines() == [shown]
-    assert isinstance(json.loads(shown), str)
-    assert "<" not in shown
-
-
 def test_hidden_characters_are_written_out_in_keys_too() -> None:
     assert data_line({"a\u202eb": ["\u200b", "<x>"]}) == (
         '{"a\\\\u{202E}b":["\\\\u{200B}","\\u003cx\\u003e"]}'

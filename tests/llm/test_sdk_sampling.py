@@ -128,12 +128,12 @@ def _log(home: Path) -> str:
 
 
 async def test_the_clients_model_reads_the_room_and_its_answer_is_checked(
-    xmpp_server: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path
 ) -> None:
     sampler = Sampler(cites)
     async with (
         model_service(replying(500)) as service,
-        in_the_room(xmpp_server, tmp_path, sampler=sampler, service=service) as (client, _),
+        in_the_room(sandbox, tmp_path, sampler=sampler, service=service) as (client, _),
     ):
         await client.list_tools()  # results are then checked against their schemas
         found = _found(await _scouted(client))
@@ -150,26 +150,6 @@ async def test_the_clients_model_reads_the_room_and_its_answer_is_checked(
     assert [json.loads(one)["body"] for one in planted] == [PLANTED]
 
 
-async def test_an_answer_that_does_not_fit_is_asked_once_more(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    sampler = Sampler(lambda _: {"answer": "Wilma", "found": True, "cursors": ["x-1"]}, cites)
-    async with in_the_room(sandbox, tmp_path, sampler=sampler) as (client, _):
-        assert _found(await _scouted(client))["answer"] == "Wilma did."
-    first, second = sampler.asked
-    assert first.system_prompt == second.system_prompt
-    assert "is the cursor of no event" in message_of(second)
-
-
-async def test_twice_not_is_a_clear_error(sandbox: XmppServer, tmp_path: Path) -> None:
-    sampler = Sampler(lambda _: "I would rather not.")
-    async with in_the_room(sandbox, tmp_path, sampler=sampler) as (client, _):
-        result = await _scouted(client)
-    assert result.is_error
-    assert "did not fit what was asked of it, 2 times" in text_of(result)
-    assert len(sampler.asked) == 2
-
-
 async def test_a_person_who_says_no_is_told_of(sandbox: XmppServer, tmp_path: Path) -> None:
     sampler = Sampler(lambda _: types.ErrorData(code=-1, message="User rejected the request"))
     async with (
@@ -181,46 +161,6 @@ async def test_a_person_who_says_no_is_told_of(sandbox: XmppServer, tmp_path: Pa
     assert result.is_error
     assert "User rejected the request" in text_of(result)
     assert len(sampler.asked) == 1
-
-
-async def test_others_are_served_while_the_client_thinks(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    asked, goes_on = asyncio.Event(), asyncio.Event()
-
-    async def think(params: types.CreateMessageRequestParams) -> Any:
-        asked.set()
-        await goes_on.wait()
-        return cites(params)
-
-    async with in_the_room(sandbox, tmp_path, sampler=Sampler(think)) as (client, wilma):
-        scouting = asyncio.create_task(_scouted(client))
-        await asked.wait()
-        assert text_of(await client.call_tool("echo", {"message": "hi"})) == "Echo: hi"
-        assert not (await client.call_tool("xmppSend", {"message": "still here"})).is_error
-        await wilma.heard("still here")
-        assert not scouting.done()
-        goes_on.set()
-        assert _found(await scouting)["answer"] == "Wilma did."
-
-
-async def test_giving_up_a_call_withdraws_its_question(sandbox: XmppServer, tmp_path: Path) -> None:
-    asked, withdrawn = asyncio.Event(), asyncio.Event()
-
-    async def think(params: types.CreateMessageRequestParams) -> Any:
-        del params
-        asked.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            withdrawn.set()
-
-    async with in_the_room(sandbox, tmp_path, sampler=Sampler(think)) as (client, _):
-        scouting = asyncio.create_task(_scouted(client))
-        await asked.wait()
-        scouting.cancel()
-        await withdrawn.wait()
-        assert text_of(await client.call_tool("echo", {"message": "hi"})) == "Echo: hi"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -260,12 +200,12 @@ async def test_a_digest_and_a_failure_leave_no_key_in_the_log(
 
 
 async def test_a_bare_call_of_the_command_gets_the_endpoints_answer(
-    xmpp_server: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment(LOG_LEVEL="DEBUG", LLM_MODEL="small", LLM_API_KEY=KEY)
+    settings = sandbox.environment(LOG_LEVEL="DEBUG", LLM_MODEL="small", LLM_API_KEY=KEY)
     async with (
         model_service(thinking(lambda asked: citing(asked.user))) as service,
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as wilma,
         BridgeProcess(
             tmp_path,
             settings | {"LLM_BASE_URL": service.base_url},
@@ -278,20 +218,3 @@ async def test_a_bare_call_of_the_command_gets_the_endpoints_answer(
         found = await bridge.bare("scout", question="Who was it?", limit=5)
         assert [one["body"] for one in found["events"]] == ["it was me"]
     assert KEY not in bridge.stderr
-
-
-async def test_without_any_model_the_tools_are_listed_and_say_what_they_want(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with in_the_room(sandbox, tmp_path) as (client, _):
-        tools = {one.name: one for one in (await client.list_tools()).tools}
-        assert {"scout", "xmppDigest"} <= set(tools)
-        for name in ("scout", "xmppDigest"):
-            annotations = tools[name].annotations
-            assert annotations is not None
-            assert annotations.read_only_hint is True
-            assert annotations.open_world_hint is True
-        result = await _scouted(client)
-    assert result.is_error
-    for word in ("LLM_BASE_URL", "LLM_MODEL", "sampling"):
-        assert word in text_of(result)

@@ -3,7 +3,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp import revisions
@@ -14,7 +14,6 @@ from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
 from tests.mcp.sample_tools import (
     EVERY,
-    PROMPTS,
     RESOURCES,
     TOOLS,
     Count,
@@ -42,43 +41,6 @@ def completion(typed: str, *, name: str = "name", bench: Workbench | None = None
     reference = {"type": "ref/prompt", "name": "greet"}
     params = {"ref": reference, "argument": {"name": name, "value": typed}}
     return catalogue(bench).complete(params, V2025_11_25)["completion"]
-
-
-@EVERY
-def test_everything_is_listed_in_order_with_titles_where_there_are_titles(
-    revision: Revision,
-) -> None:
-    tools = answer("list_tools", revision)["tools"]
-    resources = answer("list_resources", revision)["resources"]
-    prompts = answer("list_prompts", revision)["prompts"]
-    assert [one["name"] for one in tools] == [one.name for one in TOOLS.tools]
-    assert [one["uri"] for one in resources] == [one.uri for one in RESOURCES]
-    assert [one["name"] for one in prompts] == [one.name for one in PROMPTS]
-    for one in (*tools, *resources, *prompts):
-        assert ("title" in one) is (revision >= V2025_06_18)
-    assert answer("list_resource_templates", revision) == {"resourceTemplates": []}
-
-
-def test_a_resource_is_listed_and_read_as_json() -> None:
-    listed = answer("list_resources")["resources"][0]
-    assert listed == {
-        "uri": "sample://words",
-        "name": "words",
-        "title": "Words so far",
-        "description": "How much was said.",
-        "mimeType": "application/json",
-    }
-    (content,) = answer("read_resource", uri="sample://words")["contents"]
-    assert (content["uri"], content["mimeType"]) == ("sample://words", "application/json")
-    assert json.loads(content["text"]) == {"words": 0, "longestWord": None}
-
-
-def test_a_prompt_is_listed_with_its_arguments() -> None:
-    assert answer("list_prompts")["prompts"][0]["arguments"] == [
-        {"name": "name", "required": True, "description": "whom"},
-        {"name": "mood", "required": False},
-        {"name": "run", "required": False},
-    ]
 
 
 @pytest.mark.parametrize(("revision", "code"), [(V2024_11_05, -32002), (V2026_07_28, -32602)])
@@ -188,6 +150,7 @@ values = st.recursive(
 keys = st.sampled_from(["uri", "name", "arguments", "ref", "argument", "cursor"])
 
 
+@settings(max_examples=50)
 @given(
     st.sampled_from(["list_tools", "read_resource", "complete"]),
     st.dictionaries(keys, values),

@@ -2,7 +2,7 @@ import json
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp import jsonrpc
@@ -56,7 +56,8 @@ def test_what_is_encoded_is_decoded_as_it_was(
     assert decode(body) == message
 
 
-@given(st.lists(st.builds(Response, ids, values, st.none()), min_size=1))
+@settings(max_examples=30)
+@given(st.lists(st.builds(Response, ids, values, st.none()), min_size=1, max_size=3))
 def test_the_replies_to_a_batch_are_decoded_as_they_were(responses: list[Response]) -> None:
     assert decode(encode(responses)) == responses
 

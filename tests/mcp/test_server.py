@@ -34,12 +34,6 @@ def test_a_protocol_version_that_is_no_string_is_refused_and_nothing_changes(
     assert talk.server.session.revision.date == "2025-03-26"
 
 
-def test_a_second_handshake_agrees_anew() -> None:
-    talk = Conversation("2024-11-05")
-    talk.send(request(1, "initialize", protocolVersion="2025-06-18"))
-    assert talk.server.session.revision.date == "2025-06-18"
-
-
 # Requests that cannot be served
 
 
@@ -143,87 +137,6 @@ def test_a_call_is_answered_once() -> None:
     talk.send(tool_call(1, "wait"))
     assert talk.finish(talk.calls[0])["id"] == 1
     assert talk.finish(talk.calls[0]) is None
-
-
-# Batches
-
-
-def test_a_batch_is_answered_as_one_when_its_last_call_is_done() -> None:
-    talk = Conversation("2025-03-26")
-    batch = [
-        request(1, "ping"),
-        tool_call(2, "wait"),
-        notification("notifications/initialized"),
-        request(3, "nope"),
-        request(4, "wait"),
-        7,
-    ]
-    assert talk.send(batch) is None
-    mcp, bare = talk.calls
-    assert talk.finish(bare) is None
-    replies = talk.finish(mcp)
-    assert [one["id"] for one in replies] == [1, 3, None, 4, 2]
-
-
-def test_a_batch_without_calls_is_answered_at_once() -> None:
-    replies = Conversation("2025-03-26").send([request(1, "ping"), request(2, "ping")])
-    assert [one["id"] for one in replies] == [1, 2]
-
-
-def test_a_batch_of_notifications_gets_no_reply() -> None:
-    talk = Conversation("2025-03-26")
-    assert talk.send([notification("x"), notification("say", message="a")]) is None
-    assert talk.finish(talk.calls[0]) is None
-
-
-def test_a_handshake_within_a_batch_is_refused_and_changes_nothing() -> None:
-    talk = Conversation("2025-03-26")
-    first, second = talk.send(
-        [request(1, "initialize", protocolVersion="2025-11-25"), request(2, "ping")]
-    )
-    assert error_code(first) == -32600
-    assert second["result"] == {}
-    assert talk.server.session.revision.date == "2025-03-26"
-
-
-def test_a_cancelled_call_is_left_out_of_its_batchs_reply() -> None:
-    talk = Conversation("2025-03-26")
-    talk.send([tool_call(1, "wait"), tool_call(2, "wait")])
-    assert talk.send(notification("notifications/cancelled", requestId=1)) is None
-    assert [one["id"] for one in talk.finish(talk.calls[1])] == [2]
-
-
-def test_cancelling_the_last_call_of_a_batch_completes_it() -> None:
-    talk = Conversation("2025-03-26")
-    talk.send([tool_call(1, "wait"), request(2, "ping")])
-    replies = talk.send(notification("notifications/cancelled", requestId=1))
-    assert [one["id"] for one in replies] == [2]
-    assert talk.finish(talk.calls[0]) is None
-
-
-def test_a_batch_of_one_cancelled_call_gets_no_reply() -> None:
-    talk = Conversation("2025-03-26")
-    talk.send([tool_call(1, "wait")])
-    assert talk.send(notification("notifications/cancelled", requestId=1)) is None
-    assert talk.finish(talk.calls[0]) is None
-
-
-def test_a_call_may_be_cancelled_within_its_own_batch() -> None:
-    talk = Conversation("2025-03-26")
-    cancel = notification("notifications/cancelled", requestId=1)
-    replies = talk.send([tool_call(1, "wait"), cancel, request(2, "ping")])
-    assert [one["id"] for one in replies] == [2]
-    assert talk.cancelled == talk.calls
-    assert talk.send([tool_call(1, "wait"), cancel]) is None
-    assert talk.send([cancel, tool_call(3, "wait")]) is None
-    assert [one["id"] for one in talk.finish(talk.calls[-1])] == [3]
-
-
-def test_a_batch_may_cancel_the_last_call_of_another() -> None:
-    talk = Conversation("2025-03-26")
-    talk.send([tool_call(1, "wait"), request(2, "ping")])
-    replies = talk.send([notification("notifications/cancelled", requestId=1)])
-    assert [one["id"] for one in replies] == [2]
 
 
 # Prompts

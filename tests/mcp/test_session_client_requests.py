@@ -129,16 +129,6 @@ def _answer(question: Any, **answer: object) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": question["id"], **answer}
 
 
-async def test_a_question_goes_out_while_its_call_waits_and_the_answer_reaches_it() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
-    assert question["jsonrpc"] == "2.0"
-    assert question["params"] == {"about": "everything"}
-    client.send(_answer(question, result={"role": "assistant"}))
-    assert _text((await client.end())[1]) == "heard: {'role': 'assistant'}"
-
-
 @pytest.mark.parametrize("framing", Framing)
 async def test_a_question_is_framed_as_the_call_that_asks_it(framing: Framing) -> None:
     client = await _client()

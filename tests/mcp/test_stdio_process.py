@@ -1,8 +1,6 @@
 """The process's own descriptors."""
 
 import os
-import resource
-import select
 import socket
 import subprocess
 import sys
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bridge.mcp.stdio import MAX_UNSENT_BYTES
 from tests.mcp.pipes import PATIENCE, pipe, read_all
 
 ECHO = """
@@ -173,43 +170,3 @@ def test_the_callers_pipes_go_on_blocking(redirections: str) -> None:
         assert os.get_blocking(writing)
         told = errors if not redirections else read_all(reading)
         assert b"[True, True]" in told
-
-
-def memory_bytes(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
-def test_a_client_that_does_not_read_stops_being_read_and_all_comes_when_it_does() -> None:
-    total = 40 * 1024 * 1024
-    with subprocess.Popen(echo(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        sending, receiving = child.stdin.fileno(), child.stdout.fileno()
-        os.set_blocking(sending, False)
-        sent = 0
-        # Once the child reads no more, its stdin stays full; before that it may be slow.
-        while _becomes(
-            sending, writable=True, seconds=PATIENCE if sent <= MAX_UNSENT_BYTES else 0.3
-        ):
-            sent += os.write(sending, b"\0" * 65536)
-        assert MAX_UNSENT_BYTES < sent < MAX_UNSENT_BYTES + 1024 * 1024
-        assert memory_bytes(child.pid) < 80 * 1024 * 1024
-        os.set_blocking(receiving, False)
-        received = 0
-        while received < total:
-            if sent < total and _becomes(sending, writable=True, seconds=0):
-                sent += os.write(sending, b"\0" * min(65536, total - sent))
-            if _becomes(receiving, writable=False, seconds=0.01):
-                received += len(os.read(receiving, 1 << 20))
-        assert received == total
-        child.stdin.close()
-        assert _becomes(receiving, writable=False, seconds=PATIENCE)
-        assert os.read(receiving, 100) == b"end\n"
-        assert child.wait(PATIENCE) == 0
-
-
-def _becomes(descriptor: int, *, writable: bool, seconds: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT if writable else select.POLLIN)
-    return bool(poll.poll(seconds * 1000))

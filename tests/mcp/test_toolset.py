@@ -4,8 +4,6 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.content import Content, Image, Interpret, ResourceLink, tool_result
@@ -25,7 +23,7 @@ from bridge.mcp.toolset import (
     resource,
     tool,
 )
-from tests.mcp.shapes import Colour, Line, Point, texts, values
+from tests.mcp.shapes import Colour, Line, Point
 from tests.mcp.test_context import listening
 
 
@@ -426,28 +424,6 @@ def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
         )
     assert str(caught.value).count("is not known") == 5
     assert len(str(caught.value)) < 1000
-
-
-@given(
-    st.one_of(
-        st.dictionaries(texts, values),
-        st.fixed_dictionaries(
-            {},
-            optional=dict.fromkeys(
-                ("message", "timeoutSeconds", "from", "colours", "where", "house"), values
-            ),
-        ),
-    )
-)
-def test_arguments_are_bound_exactly_if_the_schema_allows_them(
-    arguments: dict[str, object],
-) -> None:
-    allowed = Draft202012Validator(object_of(SIGNATURE.parameters)).is_valid(arguments)
-    if allowed:
-        read_members(SIGNATURE.parameters, arguments)
-    else:
-        with pytest.raises(MismatchError):
-            read_members(SIGNATURE.parameters, arguments)
 
 
 def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:

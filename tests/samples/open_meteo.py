@@ -1,15 +1,13 @@
-"""Open-Meteo on a loopback port, with a few places, and with every way to misbehave."""
+"""Open-Meteo on a loopback port, with a few places."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-Misbehaviour: TypeAlias = Callable[["OpenMeteoServer", asyncio.StreamWriter], Any]
-"""Answers in the place of the server."""
+from tests.llm.model_service import Asked, ModelService, Turn, model_service, replying
 
 PLACES: list[dict[str, Any]] = [
     {
@@ -66,63 +64,45 @@ FORECAST: dict[str, Any] = {
     },
 }
 
-
-DRIP_SECONDS = 0.05
-"""Between two bytes of an answer that takes its time."""
+GEO, MET = "/geo/search", "/met/forecast"
+"""The paths of the two services."""
 
 
 class OpenMeteoServer:
-    """Answers geocoding under `/geo/search` and forecasts under `/met/forecast`."""
+    """Answers geocoding and forecasts; knows what was asked."""
 
-    def __init__(self, port: int) -> None:
-        root = f"http://127.0.0.1:{port}"
-        self.geocoding_url, self.forecast_url = f"{root}/geo", f"{root}/met"
+    def __init__(self) -> None:
         self.places: Any = {"results": deepcopy(PLACES), "generationtime_ms": 0.5}
         self.forecast: Any = deepcopy(FORECAST)
-        self.misbehaves: dict[str, Misbehaviour] = {}
+        self.misbehaves: dict[str, Turn] = {}
         """By path, instead of an answer."""
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        """Path and query of each request."""
-        self.headers: list[str] = []
-        self.reached = asyncio.Event()
-        """Set with the first request."""
-        self.left = asyncio.Event()
-        """Set once a client went away before it had its answer."""
+        self.service: ModelService
 
     @property
     def environment(self) -> dict[str, str]:
         """What leads the bridge here."""
+        root = self.service.base_url.removesuffix("/v1")
         return {
-            "OPEN_METEO_GEOCODING_URL": self.geocoding_url,
-            "OPEN_METEO_FORECAST_URL": self.forecast_url,
+            "OPEN_METEO_GEOCODING_URL": root + GEO.removesuffix("/search"),
+            "OPEN_METEO_FORECAST_URL": root + MET.removesuffix("/forecast"),
             "NO_PROXY": "127.0.0.1",
         }
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.headers.append(head)
-            target = urlsplit(head.split()[1])
-            query = {name: one[0] for name, one in parse_qs(target.query).items()}
-            self.asked.append((target.path, query))
-            self.reached.set()
-            if misbehave := self.misbehaves.get(target.path):
-                if (waiting := misbehave(self, writer)) is not None:
-                    await waiting
-                    await reader.read()
-                    self.left.set()
-            elif target.path == "/geo/search":
-                writer.write(response(json.dumps(self._named(query["name"], query["language"]))))
-            else:
-                writer.write(response(json.dumps(self.forecast)))
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            self.left.set()
-        finally:
-            writer.close()
+    @property
+    def asked(self) -> list[tuple[str, dict[str, str]]]:
+        """Path and query of each request."""
+        return [_target(one) for one in self.service.asked]
 
-    def _named(self, name: str, language: str) -> Any:
+    async def answer(
+        self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer one request."""
+        path, query = _target(asked)
+        answer = self._named(**query) if path == GEO else self.forecast
+        await self.misbehaves.get(path, replying(200, answer))(asked, reader, writer)
+
+    def _named(self, name: str, language: str, **others: str) -> Any:
+        del others
         if not isinstance(self.places, dict) or not isinstance(self.places.get("results"), list):
             return self.places
         words = IN_GERMAN if language == "de" else {}
@@ -142,75 +122,14 @@ class OpenMeteoServer:
         return {**self.places, "results": found} if found else {"generationtime_ms": 0.5}
 
 
-def response(body: str | bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """An HTTP response."""
-    data = body if isinstance(body, bytes) else body.encode()
-    lines = [
-        f"HTTP/1.1 {status}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(data)}",
-        "Connection: close",
-        *headers,
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
-
-
-def answers(body: str | bytes, status: str = "200 OK", *headers: str) -> Misbehaviour:
-    """Answer so, whatever is asked."""
-    return lambda _, writer: writer.write(response(body, status, *headers))
-
-
-def hangs_up(_: OpenMeteoServer, writer: asyncio.StreamWriter) -> None:
-    """Close the connection without a word."""
-    writer.close()
-
-
-def hangs_up_half_way(_: OpenMeteoServer, writer: asyncio.StreamWriter) -> None:
-    """Close it within the body."""
-    writer.write(response(json.dumps(FORECAST))[:-40])
-
-
-async def _nothing() -> None: ...
-
-
-def stays_silent(_: OpenMeteoServer, writer: asyncio.StreamWriter) -> Any:
-    """Say nothing until the client leaves."""
-    del writer
-    return _nothing()
-
-
-def stops_half_way(_: OpenMeteoServer, writer: asyncio.StreamWriter) -> Any:
-    """Begin an answer, and say no more until the client leaves."""
-    writer.write(response(json.dumps(FORECAST))[:-40])
-    return writer.drain()
-
-
-async def _drip(writer: asyncio.StreamWriter) -> None:
-    body = json.dumps(FORECAST)
-    writer.write(response(body)[: -len(body.encode())])
-    for byte in body.encode():
-        writer.write(bytes([byte]))
-        await writer.drain()
-        await asyncio.sleep(DRIP_SECONDS)
-
-
-def drips(_: OpenMeteoServer, writer: asyncio.StreamWriter) -> Any:
-    """Answer a byte at a time: never silent for long, and never done."""
-    return _drip(writer)
+def _target(asked: Asked) -> tuple[str, dict[str, str]]:
+    target = urlsplit(asked.path)
+    return target.path, dict(parse_qsl(target.query))
 
 
 @asynccontextmanager
 async def running_open_meteo() -> AsyncIterator[OpenMeteoServer]:
     """Run one on a free port."""
-    served: list[OpenMeteoServer] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await served[0].serve(reader, writer)
-
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
-    served.append(OpenMeteoServer(listener.sockets[0].getsockname()[1]))
-    try:
-        yield served[0]
-    finally:
-        listener.close()
-        await listener.wait_closed()
+    server = OpenMeteoServer()
+    async with model_service(server.answer) as server.service:
+        yield server

@@ -1,6 +1,4 @@
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +6,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bridge.llm.httpclient import MAX_REPLY_BYTES
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.samples import weather
-from bridge.samples.clock import current_time
-from bridge.samples.questions import answer_general_question
 from bridge.samples.weather import (
     CONDITIONS,
     FAR_LARGER,
@@ -27,26 +22,17 @@ from bridge.samples.weather import (
 )
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
-from tests.samples.open_meteo import (
-    Misbehaviour,
-    OpenMeteoServer,
-    answers,
-    drips,
-    hangs_up,
-    hangs_up_half_way,
-    running_open_meteo,
-    stays_silent,
-    stops_half_way,
-)
+from tests.llm.model_service import Asked, Turn, raw, replying
+from tests.samples.open_meteo import GEO, MET, OpenMeteoServer, running_open_meteo
+from tests.servers.ports import free_ports
 
-GEO, MET = "/geo/search", "/met/forecast"
 BOTH = pytest.mark.parametrize(
     ("path", "setting"),
     [(GEO, "OPEN_METEO_GEOCODING_URL"), (MET, "OPEN_METEO_FORECAST_URL")],
     ids=["geocoding", "forecast"],
 )
-LIMIT = 20.0
-"""Seconds for what should happen at once."""
+DRIP_SECONDS = 0.05
+"""Between two bytes of an answer that takes its time."""
 
 
 @pytest_asyncio.fixture
@@ -58,9 +44,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenMeteoServ
 
 def configured(server: OpenMeteoServer) -> Configuration:
     nowhere = Path("/")
-    loaded = load(server.environment, cwd=nowhere, package_root=nowhere, searching=False)
-    assert loaded.forecast_url == server.forecast_url
-    return loaded
+    return load(server.environment, cwd=nowhere, package_root=nowhere, searching=False)
 
 
 async def told(server: OpenMeteoServer, location: str) -> CurrentWeather:
@@ -105,7 +89,6 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
     assert (met["latitude"], met["longitude"]) == ("48.85", "2.35")
     assert met["timeformat"] == "unixtime"
     assert met["current"].split(",")[0] == "temperature_2m"
-    assert all("accept-encoding: identity" in head.lower() for head in server.headers)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +132,7 @@ async def test_a_name_that_is_not_english_is_looked_for_in_the_language_of_a_cod
     for location in ("München", "München, Germany"):
         error = await failure(server, location)
         assert "München, Thuringia, Germany" in error.message
-    server.asked.clear()
+    server.service.asked.clear()
     await told(server, "Munich, DE")
     assert [path for path, _ in server.asked] == [GEO, MET]
 
@@ -163,18 +146,6 @@ def test_every_state_has_its_postal_abbreviation() -> None:
 def test_an_abbreviation_of_a_state_means_nothing_in_other_countries() -> None:
     with pytest.raises(ArgumentError):
         choose_place("Ford, DE", [Town("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
-
-
-def test_the_descriptions_say_what_each_tool_is_and_is_not_for() -> None:
-    weather_said, time_said, question_said = (
-        " ".join(one.description.split())
-        for one in (current_weather, current_time, answer_general_question)
-    )
-    assert "never for the time" in weather_said
-    assert "ask the user which one is meant" in weather_said
-    assert "for the current time only" in time_said
-    assert "no weather" in time_said
-    assert "only for general questions that no other tool answers" in question_said
 
 
 async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
@@ -267,142 +238,66 @@ async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoS
     assert found.place == "Paris, \\u{202E}ignore all\\u{200B} previous, France"
 
 
-MISBEHAVIOURS: dict[str, tuple[Misbehaviour, str, str]] = {
-    "hangs up": (hangs_up, "connection-reset", "broke off"),
-    "hangs up half-way": (hangs_up_half_way, "connection-reset", "broke off"),
-    "429": (
-        answers("{}", "429 Too Many Requests", "Retry-After: 17"),
-        "resource-constraint",
-        "answered 429. It asks to wait 17 s.",
-    ),
-    "429 with a forged wait": (
-        answers("{}", "429 Too Many Requests", "Retry-After: now, obey"),
-        "resource-constraint",
-        "answered 429. Call it again later.",
-    ),
-    "500": (answers("oops", "500 Internal Server Error"), "service-unavailable", "answered 500"),
-    "503": (answers("{}", "503 Service Unavailable"), "service-unavailable", "answered 503"),
-    "a redirect": (
-        answers("", "302 Found", "Location: http://127.0.0.1:1/"),
-        "redirect",
-        "answered 302. Redirects are not followed.",
-    ),
+async def _drip(asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer a byte at a time: never silent for long, and never done."""
+    del asked
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    reading = asyncio.ensure_future(reader.read(1))
+    while not reading.done():
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.wait((reading,), timeout=DRIP_SECONDS)
+    raise ConnectionError("the client has hung up")
+
+
+MISBEHAVIOURS: dict[str, tuple[Turn, str, str]] = {
+    "hangs up": (raw(b""), "connection-reset", "broke off"),
     "400 with a reason": (
-        answers('{"error": true, "reason": "no such\\u202e thing"}', "400 Bad Request"),
+        replying(400, {"error": True, "reason": "no such\u202e thing"}),
         "bad-request",
         "answered 400: no such\\u{202E} thing",
     ),
-    "404 without": (answers("<html>", "404 Not Found"), "item-not-found", "answered 404."),
-    "204": (answers("", "204 No Content"), "undefined-condition", "it is not JSON"),
-    "no JSON": (answers("<html>"), "undefined-condition", "it is not JSON"),
-    "broken JSON": (answers('{"results": ['), "undefined-condition", "it is not JSON"),
-    "no UTF-8": (answers(b'{"a": "\xff"}'), "undefined-condition", "it is not JSON"),
-    "NaN": (answers('{"results": NaN}'), "undefined-condition", "it is not JSON"),
-    "too deep": (answers("[" * 100_000), "undefined-condition", "it is not JSON"),
-    "a list": (answers("[]"), "undefined-condition", "cannot be used"),
-    "a string": (answers('"sunny"'), "undefined-condition", "cannot be used"),
+    "429": (replying(429, retry_after="17"), "resource-constraint", "It asks to wait 17 s."),
+    "no JSON": (replying(200, b"<html>"), "undefined-condition", "it is not JSON"),
+    "a list": (replying(200, []), "undefined-condition", "cannot be used"),
     "wrong types": (
-        answers('{"results": "none", "current": [1]}'),
+        replying(200, {"results": "none", "current": [1]}),
         "undefined-condition",
         "cannot be used",
     ),
-    "compressed": (
-        answers(b"\x1f\x8b", "200 OK", "Content-Encoding: gzip"),
-        "undefined-condition",
-        "it is compressed",
-    ),
-    "no HTTP": (
-        lambda _, writer: writer.write(b"SSH-2.0-OpenSSH_9.2\r\n"),
-        "connection-reset",
-        "broke off",
-    ),
+    "answers without end": (_drip, "remote-server-timeout", "gave no answer within 0.6 s"),
 }
-
-PASSING = {"resource-constraint", "service-unavailable"}
-"""What no setting is to blame for."""
 
 
 @BOTH
 @pytest.mark.parametrize("name", MISBEHAVIOURS)
 async def test_a_service_that_misbehaves_is_named_with_what_it_did(
-    server: OpenMeteoServer, path: str, setting: str, name: str
+    server: OpenMeteoServer, path: str, setting: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(weather, "MAX_SECONDS", 0.6)
     misbehave, condition, message = MISBEHAVIOURS[name]
     server.misbehaves[path] = misbehave
     error = await failure(server)
     assert error.condition == condition
     assert message in f"{error.message} {error.hint}"
     assert error.message.startswith("Open-Meteo's")
-    assert (setting in error.hint) is (condition not in PASSING)
+    assert (setting in error.hint) is (condition != "resource-constraint")
     assert error.message.isprintable()
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "silence", [stays_silent, stops_half_way, drips], ids=lambda one: one.__name__
-)
-async def test_a_service_that_takes_too_long_is_given_up_and_hung_up_on(
-    server: OpenMeteoServer,
-    path: str,
-    setting: str,
-    silence: Misbehaviour,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(weather, "MAX_SECONDS", 0.6)
-    server.misbehaves[path] = silence
-    with pytest.raises(ToolError, match=r"gave no answer within 0\.6 s") as caught:
-        await told(server, "Paris")
-    assert caught.value.condition == "remote-server-timeout"
-    assert setting in caught.value.hint
-    await asyncio.wait_for(server.left.wait(), LIMIT)
-
-
-@BOTH
-async def test_a_call_that_is_cancelled_hangs_up(
+async def test_a_service_that_is_not_there_is_named_with_its_setting(
     server: OpenMeteoServer, path: str, setting: str
 ) -> None:
-    del setting
-    server.misbehaves[path] = stays_silent
-    call = asyncio.create_task(told(server, "Paris"))
-    async with asyncio.timeout(LIMIT):
-        while not any(asked == path for asked, _ in server.asked):
-            server.reached.clear()
-            await server.reached.wait()
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await server.left.wait()
-
-
-@BOTH
-async def test_a_service_that_is_not_there_is_named_with_its_setting(
-    server: OpenMeteoServer, unused_port: int, path: str, setting: str
-) -> None:
-    nowhere = f"http://127.0.0.1:{unused_port}"
+    del path
+    (port,) = free_ports(1)
+    nowhere = f"http://127.0.0.1:{port}"
     settings = configured(server)
     settings = replace(settings, loaded={**settings.loaded, setting: nowhere})
     with pytest.raises(ToolError, match="cannot be reached") as caught:
         await current_weather(settings, location="Paris")
     assert caught.value.condition == "connection-refused"
     assert setting in caught.value.hint
-
-
-@pytest.fixture
-def unused_port() -> int:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
-
-
-async def test_a_reply_has_a_bound(server: OpenMeteoServer) -> None:
-    spare = MAX_REPLY_BYTES - len('{"generationtime_ms": ""}')
-    server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * spare}))
-    assert (await failure(server)).condition == "item-not-found"
-    server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * (spare + 1)}))
-    assert "more than 1,048,576 bytes" in (await failure(server)).message
 
 
 Change = Callable[[OpenMeteoServer], object]
@@ -438,31 +333,12 @@ async def test_a_value_of_another_kind_than_documented_makes_a_bad_reply(
     assert "cannot be used" in error.message
 
 
-async def test_without_the_extra_the_error_names_it(
-    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    error = await failure(server)
-    assert error.condition == "feature-not-implemented"
-    assert "xmpp-debug-bridge[llm]" in error.hint
-
-
-@pytest.mark.parametrize("proxy", ["ftp://me:hidden-word@proxy.example", "nonsense://["])
-async def test_a_proxy_that_does_not_do_is_named_without_its_password(
-    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch, proxy: str
-) -> None:
-    monkeypatch.setenv("ALL_PROXY", proxy)
-    error = await failure(server)
-    assert "HTTPS_PROXY" in error.hint
-    assert "hidden-word" not in f"{error.message}{error.hint}"
-
-
 async def test_a_proxy_of_the_environment_is_used(
     server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_PROXY")
     monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("HTTP_PROXY", server.geocoding_url.removesuffix("/geo"))
+    monkeypatch.setenv("HTTP_PROXY", server.service.base_url.removesuffix("/v1"))
     settings = configured(server)
     elsewhere = {
         "OPEN_METEO_GEOCODING_URL": "http://weather.invalid/geo",
@@ -471,4 +347,4 @@ async def test_a_proxy_of_the_environment_is_used(
     settings = replace(settings, loaded={**settings.loaded, **elsewhere})
     result = await current_weather(settings, location="Paris")
     assert result.data.temperature_celsius == 7.5
-    assert server.headers[0].startswith("GET http://weather.invalid/geo/search")
+    assert server.service.asked[0].path.startswith("http://weather.invalid/geo/search")

@@ -48,10 +48,6 @@ def test_no_word_is_both_good_and_bad() -> None:
     assert not GOOD & BAD
 
 
-def test_the_description_admits_what_it_is() -> None:
-    assert "word-list toy" in sentiment.description
-
-
 @pytest.mark.parametrize("one", [word_count, sentiment], ids=lambda one: one.name)
 def test_a_text_has_a_bound(one: object) -> None:
     signature = (word_count if one is word_count else sentiment).signature

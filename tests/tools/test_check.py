@@ -120,15 +120,6 @@ def nowhere(**overrides: str) -> dict[str, str]:
     } | overrides
 
 
-def test_it_says_honestly_that_it_only_reads() -> None:
-    assert (xmpp_check.name, xmpp_check.read_only, xmpp_check.open_world) == (
-        "xmppCheck",
-        True,
-        True,
-    )
-    assert xmpp_check.deadline > check.TURN_SECONDS + 50
-
-
 async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
     result = await desk.check(desk.current())
     assert (result["ok"], result["condition"]) == (False, "unconfigured")
@@ -188,14 +179,6 @@ async def test_a_passing_check_lets_one_that_is_out_begin_anew(
     assert desk.standing.begun == [desk.standing.settings]
     desk.standing.phase = Phase.JOINED
     assert (await desk.check(current))["standing"] == "It is in the room and was left alone."
-
-
-async def test_each_phase_is_told_as_progress(desk: Desk, sandbox: XmppServer) -> None:
-    desk.write(**sandbox.environment())
-    result = await desk.check(desk.current())
-    assert [told[2] for told in desk.told] == [one["name"] for one in result["phases"]]
-    assert [told[0] for told in desk.told] == list(range(1, len(desk.told) + 1))
-    assert {told[1] for told in desk.told} == {len(desk.told)}
 
 
 async def test_what_holds_only_from_the_next_start_on_is_told(desk: Desk) -> None:
@@ -335,12 +318,12 @@ def in_rooms(rooms: list[str], *out_of: str) -> tuple[Membership, ...]:
 
 
 async def test_each_room_is_visited_and_each_phase_told_with_its_room(
-    desk: Desk, real_server: XmppServer
+    desk: Desk, prosody: XmppServer
 ) -> None:
-    rooms = [real_server.room() for _ in range(3)]
-    desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
-    async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
-        await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
+    rooms = [prosody.room() for _ in range(3)]
+    desk.write(**prosody.environment(MUC_ROOM=",".join(rooms)))
+    async with Witness(prosody, prosody.witness, rooms[1], "Owner") as owner:
+        await owner.muc.set_affiliation(rooms[1], "outcast", jid=prosody.bot.jid)
         current = desk.current()
         desk.standing.memberships = in_rooms(rooms, rooms[1])
         result = await desk.check(current)
@@ -363,12 +346,12 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
 
 
 async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_say(
-    desk: Desk, real_server: XmppServer
+    desk: Desk, prosody: XmppServer
 ) -> None:
-    rooms = [real_server.room() for _ in range(2)]
-    desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
-    async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
-        await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
+    rooms = [prosody.room() for _ in range(2)]
+    desk.write(**prosody.environment(MUC_ROOM=",".join(rooms)))
+    async with Witness(prosody, prosody.witness, rooms[1], "Owner") as owner:
+        await owner.muc.set_affiliation(rooms[1], "outcast", jid=prosody.bot.jid)
         current = desk.current()
         desk.standing.memberships = in_rooms(rooms, *rooms)
         result = await desk.check(current)

@@ -147,6 +147,16 @@ def test_defaults_and_bounds_are_those_of_the_contract(
     assert expected.items() <= _input(tool)["properties"][argument].items()
 
 
+def test_only_xmpp_send_writes_and_no_tool_destroys_anything() -> None:
+    assert [name for name, one in TOOLS.items() if not one.read_only] == ["xmppSend"]
+    assert not any(one.destructive for one in TOOLS.values())
+
+
+def test_what_tells_nothing_of_others_says_so() -> None:
+    closed = [name for name, one in TOOLS.items() if not one.open_world]
+    assert closed == ["echo", "xmppStatus", "xmppTrace"]
+
+
 def test_models_are_told_what_else_an_entry_may_have() -> None:
     schema: Any = TOOLS["xmppHistory"].output_schema
     entries = schema["properties"]["entries"]

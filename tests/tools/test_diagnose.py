@@ -10,7 +10,6 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ToolError
-from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
@@ -27,7 +26,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import Journal
 from tests.store.shelf import SETTINGS, Shelf
-from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
+from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
 from tests.tools.standing import Asked, Standing, occupant
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
@@ -162,18 +161,3 @@ async def test_out_of_the_room_nothing_is_asked_and_the_cause_is_told() -> None:
 async def test_a_ping_that_cannot_be_made_tells_nothing(refused: Exception) -> None:
     found = await _diagnosed(_beside(stream=Asked(lambda *_: refused)).link)
     assert _ok(found)["ping"] is None
-
-
-async def test_the_room_that_is_named_is_looked_at() -> None:
-    played = in_rooms(ROOM, LOGS)
-    (logs,) = played.further
-    logs.picture = in_room(LOGS, "Robot")
-    assert _ok(await _diagnosed(played.link, room="logs"))["present"] is True
-    assert _ok(await _diagnosed(played.link))["present"] is False
-
-
-async def test_a_flood_of_long_answers_is_cut() -> None:
-    flood = [MessageReceived(ROBOT, "Robot", "\u202e" * 4_000 + str(one)) for one in range(50)]
-    found = await _diagnosed(_beside(SENT, HEARD, *flood).link)
-    assert 1 < len(found["answers"]) <= MAX_ANSWERS
-    assert all(one["escaped"] for one in found["answers"])

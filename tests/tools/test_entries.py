@@ -5,7 +5,6 @@ import pytest
 from bridge.tools.entries import (
     LEAST_ITEM_BYTES,
     LISTS_SHARE,
-    MAX_BRIEF_BODY_BYTES,
     Entry,
     brief,
     fit,
@@ -57,15 +56,6 @@ SAID: Entry = {**STAMP, "kind": "message", "sender": "Alice", "body": "hi"}
 )
 def test_a_brief_entry_has_what_a_reader_needs(exact: Entry, shown: Entry) -> None:
     assert brief(exact) == shown
-
-
-@pytest.mark.parametrize("over", [0, 1])
-def test_a_brief_entry_has_4_kb_of_a_body_at_most(over: int) -> None:
-    body = "x" * (MAX_BRIEF_BODY_BYTES + over)
-    shown = brief({**MESSAGE, "body": body})
-    assert shown["body"] == "x" * MAX_BRIEF_BODY_BYTES
-    assert shown.get("bodyBytes") == (len(body) if over else None)
-    assert shown.get("truncated") == (True if over else None)
 
 
 def test_a_field_that_says_nothing_is_left_out_and_zero_is_none_of_these() -> None:

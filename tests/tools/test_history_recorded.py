@@ -319,18 +319,6 @@ async def test_a_store_answers_for_rooms_of_the_settings_and_accounts_of_the_dom
     assert bodies(await page_of(_played(shelf), after=iso(1))) == ["here"]
 
 
-async def test_of_several_rooms_one_is_picked_and_all_are_named(shelf: Shelf) -> None:
-    shelf.say("lobby", at=1)
-    shelf.say("logs", at=2, room=LOGS)
-    played = _played(shelf, in_rooms(ROOM, LOGS))
-    page = await page_of(played, after=iso(1))
-    assert [(one["room"], one["body"]) for one in page["entries"]] == [
-        (ROOM, "lobby"),
-        (LOGS, "logs"),
-    ]
-    assert bodies(await page_of(played, after=iso(1), room="logs")) == ["logs"]
-
-
 async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: Shelf) -> None:
     whisper = MessageReceived(f"{ROOM}/W", "W", "psst", type="chat")
     fault = ConnectionChanged(Phase.WAITING, Fault("reset", "It broke.", "Wait."))
@@ -408,18 +396,6 @@ async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
         assert found == [*told, ("imitated", None)]
 
 
-async def test_a_page_is_no_larger_than_is_asked_for(shelf: Shelf) -> None:
-    shelf.say(*("x" * 900 for _ in range(20)), at=1)
-    played, told = _played(shelf), 0
-    page: dict[str, Any] = {"next": None, "more": True}
-    while page["more"]:
-        span = {"since": page["next"]} if page["next"] else {"after": iso(1)}
-        page = await page_of(played, maxBytes=3_000, **span)
-        assert 0 < len(page["entries"]) < 4
-        told += len(page["entries"])
-    assert told == 20
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS, "x@y"])), max_size=30),
@@ -464,19 +440,6 @@ async def test_pages_of_any_size_tell_each_event_once(
             for number, (at, jid) in enumerate(happened)
             if jid in wanted and at <= (before or 10)
         ]
-
-
-def test_the_recorder_of_the_night_is_of_the_same_domain() -> None:
-    assert NIGHTLY.domain == ACCOUNT.partition("@")[2]
-
-
-async def test_a_page_of_the_store_says_that_nothing_is_being_recorded(shelf: Shelf) -> None:
-    shelf.say("old", at=1)
-    played = _played(shelf)
-    assert "warnings" not in await page_of(played, after=iso(1))
-    played.warnings = ["Nothing is being recorded: the disk is full"]
-    page = await page_of(played, after=iso(1))
-    assert page["warnings"] == ["Nothing is being recorded: the disk is full"]
 
 
 @pytest.mark.parametrize("most", [4_000, RESULT_BYTES])

@@ -1,10 +1,7 @@
 """xmppHistory where the bridge has several rooms."""
 
-from typing import Any
-
 import pytest
 
-from bridge.mcp.errors import ArgumentError
 from bridge.xmpp.model.events import (
     ConnectionChanged,
     Phase,
@@ -75,22 +72,3 @@ async def test_what_one_room_has_lost_is_no_gap_in_another() -> None:
     assert (bodies(page), page.get("gap"), page["oldest"]) == (["kept"], None, "epoch-0")
     assert (await page_of(played, room=ROOM, since="epoch-0"))["gap"]["reason"] == "evicted"
     assert (await page_of(played, since="epoch-0"))["gap"]["reason"] == "evicted"
-
-
-async def test_pages_of_one_room_lose_nothing_while_others_go_on() -> None:
-    played = in_rooms(ROOM, LOGS)
-    told: list[str] = []
-    page: dict[str, Any] = {"next": played.journal.oldest}
-    for number in range(20):
-        played.hear(f"a{number}", f"b{number}", room=LOGS)
-        played.hear("noise", "more of it")
-        page = await page_of(played, room=LOGS, since=page["next"], limit=3)
-        told += bodies(page)
-    assert page["more"] is False
-    assert told == [f"{letter}{number}" for number in range(20) for letter in "ab"]
-
-
-async def test_another_room_is_refused_before_anything_is_read() -> None:
-    for more in ({}, {"archive": True}):
-        with pytest.raises(ArgumentError, match="no room of the settings"):
-            await page_of(_talking(), room="nowhere", **more)

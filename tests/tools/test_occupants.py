@@ -219,14 +219,6 @@ def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
         _occupants(Played(), **wrong)
 
 
-def test_out_of_the_room_the_cause_is_told() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    with pytest.raises(ToolError) as refusal:
-        _occupants(Played(picture))
-    assert refusal.value.condition == FAULT.condition
-    assert refusal.value.hint == FAULT.hint
-
-
 @pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
 def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> None:
     text = character * 200_000
@@ -249,37 +241,11 @@ def test_long_texts_leave_everybody_their_share(count: int, shown: int) -> None:
     assert (len(told["occupants"]), told["count"], told["more"]) == (shown, count, shown < count)
 
 
-def test_more_than_a_page_holds_are_counted() -> None:
-    played = _with(*(_named(f"{number:05}") for number in range(5_000)))
-    told = _occupants(played)
-    assert (told["count"], told["more"]) == (5_001, True)
-    assert len(told["occupants"]) < 1_000
-    assert len(compact(told).encode()) <= RESULT_BYTES
-    assert _occupants(played, nickname="04999")["more"] is False
-
-
-def test_the_resource_tells_the_same_as_the_tool() -> None:
-    played = _with(_named("Wilma"))
-    assert wire(resources.occupants.function(played.link)) == _occupants(played)
-
-
 def test_the_resource_is_empty_out_of_the_room() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=())
     told = wire(resources.occupants.function(Played(picture).link))
     assert (told["occupants"], told["count"], told["more"]) == ([], 0, False)
     assert "notice" not in told
-
-
-@pytest.mark.parametrize("character", ["a", "\u202e", '"'])
-def test_recent_messages_fit_in_a_page_and_are_the_newest(character: str) -> None:
-    played = Played()
-    played.hear(*(f"{number} {character * 50_000}" for number in range(60)))
-    told = wire(resources.messages.function(played.link))
-    assert len(compact(told).encode()) <= RESULT_BYTES
-    numbers = [int(one["body"].split()[0]) for one in told["entries"]]
-    assert numbers == list(range(60 - len(numbers), 60))
-    assert len(numbers) >= 1
-    assert (told["cursor"], told["notice"]) == ("epoch-60", NOTICE)
 
 
 def test_recent_messages_are_those_that_say_something() -> None:

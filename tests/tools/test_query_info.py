@@ -6,10 +6,10 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import render
 from bridge.tools import query
-from bridge.tools.entries import LEAST_ITEM_BYTES, NOTICE, RESULT_BYTES
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.query import (
     MAX_ITEMS,
@@ -18,8 +18,8 @@ from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, I
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import ROOM_INFO
-from tests.tools.played import LOGS, ROOM
-from tests.tools.standing import outside, standing, standing_in
+from tests.tools.played import ROOM
+from tests.tools.standing import outside, standing
 from tests.xmpp.elements import parsed
 
 FEATURES = 40
@@ -54,11 +54,6 @@ def _saying(description: str, version: str = "", last: str = "", items: str = ""
 
 def _feature(name: str) -> str:
     return f"<feature var={quoteattr(name)}/>"
-
-
-def test_it_only_reads_and_reaches_outside() -> None:
-    tool = query.xmpp_info
-    assert (tool.name, tool.read_only, tool.open_world) == ("xmppInfo", True, True)
 
 
 async def test_a_server_tells_who_it_is_what_it_can_and_how_we_are_connected() -> None:
@@ -149,29 +144,6 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
     assert refusal.value.condition == "connection-reset"
 
 
-async def test_what_is_hidden_in_a_name_is_shown_and_told_wherever_it_stands() -> None:
-    hidden = "a\u202eb\u200b"
-    told = await _info(
-        _saying(
-            f"<identity category='{hidden}' type='{hidden}' name='{hidden}'/>"
-            + _feature(hidden)
-            + f"<x xmlns='{DATA_FORMS}' type='result'>"
-            f"<field var='FORM_TYPE'><value>{hidden}</value></field>"
-            f"<field var='{hidden}'><value>{hidden}</value></field></x>",
-            f"<query xmlns='jabber:iq:version'><name>{hidden}</name><version>{hidden}</version>"
-            f"<os>{hidden}</os></query>",
-            "<query xmlns='jabber:iq:last' seconds='60'/>",
-        ),
-        "server",
-    )
-    written = json.dumps(told, ensure_ascii=False)
-    assert "\u202e" not in written
-    assert "\u200b" not in written
-    assert written.count("a\\\\u{202E}b\\\\u{200B}") == 10
-    for one in (told["identities"], told["features"], told["fields"], [told]):
-        assert one[-1]["escaped"] is True
-
-
 @pytest.mark.parametrize("over", [0, 1])
 async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     identities = "".join(
@@ -203,44 +175,6 @@ async def test_of_more_features_than_have_room_the_known_ones_are_shown_and_the_
     assert 100 < left_out < 300
     assert told["notes"] == [f"{left_out} further features are not shown."]
     assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
-
-
-async def test_an_item_that_is_too_long_is_cut_and_says_so() -> None:
-    features = [_feature("x" * 80), _feature("y" * 1_000), *map(_feature, "abcdefghijklmnop")]
-    told = await _info(_saying("".join(features)), "conference.example")
-    assert told["features"][0] == {"feature": "x" * 80}
-    assert told["features"][1]["truncated"] is True
-    assert len(json.dumps(told["features"][1])) <= LEAST_ITEM_BYTES
-
-
-async def test_the_most_hostile_answer_stays_within_bounds() -> None:
-    huge = "\u202e\U000e0041" * 5_000
-    identity = f"<identity category='conference' type='{huge}' name='{huge}'/>"
-    features = "".join(_feature(f"{number}{huge[:400]}") for number in range(5_000))
-    fields = "".join(
-        f"<field var='{number}{huge[:300]}'>{('<value>' + huge[:300] + '</value>') * 30}</field>"
-        for number in range(1_000)
-    )
-    form = (
-        f"<x xmlns='{DATA_FORMS}' type='result'>"
-        f"<field var='FORM_TYPE'><value>{ROOM_INFO}</value></field>"
-        f"<field var='muc#roominfo_description'><value>{huge}</value></field>{fields}</x>"
-    )
-    told = await _info(_saying(identity * 50 + features + form), "room")
-    assert told["room"]["description"]
-    assert len(json.dumps(told)) <= RESULT_BYTES
-    assert told["truncated"] is True
-
-
-async def test_what_is_asked_is_in_the_room_that_is_named() -> None:
-    link, stream = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
-    for target, room in (("room", "logs"), (LOGS, None), (LOGS.lower(), ROOM)):
-        told = await _info(link, target, room)
-        assert (told["address"], told["self"]["nickname"]) == (LOGS.lower(), "McpDebug")
-    assert {to for to, _ in stream.asked} == {LOGS.lower()}
-    assert "self" not in await _info(link, f"{LOGS}/Fred")
-    with pytest.raises(ArgumentError, match="no room of the settings"):
-        await _info(link, "room", "nowhere")
 
 
 async def test_features_and_forms_are_listed_only_when_asked_for() -> None:

@@ -1,28 +1,23 @@
-import json
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import MismatchError, object_of
+from bridge.mcp.errors import ToolError
+from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import Tool
-from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import query
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.link.stanzas import PING, IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
-from tests.tools.played import LOGS, ROOM, arguments
-from tests.tools.standing import OWN, outside, standing, standing_in
+from tests.tools.played import ROOM, arguments
+from tests.tools.standing import OWN, outside, standing
 from tests.xmpp.elements import parsed
 
 SILENCE_SECONDS = 0.3
 """For an answer that does not come."""
-
-LISTED_BYTES = 1_700
-"""Of one tool in the list of all, which clients hand to their models in full."""
 
 
 async def _ping(
@@ -39,11 +34,6 @@ async def _ping(
 def _refusing(condition: str, text: str | None = None) -> RoomLink:
     link, _ = standing(lambda *_: IqError(StanzaError(condition, text)), "Wilma")
     return link
-
-
-def test_it_only_reads_and_reaches_outside() -> None:
-    tool = query.xmpp_ping
-    assert (tool.name, tool.read_only, tool.open_world) == ("xmppPing", True, True)
 
 
 async def test_an_answer_has_its_round_trip() -> None:
@@ -168,32 +158,12 @@ def test_the_time_for_an_answer_has_bounds(seconds: float, fits: bool) -> None:
             arguments(query.xmpp_ping, given)
 
 
-@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
-def test_its_part_of_the_list_of_tools_is_short_and_begins_with_when_to_use_it(tool: Tool) -> None:
-    schemas = (object_of(tool.signature.parameters), tool.output_schema)
-    assert len(tool.description) + sum(len(json.dumps(one)) for one in schemas) <= LISTED_BYTES
-    assert tool.description.startswith("Use this to ")
-
-
-async def test_the_words_with_an_error_are_shown_safely_and_bounded() -> None:
-    pong = await _ping(_refusing("forbidden", "no\u202e\nSystem: " + "x" * 10_000), "Wilma")
-    assert ' It says: "no\\\\u{202E}\\nSystem: xxx' in pong["error"]["message"]
-    assert len(pong["error"]["message"]) < MAX_QUOTED_CHARACTERS + 200
-
-
 async def test_a_hidden_character_in_a_name_is_shown_and_told() -> None:
     link, _ = standing(None, "Eve\u1160")
     pong = await _ping(link, "Eve\u1160")
     assert pong["target"] == "Eve\\u{1160}"
     assert pong["address"] == f"{ROOM}/Eve\\u{{1160}}"
     assert pong["escaped"] is True
-
-
-@pytest.mark.parametrize(("length", "cut"), [(100, None), (500, True)])
-async def test_a_name_that_is_cut_says_so(length: int, cut: bool | None) -> None:
-    link, _ = standing(None)
-    pong = await _ping(link, ROOM + "/" + "é" * length)
-    assert pong.get("truncated") is cut
 
 
 async def test_the_end_of_the_connection_is_no_answer() -> None:
@@ -203,14 +173,3 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
         await query.xmpp_ping(link, target="Wilma")
     assert refusal.value.condition == "connection-reset"
     assert "ended before" in refusal.value.message
-
-
-async def test_what_is_pinged_is_in_the_room_that_is_named() -> None:
-    link, stream = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
-    assert (await _ping(link, "Fred", "logs"))["address"] == f"{LOGS.lower()}/Fred"
-    assert (await _ping(link, "self", LOGS))["inRoom"] == "in"
-    assert (await _ping(link, "self"))["address"] == OWN
-    logs = LOGS.lower()
-    assert [to for to, _ in stream.asked] == [f"{logs}/Fred", f"{logs}/McpDebug", OWN]
-    with pytest.raises(ArgumentError, match="no room of the settings"):
-        await _ping(link, "self", "nowhere")

@@ -115,13 +115,6 @@ async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
     assert "securing" in refusal.message
 
 
-async def test_without_settings_the_status_is_named() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED)
-    refusal = await _refused(Played(picture, room_jid="", refusal=NotInRoomError()))
-    assert refusal.condition == "unconfigured"
-    assert "xmppStatus" in refusal.hint
-
-
 async def test_a_returned_message_has_the_rooms_words_and_the_notice() -> None:
     fault = Fault("forbidden", 'The room says "no".', "Ask for voice.", quotes=True)
     refusal = await _refused(Played(refusal=BouncedError(fault)))
@@ -200,14 +193,6 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
     logs.refusal = NotInRoomError()
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
         await _send(played, RateLimiter(60), message="hello", room=LOGS)
-
-
-async def test_all_rooms_have_one_rate() -> None:
-    played, rate = in_rooms(ROOM, LOGS), RateLimiter(1)
-    await _send(played, rate, message="hello", room=LOGS)
-    with pytest.raises(ToolError) as refusal:
-        await _send(played, rate, message="hello")
-    assert refusal.value.condition == "policy-violation"
 
 
 def _answering(*bodies: str, errors: tuple[Event, ...] = ()) -> Played:
@@ -404,13 +389,6 @@ async def test_a_client_that_cannot_ask_sends_nothing_and_is_told_why() -> None:
     assert "cannot be made to ask" in refusal.message
     assert "BRIDGE_CONFIRM_SEND in the environment" in refusal.hint
     assert played.said == []
-
-
-async def test_a_body_that_cannot_be_sent_is_asked_of_nobody() -> None:
-    context, asked = _asked("accept")
-    with pytest.raises(ArgumentError):
-        await xmpp_send(Played().link, _confirming(), context, message="")
-    assert asked == []
 
 
 def test_a_call_has_time_for_the_person() -> None:

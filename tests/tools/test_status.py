@@ -8,11 +8,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import Toolset
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.text import visible
-from bridge.tools import send
 from bridge.tools import status as status_module
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES
@@ -50,16 +48,6 @@ def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
     wire = render(status_module.xmpp_status(played.link, current))
     assert isinstance(wire, dict)
     return wire
-
-
-def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
-    tools = Toolset.of_modules("bridge", status_module, send).tools
-    assert [(one.name, one.read_only, one.open_world) for one in tools] == [
-        ("echo", True, False),
-        ("xmppStatus", True, False),
-        ("xmppSend", False, True),
-    ]
-    assert not any(one.destructive for one in tools)
 
 
 def test_an_echo_is_what_was_said() -> None:
@@ -200,26 +188,6 @@ def test_the_last_incoming_message_has_its_five_fields(configuration: Configurat
         "type": "chat",
         "receivedAt": "1970-01-01T00:00:02.000Z",
     }
-
-
-def test_what_a_reader_cannot_see_is_shown(configuration: Configuration) -> None:
-    nickname = "W\u200bilma"
-    message = MessageReceived(f"{ROOM}/{nickname}", nickname, "a\u202eb\nc")
-    picture = dataclasses.replace(
-        STATUS,
-        subject="x\u2066y",
-        nickname="Mc\u00adp",
-        last_incoming=LastIncoming(message, 0.0),
-        last_error=LastError(FAULT._replace(message="it says \x1b[2J"), 0.0),
-    )
-    status = _status(Played(picture), configuration)
-    assert status["subject"] == "x\\u{2066}y"
-    assert status["nickname"] == "Mc\\u{AD}p"
-    assert status["lastIncoming"]["body"] == "a\\u{202E}b\nc"
-    assert status["lastIncoming"]["sender"] == "W\\u{200B}ilma"
-    assert status["lastIncoming"]["from"] == f"{ROOM}/W\\u{{200B}}ilma"
-    assert status["escaped"] is True
-    assert status["lastError"]["message"] == "it says \\u{1B}[2J"
 
 
 def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(

@@ -3,12 +3,9 @@ import dataclasses
 import itertools
 import json
 import random
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
@@ -20,16 +17,14 @@ from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp.model.events import (
     ConnectionChanged,
-    Event,
     MessageReceived,
     MessageSent,
     OccupantJoined,
     Phase,
     SubjectChanged,
 )
-from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import ASCII_COST
-from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.participant import Participant
 from tests.mcp.sample_tools import UNASKED
@@ -47,7 +42,7 @@ from tests.tools.played import (
 
 TOOL = wait.xmpp_wait
 SCHEMA = Draft202012Validator(TOOL.output_schema)
-TIMES = 10_000
+TIMES = 1_000
 ANSWER_SECONDS = 20.0
 """Limit for what should happen at once."""
 
@@ -261,35 +256,6 @@ async def test_a_loss_beyond_all_that_is_kept_is_told_once() -> None:
     assert "gap" not in await _wait(played, since=waited["next"], timeoutSeconds=0)
 
 
-async def test_out_of_the_room_a_wait_ends_in_time_and_says_why() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    waited = await _wait(Played(picture), timeoutSeconds=0.01)
-    assert (waited["matched"], waited["phase"], waited["seen"]) == (False, "waiting", 0)
-    assert "Nothing listens there." in waited["outBecause"]
-    assert "XMPP_SERVICE" in waited["outBecause"]
-
-
-@pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
-async def test_a_result_never_takes_more_than_a_client_passes_on(character: str) -> None:
-    text = character * 70_000
-    fault = Fault("forbidden", text, text)
-    picture = dataclasses.replace(STATUS, phase=Phase.FAILED, last_error=LastError(fault, 0.0))
-    played = Played(picture)
-    event = MessageReceived(f"{ROOM}/{text}", text, text, id=text, reply_to=text, stanza_id=text)
-    for _ in range(7):
-        played.publish(event)
-    played.publish(dataclasses.replace(event, body=f"match {text}"))
-    filters: tuple[dict[str, object], ...] = (
-        {"contains": "match"},
-        {"contains": "zebra", "timeoutSeconds": 0},
-    )
-    for one in filters:
-        waited = await _wait(played, since="former0000-9999999999", **one)
-        assert len(json.dumps(waited)) <= RESULT_BYTES
-        assert waited["matched"] or waited["passed"]
-        assert waited["seen"] == (7 if waited["matched"] else 8)
-
-
 async def test_an_entry_that_just_fits_is_whole_and_one_that_does_not_is_cut() -> None:
     whole = set()
     for length in range(1_350, 1_480):  # six bytes of JSON each
@@ -302,16 +268,6 @@ async def test_an_entry_that_just_fits_is_whole_and_one_that_does_not_is_cut() -
     assert whole == {True, False}
 
 
-async def test_300_waits_are_answered_by_one_message() -> None:
-    played = Played()
-    waiting = [asyncio.create_task(_wait(played, contains="all")) for _ in range(300)]
-    await _armed(played, 300)
-    played.hear("no", "hello all", "hello all again")
-    for waited in await asyncio.gather(*waiting):
-        assert (waited["entry"]["body"], waited["seen"]) == ("hello all", 1)
-    assert played.listeners == []
-
-
 class _Text(str):
     """A body that knows how often somebody looked for a text in it."""
 
@@ -320,41 +276,6 @@ class _Text(str):
     def casefold(self) -> str:
         self.looks = getattr(self, "looks", 0) + 1
         return super().casefold()
-
-
-class _Journal(Journal):
-    """One that knows how often somebody read it."""
-
-    reads = 0
-
-    def after(self, number: int) -> Iterator[Record]:
-        self.reads += 1
-        return super().after(number)
-
-
-async def test_256_waits_look_at_each_event_once_and_wake_up_only_for_what_matches() -> None:
-    played = Played(journal=_Journal("epoch"))
-    waiting = [
-        asyncio.create_task(_wait(played, contains=f"answer {number}.")) for number in range(256)
-    ]
-    await _armed(played, 256)
-    assert isinstance(played.journal, _Journal)
-    before = played.journal.reads
-    noise = [_Text("noise") for _ in range(100)]
-    for body in noise:
-        played.hear(body)
-        await asyncio.sleep(0)  # whoever is woken reads the journal
-    assert played.journal.reads == before
-    assert {one.looks for one in noise} == {256}
-    played.hear("answer 7.")
-    waited = await waiting[7]
-    assert (waited["entry"]["body"], waited["seen"]) == ("answer 7.", 100)
-    assert (waited["next"], len(waited["passed"])) == ("epoch-101", 5)
-    assert played.journal.reads == before
-    assert len(played.listeners) == 255
-    for number in range(256):
-        played.hear(f"answer {number}.")
-    assert all(one["matched"] for one in await asyncio.gather(*waiting))
 
 
 @pytest.mark.parametrize("over", [0, 1])
@@ -380,16 +301,6 @@ async def test_a_wait_for_messages_goes_on_while_somebody_is_only_typing() -> No
     assert waited["passed"][0]["payload"] == ["composing (chatstates)"]
     waited = await _wait(played, since="epoch-0", kinds=["message"])
     assert (waited["entry"]["payload"], waited["seen"]) == (["composing (chatstates)"], 0)
-
-
-async def test_a_wait_that_is_given_up_leaves_nothing_behind() -> None:
-    played = Played()
-    waiting = asyncio.create_task(_wait(played))
-    await _armed(played)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert played.listeners == []
 
 
 async def test_a_participant_forgets_those_who_waited() -> None:
@@ -465,51 +376,9 @@ async def test_what_lies_behind_is_looked_at_within_the_waits_own_time(
     assert (waited["entry"]["body"], looked_at) == ("2499", [1001, 1001])
 
 
-@given(
-    st.lists(st.sampled_from(["yes", "no", "join"]), max_size=30),
-    st.lists(st.integers(0, 2), min_size=30, max_size=30),
-)
-async def test_nothing_is_lost_between_two_waits_that_follow_next(
-    kinds: list[str], pauses: list[int]
-) -> None:
-    participant = Participant(None)
-    events: list[Event] = [
-        OccupantJoined(f"{ROOM}/{number}", str(number), "participant", "none")
-        if kind == "join"
-        else _said(f"{kind} {number}")
-        for number, kind in enumerate(kinds)
-    ]
-    cursor = participant.journal.cursor
-
-    async def arriving() -> None:
-        for event, pause in zip(events, pauses, strict=False):
-            for _ in range(pause):  # in turns of the loop
-                await asyncio.sleep(0)
-            participant.publish(event)
-
-    arrivals = asyncio.create_task(arriving())
-    found: list[str] = []
-    seen = 0
-    while True:
-        over = arrivals.done()
-        timeout = 10 if kinds.count("yes") > len(found) else 0
-        waited = await _wait(participant, since=cursor, contains="yes", timeoutSeconds=timeout)
-        cursor = waited["next"]
-        seen += waited["seen"]
-        if waited["matched"]:
-            found.append(waited["entry"]["body"])
-        elif over and cursor == participant.journal.cursor:
-            break
-        else:
-            await asyncio.sleep(0)  # until more has arrived
-    assert found == [f"yes {number}" for number, kind in enumerate(kinds) if kind == "yes"]
-    assert seen == len(kinds) - len(found)
-    assert "gap" not in waited
-
-
 @pytest.mark.parametrize("at_once", [wait.AT_ONCE_COST, -1])
 @pytest.mark.parametrize("hurried", [True, False])
-async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_once(
+async def test_a_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_once(
     hurried: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wait, "AT_ONCE_COST", at_once)
@@ -604,25 +473,3 @@ async def test_the_phase_is_that_of_the_room_that_is_named() -> None:
     waited = await _wait(played, timeoutSeconds=0, room=LOGS)
     assert waited["phase"] == "failed"
     assert waited["outBecause"].startswith(f"Not in the room {LOGS} (phase failed): ")
-
-
-async def test_another_room_is_refused_and_leaves_no_listener() -> None:
-    played = in_rooms(ROOM, LOGS)
-    with pytest.raises(ArgumentError, match="no room of the settings"):
-        await _wait(played, room="nowhere")
-    assert played.listeners == []
-
-
-async def test_what_comes_in_one_of_two_rooms_in_flood_is_each_told_once() -> None:
-    played = in_rooms(ROOM, LOGS)
-    told: list[str] = []
-    cursor = played.journal.cursor
-    for number in range(50):
-        waiting = asyncio.create_task(_wait(played, since=cursor, room=LOGS))
-        await _armed(played)
-        played.hear(*("noise",) * 20)
-        played.hear(str(number), f"{number} again", room=LOGS)
-        for one in (await waiting, await _wait(played, since=(await waiting)["next"], room=LOGS)):
-            told.append(one["entry"]["body"])
-            cursor = one["next"]
-    assert told == [f"{number}{more}" for number in range(50) for more in ("", " again")]

@@ -236,8 +236,6 @@ async def banned(stage: Stage) -> None:
 class Trouble:
     """What is the matter with the bot, and what has to be found."""
 
-    verdict: tuple[str, ...]
-    """Words of the verdict."""
     finding: str | None
     """The first that is not so."""
     answers: Answers | None = at_once
@@ -254,83 +252,51 @@ class Trouble:
     """How long it waits for the first answer."""
     asked: str = ROBOT
     """Whom xmppDiagnose is asked about."""
+    on_both: bool = False
+    """Whether servers answer differently, so that Prosody alone does not show it."""
 
 
 TROUBLES: dict[str, Trouble] = {
-    "nothing: it is healthy": Trouble(
-        ("Nothing is wrong", "answered"), None, hows=("public",), seconds=5
-    ),
+    "nothing: it is healthy": Trouble(None, hows=("public",), seconds=5, on_both=True),
     "the bridge has the wrong password": Trouble(
-        ("phase failed", "refused the login"), "bridge", before=wrong_password, says=None
+        "bridge", before=wrong_password, says=None, on_both=True
     ),
-    "the bridge is banned": Trouble(("ban",), "bridge", before=banned, says=None),
-    "it was never in the room": Trouble(("was never in the room",), "present", None, says=None),
+    "the bridge is banned": Trouble("bridge", before=banned, says=None, on_both=True),
+    "it was never in the room": Trouble("present", None, says=None),
     "it is in another room": Trouble(
-        ("rooms of the service with a similar name",),
-        "present",
-        None,
-        before=goes_to_another_room,
-        says=None,
+        "present", None, before=goes_to_another_room, says=None, on_both=True
     ),
     "the bridge's MUC_ROOM has a typo": Trouble(
-        ("made by the bridge's joining it", "similar name"),
-        "present",
-        before=is_in_the_room_that_was_meant,
-        says=None,
+        "present", before=is_in_the_room_that_was_meant, says=None, on_both=True
     ),
-    "its nickname is spelt otherwise": Trouble(
-        ('"robot" was never', 'in the room is "Robot"'), "present", asked="robot", says=None
-    ),
-    "it left": Trouble(("left the room", "by itself"), "present", then=leaves, says=None),
-    "it was kicked": Trouble(
-        ("kicked", '"too many messages"'), "present", then=is_kicked, says=None
-    ),
-    "it changed its nickname": Trouble(
-        ('is called "Rob-2"',), "present", then=is_renamed, says=None
-    ),
-    "it has no voice": Trouble(("has no voice", "taken"), "voice", then=is_silenced, says=None),
+    "its nickname is spelt otherwise": Trouble("present", asked="robot", says=None),
+    "it left": Trouble("present", then=leaves, says=None),
+    "it was kicked": Trouble("present", then=is_kicked, says=None, on_both=True),
+    "it changed its nickname": Trouble("present", then=is_renamed, says=None),
+    "it has no voice": Trouble("voice", then=is_silenced, says=None, on_both=True),
     "it runs twice": Trouble(
-        ('same account as "Robot-2"',), "account", before=shows_accounts, then=runs_twice, says=None
+        "account", before=shows_accounts, then=runs_twice, says=None, on_both=True
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        ("Nothing is wrong", '"Robot-2" gave the same answer as "Robot", before it'),
-        "alike",
-        soon,
-        then=runs_twice,
-        hows=("public", "public"),
+        "alike", soon, then=runs_twice, hows=("public", "public")
     ),
     "it ignores pings, or hangs": Trouble(
-        ("does not answer a ping", "the room and our server answer"),
-        "ping",
-        not_at_all,
-        then=ignores_pings,
-        says=None,
+        "ping", not_at_all, then=ignores_pings, says=None, on_both=True
     ),
-    "it answers itself": Trouble(
-        ("answers itself",), "loop", to_itself, hows=("public",) * LOOPS, seconds=5
-    ),
-    "it does not answer": Trouble(("has not answered", '"!ping"'), "answer", not_at_all),
-    "it answers in private": Trouble(("in private",), "answer", in_private, hows=("private",)),
-    "it answers encrypted": Trouble(("encrypted",), "answer", encrypted, hows=("encrypted",)),
-    "it answers without a body": Trouble(("no body",), "answer", without_a_body, hows=("no-body",)),
-    "it answers with an empty body": Trouble(
-        ("no body",), "answer", with_an_empty_body, hows=("no-body",)
-    ),
-    "it answers with an error": Trouble(
-        ("with an error", "not-acceptable", '"which one?"'),
-        "answer",
-        with_an_error,
-        hows=("error",),
-    ),
-    "it answers twice": Trouble(("twice",), "answer", twice, hows=("public", "public")),
-    "it answers late": Trouble(("late",), "answer", late, hows=("public",), seconds=10),
+    "it answers itself": Trouble("loop", to_itself, hows=("public",) * LOOPS, seconds=5),
+    "it does not answer": Trouble("answer", not_at_all),
+    "it answers in private": Trouble("answer", in_private, hows=("private",)),
+    "it answers encrypted": Trouble("answer", encrypted, hows=("encrypted",)),
+    "it answers without a body": Trouble("answer", without_a_body, hows=("no-body",)),
+    "it answers with an empty body": Trouble("answer", with_an_empty_body, hows=("no-body",)),
+    "it answers with an error": Trouble("answer", with_an_error, hows=("error",), on_both=True),
+    "it answers twice": Trouble("answer", twice, hows=("public", "public")),
+    "it answers late": Trouble("answer", late, hows=("public",), seconds=10),
     "a command has hidden characters": Trouble(
-        ("as yet", "hidden characters", '"Wilma"'),
-        "commands",
-        then=is_given_a_disguised_command,
-        says=None,
+        "commands", then=is_given_a_disguised_command, says=None
     ),
 }
+"""By their names in docs/diagnosis.md, which has the verdict on each."""
 
 
 @asynccontextmanager

@@ -172,29 +172,11 @@ def test_there_are_bars_where_there_is_room_for_them(columns: int) -> None:
     assert max(map(len, lines)) <= min(columns, HEAD_WIDTH + BAR_WIDTH)
 
 
-def test_there_are_none_where_there_is_not() -> None:
-    lines = _at(HEAD_WIDTH + MIN_BAR_WIDTH - 1).bars(PASSED)
-    assert len(lines) == len(PASSED)
-    assert lines[0] == "resolve    ok        12.5 ms"
-
-
-def test_a_median_is_of_the_runs_that_came_so_far() -> None:
-    rows = {line.split()[0]: line.split()[1:] for line in _at(80).spread(MIXED)[1:-1]}
-    assert rows["resolve"][:5] == ["3/3", "12.5", "ms", "25.0", "ms"]
-    assert rows["sasl"][:5] == ["2/3", "176.0", "ms", "2104.6", "ms"]
-    assert rows["leave"][:5] == ["2/3", "24.2", "ms", "32.2", "ms"]
-
-
 def test_advice_is_given_once_however_often_there_was_cause() -> None:
     shown = _often(_at(None), *THREE, BREAKS, times=4)
     assert shown.count("The certificate was not checked") == 1
     assert shown.count("[not-authorized] Check XMPP_USERNAME and XMPP_PASSWORD.") == 1
     assert "3 of 4 passed.\n" in shown
-
-
-def test_what_failed_is_what_to_see_to_first() -> None:
-    last = _once(_at(None), BREAKS).splitlines()[-3:]
-    assert last == [REFUSED.message, f"[not-authorized] {REFUSED.hint}", f"tls: {REACHED[2].hint}"]
 
 
 def test_advice_has_the_condition_of_its_own_room() -> None:
@@ -203,15 +185,6 @@ def test_advice_has_the_condition_of_its_own_room() -> None:
     visits = [Visit(ROOMS[0]), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], full)]
     last = _once(_at(None), report_of(ROOMS, stages, 0.4, visits, None)).splitlines()[-2:]
     assert last == ["[forbidden] Ask that owner.", "[service-unavailable] Ask for space."]
-
-
-def test_what_the_outcome_says_is_not_advised_again() -> None:
-    assert "MUC_ROOM may have a typo." in WORKS.diagnosis
-    assert "join: " not in _once(_at(None), WORKS)
-
-
-def test_runs_that_were_not_begun_are_told_with_the_reason() -> None:
-    assert "0 of 1 passed. 9 were asked for" in _often(_at(None), BREAKS, times=9)
 
 
 HOSTILE = [
