@@ -6,8 +6,8 @@ from typing import Annotated
 from bridge.toolkit import Bounds, tool
 
 MAX_CHARACTERS = 1_000_000
-"""Of a text to look at; a longer one would keep everybody else waiting for over a tenth of a
-second."""
+"""The longest text that is looked at. A longer one would keep everybody else waiting for over a
+tenth of a second."""
 
 _GOOD = """
 amazing beautiful best better brilliant cheerful delight delighted delightful enjoy enjoyed

@@ -71,7 +71,7 @@ class Scenario:
 def parse(text: str, verbs: Verbs) -> Scenario:
     """Return the scenario that `text` holds; raises `ScenarioError`."""
     try:
-        scenario: Scenario = _Reader(text, verbs).read(Scenario, tomllib.loads(text), ())
+        scenario: Scenario = _TomlReader(text, verbs).read(Scenario, tomllib.loads(text), ())
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ScenarioError(one_line(str(error))) from None
     return scenario
@@ -120,7 +120,7 @@ _FORMS: dict[Any, tuple[Any, str]] = {
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _TomlReader:
     """Reads values of TOML as the types that are asked for; raises `ScenarioError`."""
 
     text: str

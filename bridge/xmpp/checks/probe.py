@@ -81,7 +81,7 @@ class Probe:
         `CHECK_SECONDS`. When cancelled, it hangs up.
         """
         recorder = StageRecorder(on_stage_end)
-        visits: list[_Visit] = []  # those begun; the last may be under way
+        visits: list[_Visitor] = []  # those begun; the last may be under way
 
         def route(stanza: Element) -> None:
             """Hand a stanza to the visit under way, if it comes from that room."""
@@ -112,7 +112,7 @@ class Probe:
                     membership = Membership(place, password, publisher)
                     publisher.rooms[membership.name] = membership.room
                     recorder.room = named(room, self._settings.rooms)
-                    visits.append(_Visit(membership, connection, recorder))
+                    visits.append(_Visitor(membership, connection, recorder))
                     await visits[-1].run(send)
                     fault = visits[-1].outcome.fault if connection.ended.done() else None
                     if fault is not None:
@@ -219,7 +219,7 @@ class StageRecorder:
         return round((time.perf_counter() - self._began) * 1000, 3)
 
 
-class _Visit:
+class _Visitor:
     """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
 
     def __init__(

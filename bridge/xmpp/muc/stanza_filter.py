@@ -124,13 +124,13 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
 
 def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
     """Return the numbers of our message with this id, and of what the room answered it first."""
-    found = set()
-    for one in traced:
-        xml = one.xml
+    numbers = set()
+    for item in traced:
+        xml = item.xml
         if isinstance(xml, str) or xml.tag != stanzas.MESSAGE or xml.get("id") != id_:
             continue
         if room in _ends(xml):
-            found.add(one.number)
-            if one.direction == "in":
+            numbers.add(item.number)
+            if item.direction == "in":
                 break
-    return found
+    return numbers
