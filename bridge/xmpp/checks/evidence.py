@@ -16,8 +16,15 @@ from bridge.xmpp.queries.iq_errors import DecodedError
 DEPARTURES = 2
 """How many departures are kept: somebody else may have had the nickname after the occupant."""
 
-DEEDS = events.OccupantPresence, events.OccupantLeft, events.NicknameChanged, events.SubjectChanged
-"""The events, other than messages, in which an occupant does something that all can see."""
+DEEDS = (
+    events.OccupantPresence,
+    events.OccupantLeft,
+    events.NicknameChanged,
+    events.SubjectChanged,
+    events.StanzaDamaged,
+)
+"""The events, other than messages, in which an occupant does something that all can see. A stanza
+that cannot be read here may be a command to who can read it."""
 
 NAME_CHARACTERS = 60
 """Characters of a name in a sentence."""
@@ -56,7 +63,7 @@ class Past:
     outcome: Record | None = None
     """The reflection of our message, or the error with which it came back first."""
     replies: list[Record] = field(default_factory=list)
-    """What they said after our message, and their errors, the newest first."""
+    """What they said live after our message, and their errors, the newest first."""
     spoken: list[Record] = field(default_factory=list)
     """What they said in public while we watched, the newest first."""
     others: list[Record] = field(default_factory=list)
@@ -81,13 +88,14 @@ class Past:
             case events.OccupantError() if theirs and self.sent is None:
                 self.replies.append(record)
             case events.MessageReceived(own=own, source=source, id=id_):
-                if source is events.Source.LIVE and is_public(record):
+                live = source is events.Source.LIVE
+                if live and is_public(record):
                     (self.spoken if theirs and not own else self.others).append(record)
                 if own and id_ is not None:
                     self._note(id_, record)
                 elif theirs and not own:
                     self.spoke = self.spoke or record
-                    if self.sent is None:
+                    if live and self.sent is None:
                         self.replies.append(record)
             case events.OccupantLeft() | events.NicknameChanged() if named:
                 self.gone += [record][: DEPARTURES - len(self.gone)]

@@ -30,6 +30,7 @@ from bridge.xmpp.model.events import (
     Phase,
     SendFailed,
     Source,
+    StanzaDamaged,
     SubjectChanged,
 )
 from bridge.xmpp.model.journal import Journal
@@ -213,6 +214,8 @@ def _came(nickname: str) -> OccupantJoined:
 ENTERED, SUBJECT = replace(_came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
 PINGS, PONGS = said("!ping", "Wilma"), said("pong")
 REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
+UNREADABLE = StanzaDamaged(f"{ROOM}/Eve", "Eve", "a name is no name")
+"""It may ask the bot for anything: the bot may read what the bridge cannot."""
 
 
 def _echoes(times: int) -> list[Event]:
@@ -232,6 +235,7 @@ def _echoes(times: int) -> list[Event]:
         ([one for _ in range(9) for one in (_came("Eve"), said("Welcome!"))], 0.1, True),
         ([one for _ in range(9) for one in (SubjectChanged("x"), said("A subject"))], 0.1, True),
         ([one for _ in range(9) for one in (REACTION, said("Thanks"))], 0.1, True),
+        ([one for _ in range(9) for one in (UNREADABLE, said("pong"))], 0.1, True),
         (
             [one for _ in range(9) for one in (said("a", "Eve", type="chat"), said("pong"))],
             0.1,
@@ -297,6 +301,9 @@ def test_how_it_answered_is_told(name: str) -> None:
         ((), (PINGS, PONGS, PONGS), False),
         ((PINGS,), (PONGS, PONGS), False),
         ((), (PONGS, _came("Wilma"), PONGS), False),
+        ((), (UNREADABLE, PONGS, PONGS), False),
+        # What it said while the bridge was away may be an answer to what the bridge did not see.
+        ((), (PONGS, replace(PONGS, source=Source.HISTORY)), False),
         ((), (PONGS, SubjectChanged("x", "Wilma"), PONGS), False),
         ((SENT, HEARD), (PONGS, PONGS), False),
         ((_came("Wilma"),), (PONGS, PONGS), False),
@@ -382,6 +389,7 @@ MALICE: dict[str, Event] = {
     "a subject": SubjectChanged("!ping\u200b", "Eve"),
     "a bounce": SendFailed("m9", "forbidden"),
     "a whisper": said("pong", "Eve", type="chat"),
+    "what cannot be read": UNREADABLE,
     "a reaction": said("", "Eve", reacts_to="m1", reactions=("\u202e",)),
 }
 """What anybody can do."""
