@@ -45,6 +45,9 @@ Kind: TypeAlias = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What users call the kinds of events; each event class has one of them as its `kind`."""
 
+UNKNOWN = "unknown"
+"""The role and the affiliation of somebody whose presence cannot be read."""
+
 UNREADABLE = "unreadable-stanza"
 """The condition of what came and cannot be read; no standard has one for it."""
 

@@ -240,7 +240,8 @@ class Room:
         match event:
             case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
                 explained = event.reason is not None or event.actor is not None
-                if not explained and _occupant(event, known.since) == known:
+                is_same = not explained and _occupant(event, known.since) == known
+                if is_same or event.role == events.UNKNOWN:
                     return None
                 role, affiliation = known.role, known.affiliation
                 return events.OccupantChanged(

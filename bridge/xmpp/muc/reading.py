@@ -270,11 +270,11 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         yield events.RoomError(error.condition, error.text, error.venue)
         return
     extension = stanza.find(EXTENSION)
-    damaged = isinstance(stanza, DamagedElement)
-    if not nickname or (extension is None and not damaged):
+    default = "none"
+    if isinstance(stanza, DamagedElement):  # nobody hides by coming or going with one
+        extension, default = Element(EXTENSION), events.UNKNOWN
+    if not nickname or extension is None:
         return
-    if extension is None:  # nobody hides by coming or going with a stanza that cannot be read
-        extension = Element(EXTENSION)
     item = _item(extension)
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
@@ -283,8 +283,8 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         yield events.OccupantJoined(
             from_=sender,
             sender=nickname,
-            role=_attribute(item, "role", "unknown" if damaged else "none"),
-            affiliation=_attribute(item, "affiliation", "unknown" if damaged else "none"),
+            role=_attribute(item, "role", default),
+            affiliation=_attribute(item, "affiliation", default),
             show=_short(stanza.findtext(f"{{{stanzas.CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),

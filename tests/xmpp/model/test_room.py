@@ -6,6 +6,7 @@ import pytest
 
 from bridge.xmpp.model import room
 from bridge.xmpp.model.events import (
+    UNKNOWN,
     Connected,
     ConnectionChanged,
     Event,
@@ -369,6 +370,12 @@ def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
         former_role="participant" if now.role != "participant" else None,
         former_affiliation="none" if now.affiliation != "none" else None,
     )
+
+
+def test_presence_that_cannot_be_read_changes_nothing_of_somebody_known() -> None:
+    unread = _present(role=UNKNOWN, affiliation=UNKNOWN)
+    assert _meeting(_present(jid="a@example/1")).classify(unread) is None
+    assert _meeting().classify(unread) == unread
 
 
 def test_what_is_taken_back_is_a_change_too() -> None:
