@@ -164,16 +164,12 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What deletion for age has to know of former runs. Times are of running."""
+    """What deletion for age has to know of former runs, in seconds of running."""
 
     put_off: float = 0.0
-    """Seconds until something may be deleted for its age."""
-    doubted: int = 0
-    """The id of the newest event when that was last put off."""
+    """How long nothing may be deleted for its age, since a clock jumped."""
     day_left: float = 0.0
-    """Seconds until the day ends for which `spare` holds; 0 if nothing was deleted in it."""
-    spare: float = 0.0
-    """Bytes that may be deleted for their age in the rest of this day."""
+    """How long the day lasts in which some was deleted that was too old before we ran."""
 
 
 class Span(NamedTuple):
@@ -246,8 +242,8 @@ class Database(Protocol):
         last event, and there may be more up to the id that is returned.
         """
 
-    def latest(self) -> tuple[int, float]:
-        """Return id and time of the newest event; without one (0, minus infinity)."""
+    def latest(self) -> float:
+        """Return the time of the newest event; minus infinity if there is none."""
 
     def holdings(self) -> Sequence[Holding]:
         """Return what there is to delete from."""

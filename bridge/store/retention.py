@@ -2,9 +2,11 @@
 
 Clocks come in as values. What has to outlive the process is in the store (`Ageing`).
 
-What is deleted cannot be restored, and nobody can know whether the clock is right. After the clock
-jumped, nothing is deleted for its age for a while. Within a day of running, at most a tenth of the
-store is deleted for its age. Not counted is what became too old while we ran and no clock jumped.
+What is deleted cannot be restored, and nobody can know whether the clock is right. So:
+
+- After the clock jumped, nothing is deleted for its age for an hour of running.
+- What became too old while we ran, with no jump, is deleted.
+- What was too old before that is deleted too, at most a tenth of the store in a day of running.
 """
 
 import logging
@@ -32,8 +34,8 @@ has the right time once the network is there."""
 DAY_SECONDS = 86_400.0
 
 TENTH = 10
-"""The store divided by this may be deleted for its age in a day of running: who sees within a day
-that the clock is wrong has lost no more."""
+"""The store divided by this may be deleted for its age in a day of running, though it was too old
+before we ran: who sees within a day that the clock is wrong has lost no more."""
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,9 @@ class Retention:
         self._steady = Clocks(0.0, 0.0, 0.0)
         """The first look at the clocks since they jumped, or since the process was started."""
         self._due = -inf
+        self._spare = 0.0
+        """Bytes that may still be deleted today of what was too old before we ran: none, unless the
+        day of running began in this run."""
         self._warned = False
         """Whether the log says that a tenth of the store is gone for this day."""
 
@@ -76,7 +81,7 @@ class Retention:
     def _expire(self, database: Database, clocks: Clocks) -> bool:
         """Delete what is too old, of one room at once: what is deleted may be large."""
         former = database.ageing()
-        put_off, doubted, day_left, spare = self._look(database, former, clocks)
+        put_off, day_left = self._look(database, former, clocks)
         gone = Amount(0, 0.0)
         if not put_off:
             held = sorted(database.holdings(), key=lambda holding: holding.oldest)
@@ -84,14 +89,14 @@ class Retention:
             watched = min(end, start + clocks.elapsed - self._steady.elapsed)
             gone = _delete(database, held, (start, watched), Amount(EXPIRED_AT_ONCE, inf))
             if not gone.rows:
-                amounts = [Amount(EXPIRED_AT_ONCE, spare)]
+                amounts = [Amount(EXPIRED_AT_ONCE, self._spare)]
                 if not day_left:
-                    spare, self._warned = sum(holding.bytes for holding in held) / TENTH, False
+                    self._spare, self._warned = sum(it.bytes for it in held) / TENTH, False
                     # A large row must not stay for ever.
-                    amounts = [Amount(EXPIRED_AT_ONCE, spare), Amount(1, inf)]
+                    amounts = [Amount(EXPIRED_AT_ONCE, self._spare), Amount(1, inf)]
                 gone = _delete(database, held, (-inf, end), *amounts)
+                self._spare -= gone.bytes
                 day_left = day_left or (DAY_SECONDS if gone.rows else 0.0)
-                spare -= gone.bytes
                 if not (gone.rows or self._warned) and held and held[0].oldest < end:
                     self._warned = True
                     log.warning(
@@ -100,27 +105,28 @@ class Retention:
                         self._days,
                         iso(clocks.wall),
                     )
-        if (now := Ageing(put_off, doubted, day_left, spare if day_left else 0.0)) != former:
+        if (now := Ageing(put_off, day_left)) != former:
             database.set_ageing(now)
         return gone.rows > 0
 
     def _look(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
-        """Return how far the times are that running time ends; notice that a clock jumped."""
+        """Return how much running time is left of each; notice that a clock jumped."""
         last = self._last or clocks
         passed = clocks.running - last.running
-        put_off, doubted = max(0.0, former.put_off - passed), former.doubted
+        put_off, day_left = (max(0.0, seconds - passed) for seconds in former)
         jump = abs(clocks.wall - last.wall - (clocks.elapsed - last.elapsed)) > JUMP_SECONDS
+        if self._last is None:  # later on, the newest event may be our own
+            jump = database.latest() > clocks.wall + JUMP_SECONDS
         if jump or self._last is None:
             self._steady = clocks
-        newest, at = database.latest()
-        if jump or (newest != doubted and at > clocks.wall + JUMP_SECONDS):
-            put_off, doubted = PUT_OFF_SECONDS, newest
+        if jump:
+            put_off = PUT_OFF_SECONDS
             log.warning(
                 "the clock jumped, or was wrong before: nothing is deleted for its age for an hour "
                 "of running; it says %s",
                 iso(clocks.wall),
             )
-        return Ageing(put_off, doubted, max(0.0, former.day_left - passed), former.spare)
+        return Ageing(put_off, day_left)
 
     def _evict(self, database: Database) -> bool:
         """Delete the oldest of whichever room holds most, if the store is too large."""

@@ -281,13 +281,12 @@ class SqliteDatabase:
             self.warnings["damaged"] = left_out(len(self.unreadable))
         return events, read_to
 
-    def latest(self) -> tuple[int, float]:
-        """Return id and time of the newest event; without one (0, minus infinity)."""
+    def latest(self) -> float:
+        """Return the time of the newest event; minus infinity if there is none."""
         rows = self._all(
-            f"SELECT id, CAST(at AS INTEGER) FROM events WHERE {_TIMED} ORDER BY id DESC LIMIT 1",
-            (),
+            f"SELECT CAST(at AS INTEGER) FROM events WHERE {_TIMED} ORDER BY id DESC LIMIT 1", ()
         )
-        return (rows[0][0], rows[0][1] / 1000) if rows else (0, -inf)
+        return rows[0][0] / 1000 if rows else -inf
 
     def holdings(self) -> Sequence[Holding]:
         """Return what there is to delete from."""

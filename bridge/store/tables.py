@@ -5,7 +5,7 @@ from bridge.store.database import Ageing
 APPLICATION_ID = 0x584D5042
 """`XMPB`, in the header of the file: says that it is such a store."""
 
-VERSION = 2
+VERSION = 3
 """The version of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of
 another version is refused; there is no migration."""
 
@@ -32,7 +32,7 @@ PRAGMA user_version = {VERSION};
 BEGIN;
 CREATE TABLE store (
   id TEXT NOT NULL, stanza_bytes INTEGER NOT NULL DEFAULT 0,
-  put_off REAL NOT NULL, doubted INTEGER NOT NULL, day_left REAL NOT NULL, spare REAL NOT NULL);
+  put_off REAL NOT NULL, day_left REAL NOT NULL);
 INSERT INTO store VALUES (lower(hex(randomblob(4))), 0, {", ".join(map(str, Ageing()))});
 CREATE TABLE observers (
   id INTEGER PRIMARY KEY, account TEXT NOT NULL, nickname TEXT NOT NULL, run TEXT NOT NULL,
