@@ -78,13 +78,11 @@ async def xmpp_history(
             hint="Take `since` from a result with the same `archive`, or give a time in `after`.",
         )
     warnings = link.warnings()
-    # The archive itself is asked for a sender: it knows real JIDs that its messages do not have.
-    sender = None if archive else from_
     search = Search(
         link=link,
         room=room,
         wanted=await paging.event_filter(
-            kinds=kinds, sender=sender, contains=contains, pattern=pattern
+            kinds=kinds, sender=from_, contains=contains, pattern=pattern
         ),
         since=since,
         start=_time("after", after),
@@ -93,9 +91,9 @@ async def xmpp_history(
         limit=limit,
         page=paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)),
     )
-    source = read_store if _is_recorded(search) else read_memory
+    source = read_archive if archive else read_store if _is_recorded(search) else read_memory
     try:
-        around = await (read_archive(search, from_) if archive else source(search))
+        around = await source(search)
     except StoreError as error:
         raise ToolError(
             f"What was recorded cannot be read: {error}.",
@@ -274,37 +272,23 @@ async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) 
         page.next = journal.cursor_of(last)
 
 
-async def read_archive(search: Search, sender: str | None) -> dict[str, object]:
-    """Read the room's archive.
-
-    Raises `ToolError`, and `ArgumentError` for what no archive can be asked.
-    """
+async def read_archive(search: Search) -> dict[str, object]:
+    """Read the room's archive; raises `ToolError`."""
     page, membership = search.page, search.link.room(search.room)
     search.link.connection(membership, inside=True)
     jid = membership.name
     after = "" if search.since in {None, paging.OLDEST} else str(search.since)
-    if sender is not None and "@" not in sender:
-        sender = f"{jid}/{sender}"
-    try:
-        query = archive.ArchiveQuery(
-            start=search.start,
-            end=search.end,
-            after=unquote(after.removeprefix(MARK)) or None,
-            before="" if search.newest_first else None,
-            sender=sender,
-        )
-    except ValueError as error:
-        raise ArgumentError(
-            f"The archive cannot be asked for that: {error}.",
-            condition="bad-request",
-            hint="`from` is a nickname or a JID; `after` and `before` are times.",
-        ) from error
+    query = archive.ArchiveQuery(
+        start=search.start,
+        end=search.end,
+        after=unquote(after.removeprefix(MARK)) or None,
+        before="" if search.newest_first else None,
+    )
 
     def exact(result: archive.ArchiveResult, event: Event) -> Entry:
         at = iso_of(result.at or "") or iso(time.time())
         entry = search.stamp(_cursor(result.id), at, jid)
-        entry |= events.encode(event) | {"source": "archive"}
-        return entry if result.jid is None else entry | {"jid": result.jid}
+        return entry | events.encode(event) | {"source": "archive"}
 
     async def keep(result: archive.ArchiveResult) -> bool | None:
         for event in result.events:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast, overload
+from typing import cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
@@ -22,9 +22,6 @@ from bridge.xmpp.muc.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, R
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
 
-Heed = Literal["heeds", "ignores", "denies"]
-"""What it makes of a filter: as it should; as Prosody's rooms do; as ejabberd's do."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -42,9 +39,6 @@ class PlayedArchive:
     lines: Sequence[Line]
     most: int = 1_000
     """Results it gives at a time, however many are asked for."""
-    heed: Heed = "heeds"
-    forgets: bool = False
-    """Turns pages among what it found: does not know the ids of anything else."""
     features: Sequence[str] = (MAM,)
     """What the room says that it can do."""
     queries: list[Element] = field(default_factory=list)
@@ -71,9 +65,7 @@ class PlayedArchive:
         found = self._found(asked_for(payload))
         most = min(int(paging(payload, "max") or self.most), self.most)
         after, before = paging(payload, "after"), paging(payload, "before")
-        if (after or before) and self._index(after or before or "") not in (
-            found if self.forgets else range(len(self.lines))
-        ):
+        if (after or before) and self._index(after or before or "") >= len(self.lines):
             raise IqError(StanzaError("item-not-found"))
         if before is not None:
             end = self._index(before) if before else len(self.lines)
@@ -89,20 +81,14 @@ class PlayedArchive:
         return end_of([self._id(index) for index in given], complete=len(given) == len(left))
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:
-        every = range(len(self.lines))
-        filters = set(fields) - {"FORM_TYPE", "start", "end"}
-        if self.heed == "denies" and filters:
-            return []
+        assert set(fields) <= {"FORM_TYPE", "start", "end"}
         start, end = _second(fields.get("start")), _second(fields.get("end"))
-        if start is None and end is None and not (filters and self.heed == "heeds"):
-            return every
-        sender = None if self.heed == "ignores" else fields.get("with")
+        if start is None and end is None:
+            return range(len(self.lines))
         return [
             index
             for index, line in enumerate(self.lines)
-            if (start is None or line.second >= start)
-            and (end is None or line.second <= end)
-            and (sender is None or f"{ROOM}/{line.sender}" == sender)
+            if (start is None or line.second >= start) and (end is None or line.second <= end)
         ]
 
     def _id(self, index: int) -> str:

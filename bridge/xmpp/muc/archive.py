@@ -2,8 +2,7 @@
 
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
 it. ejabberd 23.01 compares it with real JIDs only; who may not see those gets an empty page and
-`complete`. Neither searches the text of a room's messages. So every filter is applied again here,
-and an empty answer to a filtered query is followed by an unfiltered one.
+`complete`. Neither searches the text of a room's messages. So they are asked for times alone.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.text import quoted, stamp_of
+from bridge.text import stamp_of
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
@@ -120,17 +119,13 @@ class ArchiveResult(NamedTuple):
     """The archive's id of the stanza, to page from."""
     at: str | None
     """When the room received it, in ISO 8601 as the archive writes it; Prosody omits fractions."""
-    occupant: str
-    """The occupant JID of its sender; the room's bare JID for what the room itself sent."""
-    jid: str | None
-    """The sender's real JID, if the archive shows it: if the room would show it to us now."""
     events: tuple[MessageReceived | SubjectChanged, ...]
-    """Empty for presence and whatever else is no message."""
+    """Empty for presence, and for whatever else is no message of the room."""
 
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """What to request of an archive; raises `ValueError` for a sender that is no JID.
+    """What to request of an archive.
 
     With `before` the archive is read from its end, otherwise from its beginning. `before` and
     `after` are not used together, since servers heed one of them.
@@ -145,18 +140,8 @@ class ArchiveQuery:
     """An id of the archive: the page begins after it. Prosody wants it to lie within the times."""
     before: str | None = None
     """An id of the archive: the page ends before it; empty for the newest page."""
-    sender: str | None = None
-    """An occupant JID of the room, or a real JID, bare or full; a real one matches only where the
-    archive shows it."""
     most: int = PAGE
     """Results a page, at most `MAX_RESULTS`."""
-
-    def __post_init__(self) -> None:
-        if self.sender is not None:
-            sender = prepared(self.sender)
-            if not sender:
-                raise ValueError(f"{quoted(self.sender)} is no JID")
-            object.__setattr__(self, "sender", sender)
 
     @property
     def backward(self) -> bool:
@@ -178,16 +163,11 @@ class ArchiveQuery:
         """Return the query for the page that follows this id, in the same direction."""
         return replace(self, before=id_) if self.backward else replace(self, after=id_)
 
-    def matches(self, result: ArchiveResult) -> bool:
-        """Whether `result` is from the requested sender, if there is one."""
-        bare = (result.jid or "").partition("/")[0]
-        return self.sender in {None, result.occupant, result.jid, bare}
-
     def payload(self, id_: str) -> Element:
         """Return the payload of the query `id_`."""
         payload = Element(f"{{{MAM}}}query", {"queryid": id_})
         form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
-        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": self.sender}
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end}
         for name, value in wanted.items():
             if value is not None:
                 kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
@@ -251,7 +231,7 @@ class RoomArchive:
         return MAM in described.features
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
-        """Request one page, with results from others than the sender where the server gives them.
+        """Request one page.
 
         Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
         """
@@ -315,19 +295,21 @@ class RoomArchive:
     ) -> SearchEnd:
         """Read the archive until `limit` results were kept, or one had no room.
 
-        `keep` gets what `query` matches, in its direction. The search stops sooner where the
+        `keep` gets each result in the direction of `query`. The search stops sooner where the
         archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
-        `ArchiveTimeoutError` if not even one page came in time, otherwise as `page` does.
+        `ArchiveTimeoutError` if not even one page came in time, `NoArchiveError`, and as `page`
+        does.
         """
         position, kept, pages = query.position, 0, 0
         try:
-            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as read:
+            async with asyncio.timeout(seconds), aclosing(self.pages(query)) as read:
+                if not await self.exists():
+                    raise NoArchiveError(f"{self.room} keeps no archive")
                 async for page in read:
                     pages += 1
                     results = page.results[::-1] if query.backward else page.results
                     for result in results:
-                        taken = await keep(result) if query.matches(result) else None
-                        if taken is False:
+                        if (taken := await keep(result)) is False:
                             return SearchEnd(position, more=True)
                         position = result.id
                         kept += bool(taken)
@@ -342,29 +324,6 @@ class RoomArchive:
                 raise ArchiveTimeoutError(f"{self.room} has not answered in time") from error
             return SearchEnd(position, more=True)
         return SearchEnd(position, more=False)
-
-    async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
-        """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
-
-        A server that filters before it pages may not know an id that the filter left out, and a
-        refusal may concern the filter: both are tried again without it. Raises `NoArchiveError`,
-        and as `page` does.
-        """
-        if not await self.exists():
-            raise NoArchiveError(f"{self.room} keeps no archive")
-        if query.sender is not None:
-            filtered = self.pages(query)
-            try:
-                first = await anext(filtered, None)
-            except (UnknownPositionError, ArchiveRefusedError, NoArchiveError):
-                first = None
-            if first is not None and first.results:
-                yield first
-                async for page in filtered:
-                    yield page
-                return
-        async for page in self.pages(replace(query, sender=None)):
-            yield page
 
 
 async def _in_time(answer: Awaitable[Answer]) -> Answer:
@@ -391,8 +350,7 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
 def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:
     """Return the events in a result element; None where it has no usable id to page from.
 
-    `room` and `own`, our occupant JID, are prepared. A forwarded stanza from outside the room
-    counts as none.
+    `room` and `own`, our occupant JID, are prepared.
     """
     id_ = _usable(result.get("id"))
     if id_ is None:
@@ -401,18 +359,20 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     delay = result.find(f"{path}/{{{DELAY}}}delay")
     at = None if delay is None else delay.get("stamp")
     message = result.find(f"{path}/{stanzas.MESSAGE}")
-    occupant = None if message is None else prepared(message.get("from", ""))
-    if message is None or occupant is None or occupant.partition("/")[0] != room:
-        return ArchiveResult(id_, at, room, None, ())
+    message = Element("message") if message is None else message
     events: list[MessageReceived | SubjectChanged] = []
     for event in reading.read(message, room=room, own=own):
         if isinstance(event, MessageReceived):
-            given = event.stanza_id or id_
-            said = stamp_of(at)
-            event = replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
+            event = replace(
+                event,
+                source=Source.ARCHIVE,
+                stanza_id=event.stanza_id or id_,
+                delayed_from=stamp_of(at),
+                jid=_jid_in(message),
+            )
         if isinstance(event, MessageReceived | SubjectChanged):  # errors say nothing of today
             events.append(event)
-    return ArchiveResult(id_, at, occupant, _jid_in(message), tuple(events))
+    return ArchiveResult(id_, at, tuple(events))
 
 
 def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
