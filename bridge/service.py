@@ -102,8 +102,10 @@ async def serve(
 
     def read_anew() -> Configuration:
         newest = read()
-        limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
-        if newest.settings is not None:  # a file that is gone or broken lifts no restriction
+        whole = newest.settings is not None  # a file that is gone or broken lifts no restriction
+        if whole or newest.send_rate < limiter.per_minute:
+            limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
+        if whole:
             limiter.confirm_in = limiter.read_only_in = ""
         if newest.read_only:
             limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY")

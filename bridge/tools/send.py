@@ -63,6 +63,7 @@ class RateLimiter:
 
     def set_rate(self, per_minute: int, set_by: str) -> None:
         """Let so many messages go from now on; `set_by` is where that is set, if it is."""
+        self.per_minute = per_minute
         messages = "message" if per_minute == 1 else "messages"
         self.rate = f"{per_minute} {messages} a minute"
         self.setting = f"BRIDGE_SEND_RATE in {set_by}" if set_by else "BRIDGE_SEND_RATE"
