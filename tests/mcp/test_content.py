@@ -20,7 +20,6 @@ from bridge.mcp.revisions import (
     UNNAMED,
     V2024_11_05,
     V2025_03_26,
-    V2025_06_18,
     V2025_11_25,
     Revision,
 )
@@ -30,10 +29,6 @@ from tests.mcp.sample_tools import EVERY, Count
 COUNT = Count(2, "ü\ud800")
 JSON = {"words": 2, "longestWord": "ü\ud800"}
 AS_TEXT = json.dumps(JSON, ensure_ascii=False, separators=(",", ":"))
-PARTS = [
-    {"type": "json", "json": JSON, "text": AS_TEXT},
-    {"type": "interpret", "prompt": "Say it.", "text": "Say it."},
-]
 
 DATA = b"\x89PNG\xff"
 BASE64 = b64encode(DATA).decode()
@@ -73,20 +68,6 @@ WIRE: list[Any] = [
     {"type": "text", "text": AS_TEXT},
 ]
 NO_AUDIO = "[a sound that MCP 2024-11-05 has no form for: audio/wav, 5 bytes]"
-
-
-@EVERY
-@pytest.mark.parametrize("value", [COUNT, Interpret(COUNT, "Say it.")])
-def test_an_object_is_structured_and_the_same_as_text(value: object, revision: Revision) -> None:
-    result = tool_result(value, revision)
-    if revision.handshake:
-        methods.validate_server_result("tools/call", revision.date, result)
-    assert result["isError"] is False
-    assert ("structuredContent" in result) is (revision >= V2025_06_18)
-    instructed = {"interpret": "Say it."} if isinstance(value, Interpret) else {}
-    blocks: Any = result["content"]
-    assert json.loads(blocks[0]["text"]) == JSON | instructed
-    assert result.get("structuredContent", JSON | instructed) == JSON | instructed
 
 
 @EVERY
@@ -159,29 +140,6 @@ def test_a_prompt_is_the_users_unless_a_message_says_otherwise() -> None:
     )
     assert prompt_messages(written, V2025_11_25) == [first, second]
     assert prompt_messages(BLOCKS[0], V2025_11_25) == [first]
-
-
-def test_an_instruction_is_a_second_block_for_the_assistant() -> None:
-    blocks = tool_result(Interpret(COUNT, "Say it."), V2025_11_25)["content"]
-    assert isinstance(blocks, list)
-    assert blocks[1] == {
-        "type": "text",
-        "text": "Say it.",
-        "annotations": {"audience": ["assistant"]},
-    }
-
-
-def test_the_older_dialect_and_bare_calls_have_a_part_for_data_and_one_for_the_instruction() -> (
-    None
-):
-    value = Interpret(COUNT, "Say it.")
-    assert tool_result(value, UNNAMED) == {"content": PARTS, "isError": False}
-    assert bare_result(value, V2025_11_25) == {"content": PARTS}
-
-
-def test_the_result_of_a_bare_call_is_the_object_itself_and_text_is_content() -> None:
-    assert bare_result(COUNT, V2025_11_25) == JSON
-    assert bare_result("text", V2025_11_25) == {"content": [{"type": "text", "text": "text"}]}
 
 
 @pytest.mark.parametrize("value", [{"x": float("nan")}, object, Interpret(b"", "Say it."), [b""]])

@@ -85,18 +85,6 @@ def test_what_is_written_is_read_back_in_the_same_framings(
     assert read(*cut(b"".join(map(encode, written)), places)) == written
 
 
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b" \t\r\n", b""])
-def test_a_line_may_end_in_lf_crlf_blanks_or_with_the_input(ending: bytes) -> None:
-    assert read(b"{}" + ending) == [Frame(b"{}")]
-
-
-def test_blank_lines_and_byte_order_marks_are_passed_over() -> None:
-    assert read(b"\xef\xbb\xbf{}\n\n \r\n\xef\xbb\xbf\n\xef\xbb\xbf1\n") == [
-        Frame(b"{}"),
-        Frame(b"1"),
-    ]
-
-
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b""])
 def test_a_line_as_long_as_the_limit_is_read_and_one_byte_more_is_not(ending: bytes) -> None:
     at_limit, over = b"x" * LIMIT + ending, b"x" * (LIMIT + 1) + ending
@@ -165,49 +153,6 @@ def test_the_first_header_alone_may_not_exceed_the_limit_either() -> None:
     assert error == SkippedInput("headers are longer than 8192 bytes", Framing.HEADERS)
 
 
-def test_header_names_and_their_order_do_not_matter_and_lf_alone_will_do() -> None:
-    assert read(b"CONTENT-TYPE: x/y\nx-more: 1\ncontent-length :2\n\n{}") == [
-        Frame(b"{}", Framing.HEADERS)
-    ]
-
-
-def test_a_body_is_counted_in_bytes_and_may_hold_newlines() -> None:
-    body = '{\n"ü":1}\n'.encode()
-    assert read(b"Content-Length: %d\r\n\r\n%s{}" % (len(body), body)) == [
-        Frame(body, Framing.HEADERS),
-        Frame(b"{}"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("headers", "reason"),
-    [
-        (b"Content-Type: x\r\n\r\n", "headers without a Content-Length"),
-        (b"Content-Length: 2\nContent-Length: 3\n\n", "headers without a Content-Length"),
-        (b"Content-Length: two\n\n", "headers without a Content-Length"),
-        (b"Content-Length: -2\n\n", "headers without a Content-Length"),
-        (b"Content-Length: +2\n\n", "headers without a Content-Length"),
-        (b"Content-Length: 1_0\n\n", "headers without a Content-Length"),
-        (b"Content-Length:\n\n", "headers without a Content-Length"),
-        (b"Content-Length: \xc2\xb2\n\n", "headers without a Content-Length"),
-        (b"Content-Length: 0\n\n", "headers without a message"),
-        (b"Content-Length: 2\n", "without the blank line"),
-    ],
-)
-def test_headers_that_say_nothing_are_refused_and_the_next_line_is_read(
-    headers: bytes, reason: str
-) -> None:
-    error, frame = read(headers + b"{}\n")
-    assert isinstance(error, SkippedInput)
-    assert reason in error.reason
-    assert error.framing is Framing.HEADERS
-    assert frame == Frame(b"{}")
-
-
-def test_the_same_length_twice_is_one_length() -> None:
-    assert read(b"Content-Length: 2\nContent-Length: 2\n\n{}") == [Frame(b"{}", Framing.HEADERS)]
-
-
 @pytest.mark.parametrize(
     ("stream", "reason"),
     [
@@ -270,12 +215,6 @@ def test_the_header_of_the_next_message_ends_a_body_that_is_announced_too_long_a
     assert framer.feed(b"Content-Length: 5000\r\n\r\n" + first) == []
     assert framer.feed(b"Content-Length: 8\r\n") == [Frame(first, Framing.HEADERS)]
     assert framer.feed(b"\r\n" + second) == [Frame(second, Framing.HEADERS)]
-
-
-def test_a_length_without_a_message_is_refused_and_the_next_message_is_read() -> None:
-    refused, found = read(b"Content-Length: 21\n\nContent-Length: 2\n\n{}")
-    assert refused == SkippedInput("headers without a message", Framing.HEADERS)
-    assert found == Frame(b"{}", Framing.HEADERS)
 
 
 @pytest.mark.parametrize("announced", [0, 15 * 2**20])

@@ -113,51 +113,6 @@ def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reas
     assert reason in str(message.error.data)
 
 
-@pytest.mark.parametrize(
-    ("body", "id_", "reason"),
-    [
-        ("1", None, "a message is a JSON object"),
-        ("null", None, "a message is a JSON object"),
-        ("{}", None, '"jsonrpc" is not "2.0"'),
-        ('{"jsonrpc":"1.0","id":"a","method":"m"}', "a", '"jsonrpc" is not "2.0"'),
-        ('{"jsonrpc":2.0,"id":7,"method":"m"}', 7, '"jsonrpc" is not "2.0"'),
-        ('{"jsonrpc":"2.0","id":7}', 7, 'there is no "method"'),
-        ('{"jsonrpc":"2.0","id":7,"method":null}', 7, '"method" is not a string'),
-        ('{"jsonrpc":"2.0","id":null,"method":"m"}', None, '"id" is neither'),
-        ('{"jsonrpc":"2.0","id":1.5,"method":"m"}', None, '"id" is neither'),
-        ('{"jsonrpc":"2.0","id":true,"method":"m"}', None, '"id" is neither'),
-        ('{"jsonrpc":"2.0","id":{},"method":"m"}', None, '"id" is neither'),
-        ('{"jsonrpc":"2.0","id":0,"method":"m","params":3}', 0, '"params" is neither'),
-        ('{"jsonrpc":"2.0","method":"m","params":"x"}', None, '"params" is neither'),
-    ],
-)
-def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
-    body: str, id_: str | int | None, reason: str
-) -> None:
-    message = malformed(body)
-    assert message.id == id_
-    assert message.error.code == INVALID_REQUEST
-    assert reason in str(message.error.data)
-
-
-def test_null_params_are_none() -> None:
-    assert decode('{"jsonrpc":"2.0","id":1,"method":"m","params":null}') == Request(1, "m")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"jsonrpc":"2.0","id":1,"result":{}}',
-        '{"jsonrpc":"2.0","id":1,"result":null}',
-        '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
-        '{"jsonrpc":"2.0","id":1,"error":"odd"}',
-        '{"id":1,"result":{},"error":null}',
-    ],
-)
-def test_what_is_shaped_like_a_response_is_one(body: str) -> None:
-    assert isinstance(decode(body), Response)
-
-
 def test_an_array_is_a_batch_even_when_empty_or_wrong_within() -> None:
     assert decode("[]") == []
     batch = decode('[{"jsonrpc":"2.0","method":"m"},1,[]]')
@@ -179,19 +134,6 @@ def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> No
     else:
         assert isinstance(message, list)
         assert len(message) == count
-
-
-def test_of_two_equal_keys_the_last_one_counts() -> None:
-    body = '{"jsonrpc":"2.0","id":1,"method":"a","id":2,"method":"b","params":{"x":1,"x":2}}'
-    assert decode(body) == Request(2, "b", {"x": 2})
-
-
-def test_lone_surrogates_are_read_and_written_back_as_they_came() -> None:
-    body = b'{"jsonrpc":"2.0","id":"\\ud800","method":"\\udfff"}'
-    message = decode(body)
-    assert message == Request("\ud800", "\udfff")
-    assert isinstance(message, Request)
-    assert encode(message) == body
 
 
 def test_a_null_id_is_written_and_an_absent_error_is_not() -> None:

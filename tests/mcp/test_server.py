@@ -9,7 +9,7 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Send, Server
 from bridge.mcp.subscriptions import MAX_LISTENERS
 from bridge.mcp.toolset import Toolset
-from tests.mcp.conversation import HANDSHAKE, Conversation, error_code, listen, wire
+from tests.mcp.conversation import Conversation, error_code, listen, wire
 from tests.mcp.sample_tools import (
     IMPLEMENTATION,
     TOOLS,
@@ -21,73 +21,6 @@ from tests.mcp.sample_tools import (
     states,
     tool_call,
 )
-
-# The handshake
-
-
-@pytest.mark.parametrize("requested", [5, [], {}, True])
-def test_a_protocol_version_that_is_no_string_is_refused_and_nothing_changes(
-    requested: object,
-) -> None:
-    talk = Conversation("2025-03-26")
-    assert error_code(talk.send(request(1, "initialize", protocolVersion=requested))) == -32602
-    assert talk.server.session.revision.date == "2025-03-26"
-
-
-# Requests that cannot be served
-
-
-@pytest.mark.parametrize(
-    ("params", "reason"),
-    [
-        ({}, "the name of a tool"),
-        ({"name": 1}, "the name of a tool"),
-        ({"name": "nope"}, "Unknown tool: 'nope'"),
-        ({"name": "x" * 1000}, "Unknown tool"),
-        ({"name": "say", "arguments": []}, "an object is wanted"),
-        ({"name": "say", "arguments": "x"}, "an object is wanted"),
-    ],
-)
-def test_a_call_of_no_tool_or_without_an_object_is_invalid_params(
-    params: dict[str, object], reason: str
-) -> None:
-    reply = Conversation("2025-11-25").send(request(1, "tools/call", **params))
-    assert error_code(reply) == -32602
-    assert reason in reply["error"]["data"]
-    assert len(reply["error"]["data"]) < 400
-
-
-@pytest.mark.parametrize("arguments", [{}, {"arguments": None}])
-def test_a_call_may_leave_its_arguments_out(arguments: dict[str, object]) -> None:
-    talk = Conversation("2025-11-25")
-    assert talk.send(request(1, "tools/call", name="fail", **arguments)) is None
-    assert talk.calls[0].arguments == {}
-
-
-def test_an_unknown_method_of_any_length_is_told_with_what_there_is() -> None:
-    reply = Conversation().send(request(1, "x" * 10_000))
-    assert error_code(reply) == -32601
-    assert "say, count" in reply["error"]["data"]
-    assert len(reply["error"]["data"]) < 500
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"jsonrpc": "2.0", "id": 1, "result": {}},
-        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}},
-        {"id": 1, "result": None},
-        notification("notifications/initialized"),
-        notification("notifications/nonsense"),
-        notification("tools/call", name="say", arguments={"message": "x"}),
-        notification("nope"),
-    ],
-)
-def test_responses_and_notifications_get_no_reply(value: object) -> None:
-    talk = Conversation()
-    assert talk.send(value) is None
-    assert talk.calls == []
-
 
 # Results
 
@@ -122,16 +55,6 @@ def test_only_the_same_id_of_the_same_type_cancels(id_: object) -> None:
     assert talk.finish(talk.calls[0])["id"] == 1
 
 
-def test_a_cancellation_without_sense_is_passed_over() -> None:
-    talk = Conversation()
-    for message in (
-        notification("notifications/cancelled"),
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": [1]},
-        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
-    ):
-        assert talk.send(message) is None
-
-
 def test_a_call_is_answered_once() -> None:
     talk = Conversation()
     talk.send(tool_call(1, "wait"))
@@ -139,44 +62,7 @@ def test_a_call_is_answered_once() -> None:
     assert talk.finish(talk.calls[0]) is None
 
 
-# Prompts
-
-
-@pytest.mark.parametrize(
-    ("params", "reason"),
-    [
-        ({}, "the prompts here are greet, falter"),
-        ({"name": "nope"}, "the prompts here are greet, falter"),
-        ({"name": "greet"}, "name is missing"),
-        ({"name": "greet", "arguments": []}, "an object is wanted"),
-        ({"name": "greet", "arguments": {"name": 1}}, "a string is wanted"),
-        ({"name": "falter", "arguments": {"x": "y"}}, "'x' is not known"),
-    ],
-)
-def test_params_of_a_prompt_that_do_not_fit_are_invalid_and_say_what_would(
-    params: dict[str, object], reason: str
-) -> None:
-    reply = Conversation("2025-11-25").send(request(1, "prompts/get", **params))
-    assert error_code(reply) == jsonrpc.INVALID_PARAMS
-    assert reason in str(reply["error"])
-
-
 # Both eras on one connection
-
-
-def test_a_handshake_client_is_not_refused_a_tool_for_what_it_did_not_declare() -> None:
-    talk = Conversation("2025-11-25")
-    assert talk.send(tool_call(1, "ask_back")) is None
-    assert talk.calls[0].meta is not None
-    assert talk.calls[0].meta.capabilities == {}
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-@pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
-def test_what_came_after_a_revision_is_no_method_of_it(method: str, revision: str) -> None:
-    talk = Conversation()
-    reply = talk.send(request(1, method, _meta=envelope(revision), notifications={}))
-    assert error_code(reply) == -32601
 
 
 FIRST: list[object] = [

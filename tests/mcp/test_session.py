@@ -38,19 +38,6 @@ async def test_plain_tools_are_answered_in_order_in_the_turn_that_read_them() ->
     await client.end()
 
 
-@pytest.mark.parametrize("framing", Framing)
-async def test_a_reply_uses_the_framing_of_its_request(framing: Framing) -> None:
-    client = Client()
-    client.send(request(1, "say", message="x"), framing=framing)
-    client.send(request(2, "wait"), framing=framing)
-    client.send(request(3, "nope"), framing=framing)
-    client.send(7, framing=framing)
-    await client.replies(3)
-    client.bench.release.set()
-    assert len(await client.end()) == 4
-    assert {one.framing for one in client.frames} == {framing}
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 async def test_a_message_of_sixteen_mebibytes_is_served_and_a_byte_more_is_not(extra: int) -> None:
     client = Client()

@@ -10,7 +10,6 @@ from bridge.mcp.session import (
 )
 from tests.mcp.client import Client
 from tests.mcp.sample_tools import (
-    PREFIX,
     request,
     stateless,
 )
@@ -75,46 +74,6 @@ BOTH = pytest.mark.parametrize(
     ("asked", "latest"), [tuple(Framing), tuple(reversed(Framing))], ids=["lines", "headers"]
 )
 """The framing of what asks to be told, and of the message that comes after it."""
-
-
-@BOTH
-async def test_a_change_is_told_in_the_framing_that_subscribed(
-    asked: Framing, latest: Framing
-) -> None:
-    client = Client()
-    client.send(request(1, "resources/subscribe", uri="sample://words"), framing=asked)
-    client.send(request(2, "resources/subscribe", uri="sample://nothing"), framing=latest)
-    listening = stateless("l", "subscriptions/listen", notifications=WORDS_ONLY)
-    client.send(listening, framing=asked)
-    client.send(listening | {"id": "m"}, framing=latest)
-    client.send(request(3, "ping"), framing=latest)
-    await client.replies(5)
-    client.session.changed("sample://words")
-    client.session.changed("sample://nothing")
-    await client.replies(9)
-    told = [json.loads(one.body) for one in client.frames[5:]]
-    tags = [one["params"].get("_meta", {}).get(f"{PREFIX}subscriptionId") for one in told]
-    assert list(zip(tags, (one.framing for one in client.frames[5:]), strict=True)) == [
-        (None, asked),
-        ("l", asked),
-        ("m", latest),
-        (None, latest),
-    ]
-    await client.end()
-    assert [one.framing for one in client.frames[9:]] == [asked, latest]
-
-
-@BOTH
-async def test_a_log_message_for_all_goes_out_in_the_framing_that_set_the_level(
-    asked: Framing, latest: Framing
-) -> None:
-    client = Client()
-    client.send(request(1, "logging/setLevel", level="warning"), framing=asked)
-    client.send(request(2, "logging/setLevel", level="no such level"), framing=latest)
-    await client.replies(2)
-    client.session.announce("warning", "sample", "enough")
-    await client.end()
-    assert [one.framing for one in client.frames] == [asked, latest, asked]
 
 
 @BOTH

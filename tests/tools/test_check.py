@@ -411,15 +411,3 @@ def test_what_passed_in_rooms_is_left_out_where_there_is_no_space_for_it(over: i
     kept = [one for one in phases if "room" not in one or not one["ok"]] if over else phases
     assert result["phases"] == kept
     assert result.get("leftOut", 0) == len(phases) - len(kept)
-
-
-async def test_a_room_that_the_bridge_made_for_nobody_is_told_beside_what_the_check_found(
-    desk: Desk,
-) -> None:
-    desk.write(**nowhere())
-    current = desk.current()
-    made = replace(STATUS, room_created=True, similar_rooms=("lobby@muc",))
-    desk.standing.memberships = cast("tuple[Membership, ...]", (Played(made),))
-    assert (await desk.check(current))["standing"].endswith(
-        'MUC_ROOM may have a typo. Rooms with similar names: "lobby@muc".'
-    )

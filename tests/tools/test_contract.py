@@ -139,6 +139,12 @@ def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
         ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out"]}),
         ("xmppTrace", "keepalives", {"default": False}),
+        ("xmppHistory", "contains", {"minLength": 1, "maxLength": 1_000}),
+        ("xmppHistory", "pattern", {"maxLength": 1_000}),
+        ("xmppHistory", "kinds", {"minItems": 1}),
+        ("xmppOccupants", "nickname", {"minLength": 1}),
+        ("xmppOccupants", "after", {"minLength": 1}),
+        ("xmppTrace", "contains", {"minLength": 1}),
     ],
 )
 def test_defaults_and_bounds_are_those_of_the_contract(

@@ -4,29 +4,25 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.errors import ToolError
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.link.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
+from bridge.xmpp.link.stanzas import PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
     NicknameChanged,
-    OccupantError,
     OccupantLeft,
-    Phase,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import Journal
 from tests.store.shelf import SETTINGS, Shelf
-from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
+from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
 from tests.tools.standing import Asked, Standing, occupant
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
@@ -70,53 +66,6 @@ async def test_it_says_nothing_and_asks_only_whom_it_concerns() -> None:
     assert found["verdict"].startswith("Nothing is wrong")
 
 
-async def test_who_asks_and_hides_and_echoes_beside_us_turns_nothing() -> None:
-    wilma, pong = f"{ROOM}/Wilma", MessageReceived(ROBOT, "Robot", "pong")
-    played = _beside(
-        SENT,
-        HEARD,
-        MessageReceived(wilma, "Wilma", "!ping"),
-        pong,
-        pong,
-        MessageReceived(wilma, "Wilma", "pong"),
-        MessageReceived(wilma, "Wilma", "hello\u200f"),
-        OccupantError(wilma, "Wilma", "forbidden", "no", "m1"),
-    )
-    found = await _diagnosed(played.link)
-    assert found["verdict"].startswith("Nothing is wrong: ")
-    assert [one for one, ok in _ok(found).items() if ok is False] == ["commands"]
-    assert [one["how"] for one in found["answers"]] == ["public", "public"]
-
-
-async def test_an_error_of_its_own_is_the_verdict_and_an_answer() -> None:
-    played = _beside(SENT, HEARD, OccupantError(ROBOT, "Robot", "not-allowed", "\u202eno", "m1"))
-    found = await _diagnosed(played.link)
-    assert 'answered with an error, not-allowed, saying "\\\\u{202E}no"' in found["verdict"]
-    (answer,) = found["answers"]
-    assert (answer["how"], answer["condition"], answer["id"]) == ("error", "not-allowed", "m1")
-
-
-async def test_the_bridge_itself_is_not_pinged() -> None:
-    played = _beside()
-    found = await _diagnosed(played.link, nickname="McpDebug")
-    assert found["verdict"] == '"McpDebug" is the bridge itself.'
-    assert played.stream.asked == []
-
-
-async def test_for_somebody_who_is_not_there_the_service_is_asked_for_its_rooms() -> None:
-    def rooms(_: str, namespace: str) -> Element:
-        iq = Element("iq", {"type": "result"})
-        query = Element(f"{{{namespace}}}query")
-        query.append(Element(f"{{{namespace}}}item", {"jid": "loby@conference.example"}))
-        iq.append(query)
-        return iq
-
-    played = _beside(nickname="Wilma", stream=Asked(rooms))
-    found = await _diagnosed(played.link)
-    assert played.stream.asked == [("conference.example", DISCO_ITEMS)]
-    assert '"loby@conference.example"' in found["verdict"]
-
-
 async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorded(
     tmp_path: Path,
 ) -> None:
@@ -144,15 +93,6 @@ async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -
     for spelt in ("Rob\u200bot", r"Rob\u{200B}ot"):
         link = _beside(nickname="Rob\u200bot").link
         assert _ok(await _diagnosed(link, nickname=spelt))["present"] is True
-
-
-async def test_out_of_the_room_nothing_is_asked_and_the_cause_is_told() -> None:
-    out = replace(STATUS, phase=Phase.WAITING, occupants=())
-    found = await _diagnosed(Played(out).link)
-    assert found["verdict"] == f"Not in the room {ROOM} yet (phase waiting)."
-    assert _ok(found) | {"present": None, "ping": None} == _ok(found)
-    with pytest.raises(ToolError):
-        await xmpp_diagnose(Played(room_jid="").link, nickname="Robot")
 
 
 @pytest.mark.parametrize(

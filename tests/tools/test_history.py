@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError
-from bridge.mcp.schema import MismatchError
 from bridge.text import visible
 from bridge.tools import history, paging
 from bridge.xmpp.model.events import (
@@ -21,7 +20,6 @@ from tests.tools.looking import bodies, page_of
 from tests.tools.played import (
     ROOM,
     Played,
-    arguments,
 )
 
 TOOL = history.xmpp_history
@@ -114,34 +112,6 @@ async def test_an_entry_that_has_no_room_beside_others_is_whole_on_the_next_page
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"limit": 0},
-        {"limit": 501},
-        {"limit": 1.5},
-        {"limit": "5"},
-        {"limit": True},
-        {"maxBytes": 1_999},
-        {"maxBytes": 45_001},
-        {"maxBytes": 9_000.5},
-        {"unknown": 1},
-        {"from_": "Wilma"},
-        {"kinds": ["messages"]},
-        {"kinds": []},
-        {"detail": "short"},
-        {"contains": ""},
-        {"contains": "x" * 1_001},
-        {"pattern": "x" * 1_001},
-        {"since": 5},
-    ],
-)
-def test_arguments_that_are_none_are_refused_and_named(wrong: dict[str, object]) -> None:
-    with pytest.raises(MismatchError) as refusal:
-        arguments(TOOL, wrong)
-    assert next(iter(wrong)) in str(refusal.value)
-
-
-@pytest.mark.parametrize(
     ("cursor", "why"),
     [("yesterday", "look like"), ("epoch-4", "ahead"), ("", "look like"), ("epoch-1\n", "look")],
 )
@@ -153,36 +123,6 @@ async def test_a_cursor_that_is_none_is_refused_with_what_to_do(cursor: str, why
     assert why in refusal.value.message
     assert "since" in refusal.value.message
     assert "`next`" in refusal.value.hint
-
-
-@pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "a{1001}"])
-async def test_a_pattern_that_is_none_is_refused_with_what_to_do(pattern: str) -> None:
-    with pytest.raises(ArgumentError) as refusal:
-        await page_of(Played(), pattern=pattern)
-    assert refusal.value.message.startswith("pattern ")
-    assert "`contains`" in refusal.value.hint
-
-
-async def test_what_was_evicted_before_the_page_is_told() -> None:
-    played = Played(journal=Journal("epoch", 3))
-    played.hear(*"abcdef")
-    page = await page_of(played, since="epoch-1")
-    assert page["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
-    assert bodies(page) == ["d", "e", "f"]
-    assert "gap" not in await page_of(played, since="epoch-3")
-    assert (await page_of(played))["gap"] == {"from": 1, "to": 3, "reason": "evicted"}
-    # Where there is more before it, nothing is said of what would be before that.
-    assert "gap" not in await page_of(played, limit=2)
-    assert page["oldest"] == "epoch-3"
-
-
-async def test_a_cursor_from_before_a_restart_gets_everything_and_is_told() -> None:
-    played = Played()
-    played.hear(*"abc")
-    page = await page_of(played, since="former-7")
-    assert page["gap"] == {"from": 8, "to": 0, "reason": "restarted"}
-    assert bodies(page) == ["a", "b", "c"]
-    assert "gap" not in await page_of(played, since=page["next"])
 
 
 async def test_a_gap_is_told_once_though_the_first_page_after_it_is_empty() -> None:

@@ -61,30 +61,6 @@ async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -
     assert full["from"] == f"{ROOM}/Fred"
 
 
-async def test_the_newest_are_the_end_of_the_archive_and_oldest_first() -> None:
-    link = ArchiveResult().link
-    page = await _page(link, **{"from": "Fred", "limit": 10})
-    assert _numbers(page) == list(range(40_000, 50_000, 1_000))
-    assert page["more"] is True
-    assert page["next"] == page["entries"][-1]["cursor"] == "archive:id-49000"
-    after = await _page(link, since=page["next"], limit=3)
-    assert _numbers(after) == [49_001, 49_002, 49_003]
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {"contains": "LINE 25000 ", "limit": 1},
-        {"pattern": "^line 25000 ", "limit": 1},
-        {"pattern": "^line 25000 ", "limit": 500},
-    ],
-    ids=str,
-)
-async def test_a_text_is_found_in_the_middle_of_them(wanted: dict[str, object]) -> None:
-    page = await _page(ArchiveResult().link, after=START, **wanted)
-    assert _numbers(page) == [25_000]
-
-
 async def test_the_archive_is_read_from_its_beginning_where_the_oldest_is_asked_for() -> None:
     page = await _page(ArchiveResult().link, since="oldest", limit=2)
     assert _numbers(page) == [0, 1]

@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from bridge.xmpp.model.events import (
     SendFailed,
     Source,
 )
-from tests.tools.looking import bodies, page_of
+from tests.tools.looking import page_of
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -138,34 +137,3 @@ async def test_the_steps_of_connecting_are_told_if_they_are_asked_for_and_faults
     for asked in ({"kinds": ["connection"]}, {"detail": "full"}):
         assert len((await page_of(played, **asked))["entries"]) == 5
     assert (await page_of(played, kinds=["message"]))["entries"] == []
-
-
-SILENT = MessageReceived(f"{ROOM}/Robot", "Robot")
-
-
-@pytest.mark.parametrize("detail", ["brief", "full"])
-async def test_a_message_without_a_body_is_an_entry(detail: str) -> None:
-    played = Played()
-    played.publish(dataclasses.replace(SILENT, encrypted="OMEMO"))
-    played.publish(dataclasses.replace(SILENT, payload=("composing (chatstates)",)))
-    played.publish(dataclasses.replace(SILENT, encrypted="OMEMO", body="[This is encrypted]"))
-    typed = [
-        {name: one[name] for name in ("encrypted", "payload", "body") if name in one}
-        for one in (await page_of(played, detail=detail))["entries"]
-    ]
-    assert typed == [
-        {"encrypted": "OMEMO"},
-        {"payload": ["composing (chatstates)"]},
-        {"encrypted": "OMEMO", "body": "[This is encrypted]"},
-    ]
-
-
-async def test_a_disguised_line_is_found_by_what_a_reader_sees_of_it() -> None:
-    played = Played()
-    played.hear("!p\u202ei\u200bng", "other")
-    (entry,) = (await page_of(played, contains="!PING"))["entries"]
-    assert entry["body"] == "!p\\u{202E}i\\u{200B}ng"
-    assert bodies(await page_of(played, contains=entry["body"])) == [entry["body"]]
-    assert bodies(await page_of(played, contains="\u202e")) == [entry["body"]]
-    assert bodies(await page_of(played, pattern="!ping")) == []
-    assert bodies(await page_of(played, pattern="\u202e")) == [entry["body"]]

@@ -7,7 +7,6 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.schema import MismatchError
 from bridge.text import iso, visible
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size
@@ -201,22 +200,6 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert "\u202e" not in error.message
     assert "\n" not in error.message
     assert len(error.message) < 4_000
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"nickname": ""},
-        {"nickname": 5},
-        {"nick": "Wilma"},
-        {"limit": 0},
-        {"limit": 501},
-        {"after": ""},
-    ],
-)
-def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(MismatchError, match=next(iter(wrong))):
-        _occupants(Played(), **wrong)
 
 
 @pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])

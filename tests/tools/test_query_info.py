@@ -6,20 +6,16 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import render
 from bridge.tools import query
-from bridge.tools.entries import NOTICE, RESULT_BYTES
+from bridge.tools.entries import RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.query import (
     MAX_ITEMS,
 )
 from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
-from bridge.xmpp.model.faults import ConnectionFailedError, Fault
-from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import ROOM_INFO
-from tests.tools.played import ROOM
-from tests.tools.standing import outside, standing
+from tests.tools.standing import standing
 from tests.xmpp.elements import parsed
 
 FEATURES = 40
@@ -110,40 +106,6 @@ async def test_a_room_tells_how_it_is_set_up_and_what_we_are_in_it() -> None:
     assert "connection" not in told
 
 
-async def test_a_service_for_rooms_and_somebody_in_one_are_no_rooms() -> None:
-    link = _saying("<identity category='conference' type='text'/>")
-    for target in ("conference.example", "Wilma", f"{ROOM}/gone"):
-        told = await _info(link, target)
-        assert {"room", "self"}.isdisjoint(told)
-    assert "room" in await _info(link, "another@conference.example")
-
-
-async def test_what_a_server_refuses_is_noted_and_the_rest_is_told() -> None:
-    told = await _info(_saying(_feature("urn:xmpp:ping")), "server")
-    assert told["featureCount"] == 1
-    assert "software" not in told
-    assert len(told["notes"]) == 2
-    assert "XEP-0092" in told["notes"][0]
-    assert 'service-unavailable. It says: "no\\\\u{202E}".' in told["notes"][0]
-
-
-async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
-    error = IqError(StanzaError("item-not-found", "not\u202e here"))
-    link, _ = standing(lambda *_: error, "Wilma")
-    with pytest.raises(ToolError) as refusal:
-        await query.xmpp_info(link, target="Wilma")
-    assert refusal.value.condition == "item-not-found"
-    assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
-
-
-async def test_the_end_of_the_connection_is_no_answer() -> None:
-    fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
-    link, _ = standing(lambda *_: ConnectionFailedError(fault))
-    with pytest.raises(ToolError) as refusal:
-        await query.xmpp_info(link, target="room")
-    assert refusal.value.condition == "connection-reset"
-
-
 @pytest.mark.parametrize("over", [0, 1])
 async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     identities = "".join(
@@ -196,46 +158,3 @@ async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> 
     assert len(told["rooms"]) == most
     assert told.get("notes", []) == ["1 further rooms are not shown."] * over
     assert "room" not in told
-
-
-async def test_who_refuses_to_list_its_rooms_is_told_of_all_the_same() -> None:
-    def answer(_: str, namespace: str) -> Element | Exception:
-        if namespace == DISCO_ITEMS:
-            return IqError(StanzaError("forbidden", None))
-        described = "<identity category='conference' type='text'/>" + _feature(MUC)
-        return parsed(f"<iq type='result'><query xmlns='{DISCO_INFO}'>{described}</query></iq>")
-
-    told = await _info(standing(answer)[0], "c.example")
-    assert told["notes"] == ["Asked for its rooms (XEP-0030), it refused with forbidden."]
-    assert told["answered"] is True
-
-
-async def test_who_is_silent_has_not_answered_and_a_note_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.05)
-    link, _ = standing(lambda *_: None, "Wilma")
-    told = await _info(link, "Wilma")
-    assert told["answered"] is False
-    note = "Asked for what it is and can do (XEP-0030), it did not answer within 0.05 s."
-    assert told["notes"] == [note]
-    assert {"featureCount", "features", "identities", "software", "room"}.isdisjoint(told)
-    told = await _info(link, "server")
-    assert (told["answered"], len(told["notes"])) == (False, 3)
-    assert told["connection"]["sasl"] == "SCRAM-SHA-256"
-
-
-async def test_out_of_the_room_the_server_its_services_and_the_room_are_asked() -> None:
-    described = "<identity category='conference' type='text' name='Lobby'/>" + _feature(MUC)
-    items = "<item jid='lobby@conference.example'/>"
-
-    def answer(_: str, namespace: str) -> Element:
-        content = {DISCO_INFO: described, DISCO_ITEMS: items}.get(namespace, "")
-        return parsed(f"<iq type='result'><query xmlns='{namespace}'>{content}</query></iq>")
-
-    link, _ = outside(answer)
-    assert (await _info(link, "server"))["connection"]["streamManagement"] is True
-    assert (await _info(link, "conference.example"))["rooms"] == [{"jid": ROOM}]
-    told = await _info(link, "room")
-    assert (told["address"], told["room"]["title"]) == (ROOM, "Lobby")
-    assert "self" not in told

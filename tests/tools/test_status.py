@@ -158,26 +158,6 @@ def test_the_notice_stands_where_strangers_had_a_say(
     assert (status.get("notice") == NOTICE) is noticed
 
 
-def test_a_room_that_joining_made_is_a_warning_with_what_it_may_be_a_typo_of(
-    configuration: Configuration,
-) -> None:
-    made = dataclasses.replace(STATUS, room_created=True, similar_rooms=("lobby@b\u202e",))
-    status = _status(Played(made), configuration)
-    assert status["roomCreated"] is True
-    assert status["warnings"][-1] == (
-        "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo. Rooms with "
-        'similar names: "lobby@b\\\\u{202E}".'
-    )
-
-
-def test_a_status_without_settings_lists_the_problems(tmp_path: Path) -> None:
-    empty = load({}, cwd=tmp_path, package_root=tmp_path / "package")
-    picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED, nickname="", service="")
-    status = _status(Played(picture, room_jid=""), empty)
-    assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
-    assert any("XMPP_PASSWORD" in problem for problem in status["problems"])
-
-
 def test_the_last_incoming_message_has_its_five_fields(configuration: Configuration) -> None:
     message = MessageReceived(f"{ROOM}/Wilma", "Wilma", "hello", type="chat")
     picture = dataclasses.replace(STATUS, last_incoming=LastIncoming(message, 2.0))
@@ -243,13 +223,6 @@ def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration)
         },
         well | {"room": OTHER_LOBBY, "occupants": 2},
     ]
-
-
-def test_with_one_room_a_status_names_it_once(configuration: Configuration) -> None:
-    played = Played(dataclasses.replace(STATUS, last_incoming=_last("hello", ROOM, 1.0)))
-    status = _status(played, configuration)
-    assert "rooms" not in status
-    assert "room" not in status["lastIncoming"]
 
 
 @pytest.mark.parametrize("text", ["m" * 150, "m" * 5_000, '"' * 5_000, "\u202e" * 5_000])

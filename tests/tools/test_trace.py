@@ -8,7 +8,6 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.schema import MismatchError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES
@@ -84,17 +83,6 @@ async def test_paging_among_events_loses_nothing_and_repeats_nothing(
     assert cursor == played.journal.cursor
 
 
-async def test_events_and_stanzas_share_their_cursors() -> None:
-    played = Played()
-    played.hear("first")
-    cursor = played.journal.cursor
-    append(played.trace, "in", "1", _message("second"), 0.0)
-    played.hear("third")
-    (entry,) = (await _trace(played, since=cursor))["entries"]
-    assert "second" in entry["xml"]
-    assert (await _trace(played, since=entry["cursor"]))["entries"] == []
-
-
 async def test_what_is_looked_for_is_found_whatever_its_case() -> None:
     played = Played()
     for body in ("Straße", "other"):
@@ -136,21 +124,6 @@ async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
     assert restarted["gap"] == {"from": 4, "to": 2, "reason": "restarted"}
     with pytest.raises(ArgumentError, match="ahead"):
         await _trace(played, since="epoch-9999")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"direction": "both"},
-        {"limit": 501},
-        {"maxBytes": 1_999},
-        {"contains": ""},
-        {"kinds": ["message"]},
-    ],
-)
-def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(MismatchError, match=next(iter(wrong))):
-        arguments(TOOL, wrong)
 
 
 @pytest.mark.parametrize(
@@ -209,17 +182,6 @@ async def test_an_entry_without_a_stanza_is_said_to_have_none() -> None:
     ):
         page = await _trace(played, of=cursor)
         assert (page["entries"], page["note"], page["more"]) == ([], note, False)
-
-
-async def test_behind_an_entry_of_the_archive_is_the_result_that_told_it() -> None:
-    played = in_rooms(ROOM, LOGS)
-    for room in (ROOM, LOGS.lower()):
-        message = Element("{jabber:client}message", {"from": room})
-        SubElement(message, "{urn:xmpp:mam:2}result", {"id": "a 1"})
-        append(played.trace, "in", "1", message, 0.0)
-    for arguments_, number in (({}, 1), ({"room": LOGS}, 2)):
-        (entry,) = (await _trace(played, of="archive:a%201", **arguments_))["entries"]
-        assert entry["cursor"] == f"epoch-{number}"
 
 
 @pytest.mark.parametrize(

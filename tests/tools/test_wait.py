@@ -10,11 +10,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError
-from bridge.mcp.schema import MismatchError
 from bridge.tools import paging, wait
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp.model.events import (
     ConnectionChanged,
     MessageReceived,
@@ -174,17 +172,6 @@ async def test_the_steps_of_connecting_pass_unseen_unless_they_are_asked_for() -
     assert step["entry"]["phase"] == "connecting"
 
 
-@pytest.mark.parametrize("seconds", [-0.001, MAX_WAIT_SECONDS + 0.001, 51, "1", None, True])
-def test_a_time_out_of_bounds_is_refused(seconds: object) -> None:
-    with pytest.raises(MismatchError, match="timeoutSeconds"):
-        arguments(TOOL, {"timeoutSeconds": seconds})
-
-
-@pytest.mark.parametrize("seconds", [0, 0.5, MAX_WAIT_SECONDS])
-def test_a_time_within_bounds_is_taken(seconds: float) -> None:
-    assert arguments(TOOL, {"timeoutSeconds": seconds})["timeout_seconds"] == seconds
-
-
 async def test_a_cursor_that_is_none_is_refused_and_leaves_no_listener() -> None:
     played = Played()
     for cursor in ("never", "epoch-1"):
@@ -193,25 +180,6 @@ async def test_a_cursor_that_is_none_is_refused_and_leaves_no_listener() -> None
     with pytest.raises(ArgumentError, match="pattern"):
         await _wait(played, pattern="(")
     assert played.listeners == []
-
-
-async def test_after_a_restart_the_gap_is_told_and_what_there_is_counts() -> None:
-    played = Played()
-    waited = await _wait(played, since="former-12", timeoutSeconds=0)
-    assert waited["gap"] == {"from": 13, "to": 0, "reason": "restarted"}
-    played.hear("hello")
-    waited = await _wait(played, since="former-12")
-    assert waited["gap"]["reason"] == "restarted"
-    assert waited["entry"]["body"] == "hello"
-    assert "gap" not in await _wait(played, since=waited["next"], timeoutSeconds=0)
-
-
-async def test_what_was_evicted_is_told() -> None:
-    played = Played(journal=Journal("epoch", 2))
-    played.hear(*"abcde")
-    waited = await _wait(played, since="epoch-1", contains="zebra", timeoutSeconds=0)
-    assert waited["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
-    assert (waited["seen"], waited["next"]) == (2, "epoch-5")
 
 
 async def test_what_is_evicted_before_a_wait_had_time_to_look_is_told(
