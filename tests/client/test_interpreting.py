@@ -201,9 +201,3 @@ async def test_a_person_reads_the_report_at_a_terminal(tmp_path: Path) -> None:
     assert "\nIt is late.\n(" in written
     assert "[Client] The model's service is sent a POST of " in written
     assert "weekday" not in written
-
-
-def test_a_person_reads_the_data_where_there_is_no_model(tmp_path: Path) -> None:
-    written = _talk(tmp_path, {})
-    assert re.search(r"\nweekday: \w+day\n", written)
-    assert f"How to read this: {PROMPT[:40]}" in written

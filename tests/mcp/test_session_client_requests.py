@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -74,27 +73,11 @@ async def consult_all(bench: Workbench, context: Context, /) -> str:
     return ", ".join(f"{name}: {one['n']}" for name, one in answers.items())
 
 
-@dataclass(frozen=True)
-class Sure:
-    sure: bool
-
-
-@tool(title="Erase")
-async def erase(bench: Workbench, context: Context, /, what: str) -> str:
-    """Erase something, if the caller's user says so for this very call."""
-    first = await context.elicit(f"Erase {what}?", Sure, name="first", consent=True)
-    if first.content is None or not first.content.sure:
-        return f"kept: {first.action}"
-    await context.elicit("Really?", Sure, name="second", consent=True)
-    bench.said.append(what)
-    return "erased"
-
-
 ASKING = Toolset(
     "asking",
     (
         *TOOLS.tools,
-        *(consult, consult_all, consult_later, consult_in_a_hurry, ask_nonsense, erase),
+        *(consult, consult_all, consult_later, consult_in_a_hurry, ask_nonsense),
     ),
 )
 
@@ -325,9 +308,6 @@ async def _result(client: Client, message: dict[str, object]) -> Any:
     return reply["result"] if "result" in reply else reply["error"]
 
 
-SURE = {"action": "accept", "content": {"sure": True}}
-
-
 async def test_only_what_is_not_answered_yet_is_asked_again() -> None:
     client = Client(tools=ASKING)
     first = await _result(client, _call(1, name="consult_all", arguments={}))
@@ -339,28 +319,6 @@ async def test_only_what_is_not_answered_yet_is_asked_again() -> None:
     rest = {"requestState": second["requestState"], "inputResponses": {"model": {"n": 1}}}
     done = await _result(client, _call(3, name="consult_all", arguments={}, **rest))
     assert done["content"][0]["text"] == "model: 1, roots: 2"
-    await client.end()
-
-
-async def test_consent_is_for_one_call_with_its_arguments_and_once() -> None:
-    client = Client(tools=ASKING)
-    yes = {"first": SURE, "second": SURE}
-
-    async def call(what: str, state: object = None) -> Any:
-        given = {"inputResponses": yes} | ({"requestState": state} if state else {})
-        return await _result(client, _call(1, name="erase", arguments={"what": what}, **given))
-
-    one = await call("A")  # answers that nobody asked for
-    assert [*one["inputRequests"]] == ["first"]
-    other = await call("B", one["requestState"])
-    assert other["code"] == -32602
-    two = await call("A", one["requestState"])
-    assert [*two["inputRequests"]] == ["second"]
-    assert (await call("A", one["requestState"]))["code"] == -32602
-    assert client.bench.said == []
-    assert (await call("A", two["requestState"]))["content"][0]["text"] == "erased"
-    assert (await call("A", two["requestState"]))["code"] == -32602
-    assert client.bench.said == ["A"]
     await client.end()
 
 

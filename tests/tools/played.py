@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, cast
 
-from bridge.mcp.schema import MismatchError, read_members, render
+from bridge.mcp.schema import read_members, render
 from bridge.mcp.toolset import Tool
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
@@ -174,18 +174,3 @@ def wire(result: object) -> dict[str, Any]:
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
     """What the function of `tool` gets when a client gives this; raises `MismatchError`."""
     return read_members(tool.signature.parameters, given)
-
-
-__all__ = [
-    "FAULT",
-    "LOGS",
-    "OTHER_LOBBY",
-    "ROOM",
-    "STATUS",
-    "MismatchError",
-    "Played",
-    "arguments",
-    "in_room",
-    "in_rooms",
-    "wire",
-]

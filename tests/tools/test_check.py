@@ -154,33 +154,6 @@ async def test_changed_settings_are_handed_over_even_if_they_fail(desk: Desk) ->
     assert current.configuration.problems == ()
 
 
-async def test_settings_that_no_longer_do_leave_the_standing_connection_alone(desk: Desk) -> None:
-    desk.write(**nowhere())
-    current = desk.current()
-    desk.standing.phase = Phase.JOINED
-    desk.write(**nowhere(MUC_ROOM="no room at all"))
-    result = await desk.check(current)
-    assert result["condition"] == "unconfigured"
-    assert result["standing"] == "It is in the room and was left alone."
-    assert desk.standing.begun == []
-    assert "MUC_ROOM" in str(current.configuration.problems[0])
-
-
-async def test_a_passing_check_lets_one_that_is_out_begin_anew(
-    desk: Desk, sandbox: XmppServer
-) -> None:
-    desk.write(**sandbox.environment())
-    current = desk.current()
-    result = await desk.check(current)
-    assert result["ok"] is True
-    assert "the way in is free" in result["standing"]
-    assert "notice" in result
-    assert not {"rooms", "leftOut", "settingsChanged", "condition"} & result.keys()
-    assert desk.standing.begun == [desk.standing.settings]
-    desk.standing.phase = Phase.JOINED
-    assert (await desk.check(current))["standing"] == "It is in the room and was left alone."
-
-
 async def test_what_holds_only_from_the_next_start_on_is_told(desk: Desk) -> None:
     desk.write(**nowhere())
     current = desk.current()
@@ -243,14 +216,6 @@ async def test_a_check_that_waited_reads_the_settings_after_its_turn_came(
         desk.write(**nowhere())
         first.cancel()
         assert (await second)["condition"] == "connection-refused"
-
-
-async def test_the_name_of_a_file_stands_escaped(tmp_path: Path) -> None:
-    folder = tmp_path / "of\u202estrangers"
-    folder.mkdir()
-    desk = Desk(folder)
-    detail = (await desk.check(desk.current()))["phases"][0]["detail"]
-    assert "/of\\u{202E}strangers/.env: " in detail
 
 
 def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError
 from bridge.text import visible
-from bridge.tools import history, paging
+from bridge.tools import paging
 from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
@@ -22,7 +22,6 @@ from tests.tools.played import (
     Played,
 )
 
-TOOL = history.xmpp_history
 LARGE = 45_000
 """The largest page that may be asked for."""
 SIZES = (2_000, 9_000, 45_000)

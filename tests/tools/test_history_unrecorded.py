@@ -190,14 +190,6 @@ async def test_pages_of_any_size_tell_each_once(limit: int, night: Night, day: D
     assert told == ["early", "seen by it alone", *"abcd"]
 
 
-async def test_times_hold_for_what_is_not_recorded_too(night: Night, day: Day) -> None:
-    day.enters()
-    night.hears()
-    day.happens(_said("late"))
-    assert bodies(await day.page(after=LONG_AGO, before=iso(time.time() - 60))) == []
-    assert bodies(await day.page(before=iso(time.time() + 60)))[-1] == "late"
-
-
 async def test_a_rooms_history_is_known_behind_any_number_of_other_events(
     night: Night, day: Day
 ) -> None:

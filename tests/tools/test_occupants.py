@@ -202,19 +202,6 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert len(error.message) < 4_000
 
 
-@pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
-def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> None:
-    text = character * 200_000
-    loud = _named(text, show=text, status=text, real_jid=text)
-    played = _with(loud, _named("Wilma"))
-    told = _occupants(played)
-    assert len(compact(told).encode()) <= RESULT_BYTES
-    by_name = {one["nickname"]: one for one in told["occupants"]}
-    assert by_name.pop("Wilma").keys().isdisjoint({"truncated", "escaped"})
-    assert [one["truncated"] for one in by_name.values() if "self" not in one] == [True]
-    assert told["more"] is False
-
-
 @pytest.mark.parametrize(("count", "shown"), [(5, 5), (14, 14), (31, 17)])
 def test_long_texts_leave_everybody_their_share(count: int, shown: int) -> None:
     crowd = [
@@ -278,17 +265,6 @@ def test_the_resources_are_those_of_the_default_room() -> None:
     assert wire(resources.occupants.function(played.link)) == _occupants(played, room=ROOM)
 
 
-def test_each_room_has_its_own_resources() -> None:
-    played = _in_three()
-    played.hear("in the lobby")
-    played.hear("in the logs", room=LOGS)
-    for room, body in ((ROOM, "in the lobby"), (LOGS, "in the logs")):
-        told = wire(resources.room_messages.function(played.link, room=room))
-        assert (told["room"], [one["body"] for one in told["entries"]]) == (room, [body])
-        told = wire(resources.room_occupants.function(played.link, room=room))
-        assert told == _occupants(played, room=room)
-
-
 def _in_three() -> Played:
     played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
     played.picture = in_room(ROOM, "Wilma")
@@ -338,15 +314,6 @@ def test_rooms_in_which_the_bridge_is_not_are_named() -> None:
     played.further[0].picture = out
     with pytest.raises(ToolError, match=f"Not in the room {ROOM} "):
         _occupants(played)
-
-
-def test_a_nickname_that_nobody_has_is_told_with_those_of_the_rooms_that_were_asked() -> None:
-    with pytest.raises(ToolError, match=r'Nobody in the rooms .*: "Fred", "McpDebug", "Wilma"\.'):
-        _occupants(_in_three(), nickname="Barney")
-    with pytest.raises(ToolError, match=r'Nobody in the room .*: "McpDebug", "Wilma"\.'):
-        _occupants(_in_three(), nickname="Barney", room=ROOM)
-    with pytest.raises(ArgumentError, match="no room of the settings"):
-        _occupants(_in_three(), room="nowhere")
 
 
 def test_fifty_rooms_with_long_names_fit_into_a_page() -> None:

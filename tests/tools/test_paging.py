@@ -103,49 +103,6 @@ def _number(record: Record) -> int:
     return record.number
 
 
-async def _reading(journal: Journal, since: str | None) -> tuple["asyncio.Task[None]", Page[int]]:
-    """Begin to read a page, until others have their turn after its first entry."""
-    page: Page[int] = Page()
-    reading = asyncio.create_task(page.read(journal, since, _number))
-    while not page.entries:  # noqa: ASYNC110 - nobody tells of it
-        await asyncio.sleep(0)
-    return reading, page
-
-
-async def test_what_is_evicted_while_a_page_is_read_is_on_it_and_what_comes_on_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    journal = Journal("epoch", 3)
-    for _ in range(3):
-        journal.append(SubjectChanged(""), 0)
-    reading, page = await _reading(journal, "epoch-0")
-    for _ in range(4):
-        journal.append(SubjectChanged(""), 0)
-    await reading
-    assert (page.entries, page.gap) == ([1, 2, 3], None)
-    assert (page.more, page.next) == (True, "epoch-3")
-    rest: Page[int] = Page()
-    await rest.read(journal, page.next, _number)
-    assert rest.gap == {"from": 4, "to": 4, "reason": "evicted"}
-    assert rest.entries == [5, 6, 7]
-
-
-async def test_what_is_evicted_while_the_newest_are_read_is_among_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    journal = Journal("epoch", 3)
-    for _ in range(3):
-        journal.append(SubjectChanged(""), 0)
-    reading, page = await _reading(journal, None)
-    for _ in range(3):
-        journal.append(SubjectChanged(""), 0)
-    await reading
-    assert (page.entries, page.gap) == ([1, 2, 3], None)
-    assert (page.more, page.next) == (False, "epoch-3")
-
-
 LOBBY, LOGS = ROOMS = ("lobby@rooms", "logs@rooms")
 EVENTS = st.lists(st.sampled_from([*ROOMS, LOGS, LOGS, ""]), max_size=20)
 """The rooms of events, one of them noisy; the connection's have none."""
