@@ -32,9 +32,3 @@ def test_the_conversation_goes_as_it_was_written_down(
 def test_it_goes_the_same_way_when_every_byte_comes_by_itself(path: Path) -> None:
     written = read(path)
     assert list(Replay(byte_by_byte=True).lines(written)) == written
-
-
-@EACH
-def test_it_comes_to_its_end(path: Path) -> None:
-    assert read(path)[0].keys() == {"about"}
-    assert any("end" in line for line in read(path)[-4:])

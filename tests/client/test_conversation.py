@@ -35,15 +35,6 @@ def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
     assert any(line.startswith("[Server] ") for line in lines[:greeted])
 
 
-def test_send_speaks_in_the_room(tmp_path: Path) -> None:
-    ran = run(tmp_path, "send hello,  everybody\nsend {'a'}  room=x\n", "--sandbox")
-    sent, odd = map(json.loads, ran.stdout.splitlines())
-    assert (sent["sent"], sent["message"]) == (True, "hello,  everybody")
-    assert (odd["sent"], odd["message"]) == (True, "{'a'}  room=x")
-    assert ran.returncode == 0
-    assert "(our own) hello,  everybody" in ran.stderr
-
-
 def test_what_follows_an_exit_is_not_read(tmp_path: Path, nothing: str) -> None:
     ran = run(tmp_path, "before\nexit\nafter\n", "--env-file", nothing)
     assert (ran.stdout, ran.returncode) == ("Echo: before\n", 0)
@@ -127,13 +118,6 @@ def test_a_reader_that_has_seen_enough_ends_it_in_one_line(tmp_path: Path, nothi
     assert "[Client] nobody reads the answers any more" in told
     assert "Traceback" not in told
     assert "BrokenPipe" not in told
-
-
-def test_answers_are_json_even_with_characters_nobody_sees(tmp_path: Path) -> None:
-    ran = run(tmp_path, "send a\u202eb\nx\u202ey\n", "--sandbox")
-    sent, echo = ran.stdout.splitlines()
-    assert json.loads(sent)["message"] == "a\\u{202E}b"
-    assert echo == "Echo: x\\u{202E}y"
 
 
 def test_a_command_that_does_not_start_is_one_plain_line(tmp_path: Path) -> None:
@@ -279,14 +263,6 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert GREETING in ran.stderr
     assert "[Client]" not in ran.stderr  # it asks no other server for a status that only ours has
-
-
-def test_another_server_is_spoken_to_in_the_newest_revision(tmp_path: Path) -> None:
-    ran = run(tmp_path, "/revision 2026-07-28\nhello\n", *OTHER)
-    # Its SDK keeps a connection to the era that it began in, or does not: either is an answer.
-    revision, hello = ran.stdout.splitlines()
-    assert hello == "Other: hello"
-    assert "2026-07-28" in revision or "error" in revision
 
 
 def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ CTRL_C = "\x03"
 CTRL_D = "\x04"
 ENTER = "\r"
 UP = "\x1b[A"
-LEFT = "\x1b[D"
 
 
 @pytest.fixture
@@ -31,13 +30,6 @@ def sandboxed(tmp_path: Path) -> Iterator[Terminal]:
 
 
 OTHER = ["--", *other_server.COMMAND]
-
-
-def test_a_line_can_be_edited(sandboxed: Terminal) -> None:
-    sandboxed.type(f"hllo{LEFT}{LEFT}{LEFT}e")
-    sandboxed.shows("echo> hello")
-    sandboxed.type(ENTER)
-    sandboxed.shows("Echo: hello")
 
 
 def test_tab_completes_commands_tools_arguments_and_nicknames(sandboxed: Terminal) -> None:
@@ -204,18 +196,6 @@ def test_arguments_are_asked_for_from_the_schema(tmp_path: Path) -> None:
         terminal.prompts()
         terminal.type(f"/status{ENTER}")
         terminal.shows("Unknown tool: xmppStatus")
-
-
-def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(tmp_path: Path) -> None:
-    with Terminal(tmp_path, OTHER) as terminal:
-        terminal.prompts()
-        terminal.type(f"/call sleep{ENTER}")
-        terminal.asks("  seconds (integer) *: ")
-        terminal.type(f"60{ENTER}")
-        terminal.shows("asleep")
-        terminal.type(CTRL_C)
-        terminal.shows("(cancelled)")
-        terminal.prompts()
 
 
 def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from bridge.mcp import asking, jsonrpc
 from bridge.mcp.asking import (
     NO_ANSWERS,
-    ROOTS,
     STATE_SECONDS,
     Answers,
     Elicitation,
@@ -325,7 +324,3 @@ def test_a_model_is_asked_as_mcp_says() -> None:
 def test_the_text_of_a_models_answer_is_read(content: object, text: str) -> None:
     answer: Mapping[str, Any] = {"role": "assistant", "content": content}
     assert read_sampling(dict(answer)) == text
-
-
-def test_a_question_is_on_the_wire_a_method_and_params() -> None:
-    assert ROOTS.wire() == {"method": "roots/list", "params": {}}

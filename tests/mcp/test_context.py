@@ -8,7 +8,7 @@ from bridge.mcp import revisions
 from bridge.mcp.asking import STATE_SECONDS, Elicitation, Question, elicitation
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
-from bridge.mcp.jsonrpc import Object, Request, Response
+from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
 from tests.mcp.sample_tools import (
@@ -52,12 +52,6 @@ def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
         ("debug", "looked down"),
         ("warning", {"top": 2}),
     ]
-
-
-async def test_a_caller_is_asked_by_method() -> None:
-    context, _ = listening()
-    assert context.can_ask("roots/list")
-    assert not context.can_ask("sampling/createMessage")
 
 
 async def test_a_form_that_was_filled_in_is_a_value_of_its_type() -> None:
@@ -142,13 +136,3 @@ def test_a_call_that_is_over_asks_nothing() -> None:
     server, call = asking()
     server.complete(call, "done")
     assert not server.can_ask(call, METHOD)
-
-
-@pytest.mark.parametrize("id_", [1, "1", "ask-1", None])
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_a_response_is_handed_on_whatever_it_answers(revision: str, id_: Any) -> None:
-    server, _ = asking(revision)
-    answer = Response(id_, {})
-    assert server.receive(answer) == [answer]
-    if revision == "2025-03-26":
-        assert server.receive([answer, Response("nobody", {})]) == [answer, Response("nobody", {})]

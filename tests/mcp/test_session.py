@@ -14,7 +14,6 @@ from bridge.mcp.session import (
 )
 from bridge.mcp.toolset import Toolset
 from tests.mcp.client import Client, ids, logged
-from tests.mcp.pipes import PATIENCE
 from tests.mcp.sample_tools import (
     Workbench,
     break_later,
@@ -252,14 +251,6 @@ async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain(
     assert client.bench.running == 0
 
 
-async def test_the_end_of_input_with_nothing_in_flight_is_the_end_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(session, "DRAIN_SECONDS", 10 * PATIENCE)
-    client = Client()
-    assert await client.end() == []
-
-
 async def test_stopping_the_session_cancels_what_is_in_flight_and_says_so() -> None:
     client = Client()
     client.send(request(1, "wait", name="one"), notification("wait", name="no id"))
@@ -287,10 +278,3 @@ async def test_a_call_that_has_not_begun_when_the_input_breaks_is_answered_too()
         await session.run(chunks())
     assert json.loads(written)["error"]["data"]["condition"] == "system-shutdown"
     assert not bench.started.is_set()
-
-
-async def test_a_call_that_was_cancelled_gets_no_reply_from_the_end_either() -> None:
-    client = Client()
-    client.send(request(1, "wait"), notification("notifications/cancelled", requestId=1))
-    await client.read()
-    assert await client.stop() == []

@@ -207,15 +207,6 @@ async def test_above_debug_only_what_a_remote_service_caused_is_logged() -> None
     assert lines == [f"wait_in_vain failed: remote-server-timeout: {late}"]
 
 
-async def test_a_result_that_is_no_json_is_logged_as_an_error() -> None:
-    client = Client()
-    with logged(logging.INFO) as lines:
-        client.send(request(1, "overflow"))
-        await client.end()
-    (line,) = lines
-    assert line.startswith("overflow broke: ")
-
-
 async def test_of_a_reply_200_characters_are_shown_escaped() -> None:
     client = Client()
     with logged(logging.DEBUG) as lines:

@@ -267,11 +267,6 @@ def test_a_set_of_anything_else_is_its_authors_error(content: Any, complaint: st
         Toolset("new", *content)
 
 
-def test_one_set_with_a_name_twice_is_named_alone() -> None:
-    with pytest.raises(ToolsetError, match="the toolset new has two of the tool word_count"):
-        merge([Toolset("new", (word_count, word_count))])
-
-
 def run(one: Tool, given: Iterable[object]) -> Any:
     """Return the function of `one`, ready to be called."""
     return one.signature.inject(one.name, one.function, given)
@@ -328,12 +323,6 @@ def test_modules_give_what_they_have_in_the_order_it_is_written() -> None:
 def test_a_read_only_set_withholds_what_changes_anything() -> None:
     rest = merge([TALK, WORDS, MORE]).that_only_read("")
     assert (rest.tools, rest.resources, rest.prompts) == ((word_count,), (status,), (greet,))
-
-
-def test_sets_are_merged_in_order() -> None:
-    merged = merge([TALK, WORDS, MORE])
-    assert vars(merged) == vars(Toolset("talk+words+more", (say, word_count), (status,), (greet,)))
-    assert merge([]).tools == ()
 
 
 @pytest.mark.parametrize(

@@ -346,6 +346,20 @@ async def test_what_any_bridge_has_lost_is_a_gap_in_each_room(
     assert [(one["events"], one["reason"]) for one in page["entries"]] == [(7, "a full disk")]
 
 
+async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Shelf) -> None:
+    async def flush() -> int:
+        return 2
+
+    played = _played(shelf)
+    said = [MessageReceived(f"{ROOM}/W", "W", str(one)) for one in range(1_500)]
+    for one in said:
+        played.publish(one, at=NOW + 1)
+    shelf.put(*said, at=NOW + 1)
+    played.reader = Reader(shelf.path, ACCOUNT, flush)
+    page = await page_of(played, after=iso(1), pattern="^7$")
+    assert bodies(page) == ["7"]
+
+
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
     shelf: Shelf,
 ) -> None:

@@ -202,15 +202,6 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert len(error.message) < 4_000
 
 
-@pytest.mark.parametrize(("count", "shown"), [(5, 5), (14, 14), (31, 17)])
-def test_long_texts_leave_everybody_their_share(count: int, shown: int) -> None:
-    crowd = [
-        _named(f"Wilma{n}", status="s" * 1_000, real_jid="j" * 3_000) for n in range(count - 1)
-    ]
-    told = _occupants(_with(*crowd))  # and ourselves
-    assert (len(told["occupants"]), told["count"], told["more"]) == (shown, count, shown < count)
-
-
 def test_the_resource_is_empty_out_of_the_room() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=())
     told = wire(resources.occupants.function(Played(picture).link))

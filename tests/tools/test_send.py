@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import Event, OccupantError, Phase, SendFailed
+from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.membership import Reflection
@@ -108,13 +108,6 @@ async def test_out_of_the_room_the_cause_is_told() -> None:
     assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
 
 
-async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.SECURING)
-    refusal = await _refused(Played(picture, refusal=NotInRoomError()))
-    assert refusal.condition == "recipient-unavailable"
-    assert "securing" in refusal.message
-
-
 async def test_a_returned_message_has_the_rooms_words_and_the_notice() -> None:
     fault = Fault("forbidden", 'The room says "no".', "Ask for voice.", quotes=True)
     refusal = await _refused(Played(refusal=BouncedError(fault)))
@@ -195,14 +188,12 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
         await _send(played, RateLimiter(60), message="hello", room=LOGS)
 
 
-def _answering(*bodies: str, errors: tuple[Event, ...] = ()) -> Played:
+def _answering(*bodies: str) -> Played:
     """One whose room has answers as soon as it has heard us."""
 
     class Answering(Played):
         async def say(self, body: str, timeout_seconds: float) -> Reflection:
             said = await super().say(body, timeout_seconds)
-            for one in errors:
-                asyncio.get_running_loop().call_soon(self.publish, one)
             asyncio.get_running_loop().call_soon(lambda: self.hear(*bodies))
             return said
 
@@ -212,10 +203,6 @@ def _answering(*bodies: str, errors: tuple[Event, ...] = ()) -> Played:
 async def _answers(played: Played, **given: object) -> dict[str, Any]:
     async with asyncio.timeout(SECONDS):  # far below the time that is awaited
         return await _send(played, RateLimiter(60), message="!ping", **given)
-
-
-async def test_without_awaiting_nothing_is_said_of_answers() -> None:
-    assert {"answers", "notice"} & (await _answers(_answering("pong"))).keys() == set()
 
 
 async def test_a_second_answer_is_seen_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,29 +225,6 @@ async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPat
     for sender, bodies in (("Wilma", ["pong"]), ("wilma", []), (f"{ROOM}/Wilma", ["pong"])):
         sent = await _answers(_answering("pong"), awaitSeconds=0.05, **{"from": sender})
         assert [one["body"] for one in sent["answers"]] == bodies
-
-
-@pytest.mark.parametrize(("sender", "told"), [(None, True), ("Robot", True), ("Wilma", False)])
-async def test_an_error_of_an_occupant_is_an_answer_of_theirs(
-    sender: str | None, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
-    error = OccupantError(f"{ROOM}/Robot", "Robot", "not-acceptable", "no\u202e", "m1")
-    other = OccupantError(f"{ROOM}/Robot", "Robot", "forbidden", None, "another")
-    played = _answering(errors=(other, error))
-    sent = await _answers(played, awaitSeconds=0.05, **{"from": sender})
-    shown = [(one["sender"], one["how"], one["condition"], one["text"]) for one in sent["answers"]]
-    assert shown == [("Robot", "error", "not-acceptable", "no\\u{202E}")] * told
-    assert ("notice" in sent) is told
-
-
-async def test_our_message_that_the_room_returned_is_told_whoever_is_awaited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
-    played = _answering(errors=(SendFailed("m1", "forbidden"),))
-    (one,) = (await _answers(played, awaitSeconds=5, **{"from": "Wilma"}))["answers"]
-    assert ("sender" in one, one["how"], one["condition"]) == (False, "error", "forbidden")
 
 
 async def test_answers_in_another_room_are_none() -> None:

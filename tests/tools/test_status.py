@@ -158,18 +158,6 @@ def test_the_notice_stands_where_strangers_had_a_say(
     assert (status.get("notice") == NOTICE) is noticed
 
 
-def test_the_last_incoming_message_has_its_five_fields(configuration: Configuration) -> None:
-    message = MessageReceived(f"{ROOM}/Wilma", "Wilma", "hello", type="chat")
-    picture = dataclasses.replace(STATUS, last_incoming=LastIncoming(message, 2.0))
-    assert _status(Played(picture), configuration)["lastIncoming"] == {
-        "body": "hello",
-        "sender": "Wilma",
-        "from": f"{ROOM}/Wilma",
-        "type": "chat",
-        "receivedAt": "1970-01-01T00:00:02.000Z",
-    }
-
-
 def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
     configuration: Configuration,
 ) -> None:

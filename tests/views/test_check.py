@@ -22,7 +22,6 @@ from bridge.xmpp.model.faults import Fault, Retry
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"
-COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 FIRST = CheckStage(
     "settings", True, 1.4, "/home/ada/lab/.env: missing; /home/ada/bridge.env: used", ""
@@ -141,19 +140,6 @@ def test_the_screen_is_as_it_was_written_down(
     if request.config.getoption("--update-screens"):
         (SCREENS / name).write_text(shown, encoding="utf-8")
     assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
-
-
-def test_colour_changes_nothing_else() -> None:
-    for report in (WORKS, BREAKS, SEVERAL):
-        assert COLOUR.sub("", _once(_at(80, paint=True), report)) == _once(_at(80), report)
-    painted = _often(_at(80, paint=True), *MIXED, times=10)
-    assert COLOUR.sub("", painted) == _often(_at(80), *MIXED, times=10)
-
-
-def test_without_blocks_the_screen_is_ascii() -> None:
-    report = replace(WORKS, phases=WORKS.phases[:-2])
-    assert _once(_at(80, blocks=False), report).isascii()
-    assert _often(_at(80, blocks=False), report, report, times=2).isascii()
 
 
 def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridge.text import iso
 from bridge.views.screen import Paint, width
-from bridge.views.watch import INDENT, NICKNAME_LIMIT, NOTES_LIMIT, News, RoomView
+from bridge.views.watch import NICKNAME_LIMIT, NOTES_LIMIT, News, RoomView
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
@@ -18,7 +18,6 @@ from bridge.xmpp.model.journal import Record
 SCREENS = Path(__file__).parent / "screens"
 NOON = 1_700_049_600.0  # 2023-11-15T12:00:00Z
 ROOM = "lab@conference.example.org"
-COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 LONG = (
     "deploying 1.42.0 to the two canaries now; the dashboards are at the usual place, and if the "
@@ -121,11 +120,6 @@ def test_the_screen_is_as_it_was_written_down(
     assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
 
 
-def test_colour_changes_nothing_else() -> None:
-    painted = _shown(_at(80, paint=True), *EVENING)
-    assert COLOUR.sub("", painted) == _shown(_at(80), *EVENING)
-
-
 def test_every_kind_of_event_is_on_the_screens() -> None:
     assert {type(event) for event in EVENING} | {events.SendFailed} == set(events.Event.__args__)
 
@@ -211,11 +205,6 @@ def test_a_mark_is_no_place_for_a_long_text() -> None:
     assert f"(instead of {longest}) hi\n" in _shown(_at(None), _said("B", "hi", replaces=longest))
     shown = _shown(_at(None), _said("Bob", "hi", replaces=longest + "x"))
     assert f"(instead of {longest}x... ({NOTES_LIMIT + 1} characters) hi\n" in shown
-
-
-def test_the_further_lines_of_a_message_stand_under_the_first() -> None:
-    first, second = _shown(_at(80), _said("Bob", "one\ntwo")).splitlines()
-    assert first.index("one") == second.index("two") == INDENT
 
 
 def test_in_a_pipe_a_message_is_one_line_as_long_as_a_text_may_be() -> None:
