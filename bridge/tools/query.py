@@ -18,7 +18,7 @@ from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.membership import Membership
-from bridge.xmpp.queries import disco, iq_errors, ping
+from bridge.xmpp.queries import disco, iq_errors, ping, xeps
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import Pong
 
@@ -94,9 +94,10 @@ async def xmpp_info(
     `server` (the bridge's own) adds `connection`: its TLS, login and stream management; `room` how
     the `room` is set up (public, moderated, membersOnly, persistent, passwordProtected, anonymity,
     archived, ...) and the bridge `self` in it; a room service its public `rooms`, at most
-    100. With `features: true` also each feature, and the `fields` of forms. Works in the room or
-    not; only a nickname needs the room. Takes at most 10 s: then `answered` is false. `notes` says
-    what else was not answered, and what is left out. Fails where the address refuses.
+    100. With `features: true` also each feature with the XEP that defines it, and the `fields` of
+    forms. Works in the room or not; only a nickname needs the room. Takes at most 10 s: then
+    `answered` is false. `notes` says what else was not answered, and what is left out. Fails where
+    the address refuses.
     """
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
@@ -134,7 +135,12 @@ async def xmpp_info(
             {"form": field.form, "field": field.name, "values": [*field.values]}
             for field in description.fields
         ]
-        lists["features"] = [{"feature": feature} for feature in description.features]
+        standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
+        standards.sort(key=lambda pair: pair[1] is None)
+        lists["features"] = [
+            {"feature": feature, "xep": known and known.number, "name": known and known.name}
+            for feature, known in standards
+        ]
     bounded = {
         name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
     }

@@ -25,8 +25,11 @@ async def test_a_server_tells_what_it_is_and_how_we_are_connected(
         assert (told["target"], told["address"]) == ("server", real_server.domain)
         assert [(it["category"], it["type"]) for it in told["identities"]] == [("server", "im")]
         assert told["featureCount"] == len(told["features"])
-        features = {it["feature"] for it in told["features"]}
-        assert {"urn:xmpp:ping", "urn:xmpp:carbons:2"} <= features
+        names = {it["feature"]: (it.get("xep"), it.get("name")) for it in told["features"]}
+        assert names["urn:xmpp:ping"] == ("XEP-0199", "XMPP Ping")
+        assert names["urn:xmpp:carbons:2"] == ("XEP-0280", "Message Carbons")
+        nameless = {feature for feature, (xep, _) in names.items() if xep is None}
+        assert nameless <= {"iq", "presence"}  # ejabberd's own
         assert told["software"]["name"].lower() == real_server.name
         assert told["software"]["version"][0].isdigit()
         assert 0 <= told["uptimeSeconds"] < 86_400

@@ -65,8 +65,8 @@ async def test_a_server_tells_who_it_is_what_it_can_and_how_we_are_connected() -
     )
     assert told["identities"] == [{"category": "server", "type": "im", "name": "Prosody"}]
     assert told["features"] == [
+        {"feature": "urn:xmpp:mam:2", "xep": "XEP-0313", "name": "Message Archive Management"},
         {"feature": "urn:xmpp:secret:0"},
-        {"feature": "urn:xmpp:mam:2"},
     ]
     assert told["featureCount"] == 2
     assert told["software"] == {"name": "Prosody", "version": "1"}
@@ -112,22 +112,27 @@ async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
         f"<identity category='c' type='{number}'/>"
         for number in range(MAX_ITEMS["identities"] + over)
     )
-    features = "".join(_feature(f"urn:x:{number}") for number in range(FEATURES))
+    features = "".join(_feature(f"urn:x:{number}") for number in range(FEATURES - 1))
     fields = "".join(f"<field var='{number}'/>" for number in range(MAX_ITEMS["fields"] + over))
     form = f"<x xmlns='{DATA_FORMS}' type='result'>{fields}</x>"
-    told = await _info(_saying(identities + features + form), "conference.example")
+    told = await _info(
+        _saying(identities + features + _feature("urn:xmpp:ping") + form), "conference.example"
+    )
     assert len(told["identities"]) == MAX_ITEMS["identities"]
     assert len(told["features"]) == FEATURES
+    assert told["features"][0]["feature"] == "urn:xmpp:ping"  # what is known comes first
     assert len(told["fields"]) == MAX_ITEMS["fields"]
     assert told.get("notes", []) == [
         f"1 further {what} are not shown." for what in ("identities", "fields")
     ] * bool(over)
 
 
-async def test_of_more_features_than_have_room_the_first_are_shown_and_the_rest_counted() -> None:
-    features = "".join(_feature(f"urn:x:{number}") for number in range(501))
-    told = await _info(_saying(features), "conference.example")
-    assert told["features"][0]["feature"] == "urn:x:0"
+async def test_of_more_features_than_have_room_the_known_ones_are_shown_and_the_rest_counted() -> (
+    None
+):
+    features = "".join(_feature(f"urn:x:{number}") for number in range(500))
+    told = await _info(_saying(features + _feature("urn:xmpp:ping")), "conference.example")
+    assert told["features"][0]["feature"] == "urn:xmpp:ping"
     left_out = 501 - len(told["features"])
     assert 100 < left_out < 300
     assert told["notes"] == [f"{left_out} further features are not shown."]
