@@ -85,8 +85,9 @@ class ServerProcess:
         options["start_new_session"] = True  # Ctrl-C is for us; the server hears of the end from us
         try:
             process = await asyncio.create_subprocess_exec(*command, **options)
-        except OSError as error:
-            raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # `ValueError` for a NUL or what is no UTF-8
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ServerError(f"{command[0]} does not start: {why}") from error
         return cls(process)
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:

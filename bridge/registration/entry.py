@@ -9,7 +9,6 @@ from typing import Any
 from bridge.registration.clients import SEND_TOOL, Client
 from bridge.registration.formats import DUMPS, Document, load, table_in
 from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
-from bridge.text import quoted
 
 Entry = dict[str, Any]
 
@@ -82,20 +81,6 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
             tool = _table(tools.get(SEND_TOOL)) | {"approval_mode": "approve"}
             entry["tools"] = tools | {SEND_TOOL: tool}
     return entry
-
-
-def why_unstartable(entry: Entry) -> str | None:
-    """Return what keeps every system from starting the entry's command, in words; else None."""
-    env = {str(name): str(value) for name, value in _table(entry.get("env")).items()}
-    texts = {f"the variable {quoted(name)} in its env": name + value for name, value in env.items()}
-    texts["an argument"] = "".join(map(str, entry["args"]))
-    for what, text in texts.items():
-        if "\0" in text:
-            return f"{what} has a NUL"
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            return f"{what} has a lone surrogate, which is no UTF-8"
-    odd = next((name for name in env if "=" in name), None)
-    return odd and f"the variable {quoted(odd)} in its env has a = in its name"
 
 
 def user_arguments(args: object) -> Sequence[str]:

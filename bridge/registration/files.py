@@ -55,33 +55,32 @@ class ConfigFile:
         folder = self._target.parent
         with _naming(folder, "made"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        backup = self._back_up()
-        with _or_removed(backup), _naming(self.path, "written"):
+        with _naming(self.path, "written"):
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
-            with _or_removed(Path(name)):
+            try:
                 self._write(descriptor, after)
                 if (self.read() or "") != before:  # writing to the disk took a while
                     raise RegistrationError(
                         f"{self.path} was changed by another program just now: try again"
                     )
+                backup = self._back_up()
                 Path(name).replace(self._target)
+            except BaseException:  # Ctrl-C, too, must leave no half of a file
+                Path(name).unlink(missing_ok=True)
+                raise
         return backup
 
     def _back_up(self) -> Path | None:
-        """Copy it to a free name in the same folder; return that, or None if there is no file."""
-        text = self.read()
-        if text is None:
+        """Give the file a second name, which it keeps; return that, or None if there is no file.
+
+        It was the name of the backup that was made before.
+        """
+        if not self._target.exists():
             return None
-        number = 1
-        while True:
-            suffix = ".bak" if number == 1 else f".bak{number}"
-            backup = self._target.with_name(self._target.name + suffix)
-            with _naming(backup, "written"), suppress(FileExistsError):
-                descriptor = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with _or_removed(backup):
-                    self._write(descriptor, text)
-                return backup
-            number += 1
+        backup = self._target.with_name(f"{self._target.name}.bak")
+        backup.unlink(missing_ok=True)
+        backup.hardlink_to(self._target)
+        return backup
 
     def _write(self, descriptor: int, text: str) -> None:
         """Write `text` to a new file, which gets mode and owner of this one, and close it.
@@ -106,14 +105,3 @@ def _naming(path: Path, verb: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise RegistrationError(f"{path} cannot be {verb}: {error.strerror}") from error
-
-
-@contextmanager
-def _or_removed(made: Path | None) -> Iterator[None]:
-    """Remove the file `made` if what follows raises anything."""
-    try:
-        yield
-    except BaseException:  # Ctrl-C, too, must leave no half of a file
-        if made is not None:
-            made.unlink(missing_ok=True)
-        raise

@@ -42,6 +42,7 @@ def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
             raise EditError("comments or a layout of its own would be lost")
         change(document)
         after = dump(document)
+        after.encode()  # a path may be no UTF-8
     # tomlkit takes the comments after a table for a part of it.
     if load(after, form) != wanted or (form == "toml" and after.count("#") < text.count("#")):
         raise EditError("a comment or another entry would be lost")
@@ -88,4 +89,4 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError, TOMLKitError) as error:
-        raise EditError(f"it cannot be read: {one_line(str(error))}") from error
+        raise EditError(f"it cannot be read or written: {one_line(str(error))}") from error

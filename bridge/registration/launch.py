@@ -29,22 +29,6 @@ def own_command(called: str, executable: str) -> tuple[str, ...]:
     return (executable, "-P", "-m", "bridge", "serve")
 
 
-def launch_command(command: tuple[str, ...], env_file: Path) -> tuple[str, ...]:
-    """Return the words with which a client starts the bridge with the settings in `env_file`.
-
-    The settings themselves, the password among them, go nowhere else. Raises `LaunchError`.
-    """
-    words = (*command, ENV_FILE_OPTION, str(env_file))
-    try:
-        " ".join(words).encode("utf-8")
-    except UnicodeEncodeError:
-        raise LaunchError(
-            "the path of this command or of the settings file is not UTF-8, so no client's "
-            "file can hold it"
-        ) from None
-    return words
-
-
 def find_env_file(
     environ: Mapping[str, str], *, cwd: Path, package_root: Path, named: Path | None
 ) -> Path:

@@ -20,11 +20,11 @@ from bridge.client.errors import RequestError, ServerError
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
 from bridge.registration.clients import SEND_TOOL, client
-from bridge.registration.entry import EntryLocation, is_ours, new_entry, why_unstartable
+from bridge.registration.entry import EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.formats import Document, Format, edited, table_in
-from bridge.registration.launch import flaws, launch_command, own_command
+from bridge.registration.launch import ENV_FILE_OPTION, flaws, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
 
@@ -73,7 +73,7 @@ def register(
         )
     for flaw in flaws(env_file):
         complain(f"WARNING: {one_line(flaw)}")
-    launch = launch_command(own_command(sys.argv[0], sys.executable), env_file)
+    launch = (*own_command(sys.argv[0], sys.executable), ENV_FILE_OPTION, str(env_file))
     planned = plan(location, launch, approve_send=approve_send)
     unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
     _report(planned, only_shown=only_shown, unchanged=unchanged)
@@ -137,10 +137,6 @@ def plan(
         wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
         done = f"Wrote {location.path} into"
         by_hand = f"In {file.path}:\n{location.snippet(wanted)}"
-        if why := why_unstartable(wanted):
-            raise RegistrationError(
-                f"{file.path}: nothing can start {location.name}: {why}; the file was left alone"
-            )
     change = partial(location.write, entry=wanted)
     edits = [_edit(file, there.format, change, by_hand, done)]
     if there.approvals is not None:

@@ -29,10 +29,11 @@ def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> No
     assert _names(path.parent) == {"config", "config.bak"}
 
 
-def test_an_older_backup_is_never_written_over(path: Path) -> None:
-    backups = [ConfigFile(path).replace(text, text + "x") for text in ("one\r\n", "one\r\nx")]
-    assert [backup.name for backup in backups if backup] == ["config.bak", "config.bak2"]
-    assert path.with_name("config.bak").read_bytes() == b"one\r\n"
+def test_a_backup_takes_the_place_of_the_one_before(path: Path) -> None:
+    for text in ("one\r\n", "one\r\nx"):
+        assert ConfigFile(path).replace(text, text + "x") == path.with_name("config.bak")
+    assert path.with_name("config.bak").read_bytes() == b"one\r\nx"
+    assert _names(path.parent) == {"config", "config.bak"}
 
 
 def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:

@@ -70,14 +70,22 @@ def test_a_full_disk_is_an_error_that_leaves_everything_as_it_was(size: int, pat
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "FIFO", "full device"])
-def test_a_backup_goes_under_no_name_that_is_taken(kind: str, path: Path, victim: Path) -> None:
+def test_what_has_the_name_of_the_backup_is_replaced_and_not_followed(
+    kind: str, path: Path, victim: Path
+) -> None:
     put(path.with_name("config.bak"), kind, victim)
-    second = path.with_name("config.bak2")
-    with at_the_moment("open", second, lambda: put(second, kind, victim)):
-        backup = ConfigFile(path).replace(BEFORE, AFTER)
-    assert backup == path.with_name("config.bak3")
+    backup = ConfigFile(path).replace(BEFORE, AFTER)
+    assert backup == path.with_name("config.bak")
+    assert not backup.is_symlink()
     assert (backup.read_text(), path.read_text()) == (BEFORE, AFTER)
     assert untouched(victim)
+
+
+def test_a_folder_with_the_name_of_the_backup_is_an_error(path: Path) -> None:
+    path.with_name("config.bak").mkdir()
+    with pytest.raises(RegistrationError, match="cannot be written"):
+        ConfigFile(path).replace(BEFORE, AFTER)
+    assert (path.read_text(), names(path)) == (BEFORE, ["config", "config.bak"])
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "FIFO", "full device"])

@@ -8,7 +8,6 @@ from bridge.registration.errors import LaunchError
 from bridge.registration.launch import (
     find_env_file,
     flaws,
-    launch_command,
     own_command,
 )
 
@@ -94,14 +93,6 @@ def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
         _find(tmp_path)
     with pytest.raises(LaunchError, match="missing"):
         _find(tmp_path, Path("nothing.env"))
-
-
-@pytest.mark.parametrize(
-    ("command", "file"), [("/opt/xmpp-bridge", "/\udcff.env"), ("/\udcff/xmpp-bridge", "/.env")]
-)
-def test_a_path_that_no_client_can_hold_is_refused(command: str, file: str) -> None:
-    with pytest.raises(LaunchError, match="UTF-8"):
-        launch_command((command,), Path(file))
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,12 @@ from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.formats import edited
-from bridge.registration.launch import launch_command
 from bridge.registration.register import (
     carry_out,
     plan,
 )
 
-LAUNCH = launch_command(("/opt/xmpp-bridge",), Path("/home/me/.env"))
+LAUNCH = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
 APPROVAL = "mcp__xmpp__xmppSend"
 
 
@@ -228,7 +227,7 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
     text = text.replace('/.env"]', '/.env", "--read-only"]')
     env = '[mcp_servers.xmpp.env]\nHTTP_PROXY = "p"\n'
     _write(location, text + env + "[mcp_servers.xmpp.tools.echo]\nenabled = true\n")
-    _register(location, launch_command(("/new/xmpp-bridge",), Path("/new/.env")))
+    _register(location, ("/new/xmpp-bridge", "--env-file", "/new/.env"))
     assert tomllib.loads(location.client.file.read_text())["mcp_servers"]["xmpp"] == {
         "command": "/new/xmpp-bridge",
         "required": True,
@@ -241,7 +240,7 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
 
 def test_arguments_of_an_older_command_go(home: Path) -> None:
     location = _location(home, "codex")
-    _register(location, launch_command(("/py", "-P", "-m", "bridge", "serve"), Path("/e")))
+    _register(location, ("/py", "-P", "-m", "bridge", "serve", "--env-file", "/e"))
     serving = ["/py", "-P", "-m", "bridge", "serve"]
     assert _command(location) == [*serving, "--env-file", "/e"]
     _register(location)
