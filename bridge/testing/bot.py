@@ -1,17 +1,20 @@
 """The program under test: a child process, listened to, and ended whatever happens."""
 
 import base64
+import html
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from string import Template
 from threading import Thread
+from urllib.parse import quote, quote_plus
+from xml.sax.saxutils import escape
 
 from bridge.settings.table import TABLE, VARIABLES
 from bridge.testing.errors import XmppTestError
@@ -28,37 +31,31 @@ GUARD = 'read _; kill -s KILL -- "-$0"'
 """A shell that kills a process group when its stdin ends, which a killed test run brings about."""
 
 ENCODED_OF = 3
-"""The least bytes of a secret whose base64 and hex are masked: fewer are found by chance."""
+"""The least bytes of a secret whose base64 is masked: fewer are found by chance."""
 
 CUT_OF, MAX_CUT = 6, 100
 """The least and the most characters of a secret that are masked next to the mark of a cut."""
 
-ESCAPE = r"\\{1,8}"
-"""Matches the backslashes of a character that was escaped once, twice or three times."""
-
-LINE_END = (
-    r"(?:\\?(?:[\r\n]|\\{1,8}[rn]|\\u\{[AD]\}|&(?:amp;)*#(?:1[03]|x[AaDd]);)"
-    r"[ \t]*(?:E +)?(?:[+-] +)?){0,2}"
+WRITINGS: Sequence[Callable[[str], str]] = (
+    str,
+    visible,
+    escape,
+    html.escape,
+    quote_plus,
+    lambda text: quote(text, safe=""),
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: repr(text)[1:-1],
+    lambda text: repr(text.encode(errors="surrogatepass"))[2:-1],
 )
-"""Matches nothing, or an end of a line and what precedes the next one in a report of pytest."""
-
-BLANKS = (
-    r"(?:[\s+]|%(?:25)*20|\\{1,8}(?:[rn]|(?i:u0020|u\{0*(?:20|[AD])\}|x20))"
-    r"|&(?:amp;)*#(?:0*(?:32|1[03])|[Xx]0*(?:20|[AaDd]));){1,100}(?:E +(?:[+-] +)?|- +)?"
-)
-"""Matches blanks as they are, escaped, or as the end of a line, in one way only."""
-
-XML_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+"""How logs, stanzas and reports write a text: as it is, in XML, URLs, JSON and Python."""
 
 
 class Mask:
-    """Masks secrets in what others wrote, in whichever form a log or a stanza has them."""
+    """Masks secrets in what others wrote, in the forms that a log or a stanza has of them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Mask `secrets` as they are, and as JSON, `repr`, URLs, XML, base64 and hex write them.
-
-        They may go on in the next line, or be cut where a mark (`...`) says so.
-        """
+        """Mask `secrets` as `WRITINGS`, base64 and hex write them, or cut at a mark (`...`)."""
         longest_first = sorted({*secrets} - {""}, key=len, reverse=True)
         forms = "|".join(form for secret in longest_first for form in _forms(secret))
         self._secrets = re.compile(forms) if forms else None
@@ -69,53 +66,17 @@ class Mask:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield patterns of a secret: itself, its bytes in base64 and hex, its cut ends."""
-    yield "".join(map(_part, re.findall(r"\\+| +|[^\\ ]+", secret)))
+    """Yield patterns of a secret: as it is written, its bytes in base64 and hex, its cut ends."""
+    written = {write(secret) for write in WRITINGS}
+    yield from map(re.escape, sorted(written, key=len, reverse=True))
     data = secret.encode(errors="surrogatepass")
     if len(data) >= ENCODED_OF:
         yield _base64(data)
-        yield f"(?i:{'[ :-]?'.join(f'{byte:02x}' for byte in data)})"
+        yield f"(?i:{data.hex()})"
     lengths = range(min(len(secret) - 1, MAX_CUT), CUT_OF - 1, -1)
     if lengths:
         yield rf"(?:{'|'.join(re.escape(secret[:n]) for n in lengths)})(?=\.\.\.|…)"
         yield rf"(?<=\.\.\.)(?:{'|'.join(re.escape(secret[-n:]) for n in lengths)})"
-
-
-def _part(text: str) -> str:
-    """Return a pattern of backslashes, of blanks or of anything else, each escaped in any way."""
-    # Blanks and backslashes one by one, or with line ends between them, match in too many ways.
-    if " " in text:
-        return BLANKS
-    if "\\" in text:
-        forms = r"\\(?i:u005c|x5c)?|%(?:25)*5[Cc]|&(?:amp;)*#(?:0*92|[Xx]0*5[Cc]);"
-        return f"(?:{forms}){{1,{8 * len(text)}}}"
-    return LINE_END.join(map(_character, text))
-
-
-def _character(character: str) -> str:
-    code, utf_8 = ord(character), character.encode(errors="surrogatepass")
-    units = re.findall("....", character.encode("utf-16-be", "surrogatepass").hex())
-    # What is escaped twice has several backslashes, `&amp;` and `%25`.
-    forms = [
-        "".join(rf"{ESCAPE}(?i:u{unit})" for unit in units),
-        rf"{ESCAPE}(?i:u\{{0*{code:x}\}}|u{code:08x})",
-        "".join(rf"{ESCAPE}(?i:x{byte:02x})" for byte in utf_8),
-        "".join(rf"%(?:25)*(?i:{byte:02x})" for byte in utf_8),
-        rf"&(?:amp;)*#(?:0*{code}|(?i:x0*{code:x}));",
-    ]
-    if code < 0x100:
-        forms.append(rf"{ESCAPE}(?i:x{code:02x})")
-    if (escaped := json.dumps(character)[1:-1])[1:2] not in ("", "u"):
-        forms.append(rf"{ESCAPE}{re.escape(escaped[1])}")
-    if character in "'/":
-        forms.append(rf"{ESCAPE}{character}")
-    if character in XML_NAMES:
-        forms.append(rf"&(?:amp;)*{XML_NAMES[character]};")
-    # In most text the next character is none of these: no other form has to be tried.
-    forms = [re.escape(character), rf"(?=[\\%&])(?:{'|'.join(forms)})"]
-    if character in "'\"":  # as CSV, SQL and YAML have it
-        forms.append(character * 2)
-    return f"(?:{'|'.join(forms)})"
 
 
 def _base64(data: bytes) -> str:
@@ -125,16 +86,13 @@ def _base64(data: bytes) -> str:
         whole = base64.b64encode(bytes(before) + data + bytes(2)).decode()
         # These characters have bits of the secret alone; their neighbours have some, too.
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
-        patterns.append(r"(?:\s|\\+[rn])*".join(BASE64_SIGNS.get(sign, sign) for sign in own))
+        patterns.append(r"\s*".join(BASE64_SIGNS.get(sign, sign) for sign in own))
     any_ = r"(?:[\w/+-]|%2[BbFf])?"
     return f"{any_}(?:{'|'.join(patterns)}){any_}"
 
 
-BASE64_SIGNS = {
-    "+": f"(?:{_character('+')}|-)",
-    "/": f"(?:{_character('/')}|_)",
-}
-"""Patterns of the characters of base64 that URLs have others for, or escape."""
+BASE64_SIGNS = {"+": r"(?:[+-]|%2[Bb])", "/": r"(?:\\?/|_|%2[Ff])"}
+"""Patterns of the characters of base64 that URLs have others for, or escape, as JSON may `/`."""
 
 
 class BotProcess:

@@ -86,7 +86,7 @@ def pytest_runtest_makereport(
     for name in ("sections", "longrepr", "user_properties", "wasxfail"):
         if hasattr(report, name):
             setattr(report, name, masked(getattr(report, name), server.report_mask))
-    if hasattr(report.longrepr, "toterminal"):  # another plugin's may hold it elsewhere
+    if not isinstance(report.longrepr, str | tuple | None):
         text = report.longreprtext
         report.longrepr = clean if (clean := server.report_mask(text)) != text else report.longrepr
     if call.when == "teardown":  # the test's own fixtures have ended
@@ -95,19 +95,11 @@ def pytest_runtest_makereport(
 
 
 def masked(part: Any, mask: Callable[[str], str]) -> Any:
-    """Return a part of a report without secrets; an object of pytest's is changed in its place."""
+    """Return the texts in a part of a report without secrets, and all else as it is."""
     if isinstance(part, str):
         return mask(part)
-    if type(part) is list and part and all(isinstance(line, str) for line in part):
-        between = "" if part[0].endswith("\n") else "\n"  # native tracebacks have their line ends
-        whole = between.join(part)  # a secret may go on in the next line
-        clean = mask(whole)
-        return part if clean == whole else clean.split("\n") if between else [clean]
     if type(part) in {list, tuple}:
         return type(part)(masked(item, mask) for item in part)
-    if hasattr(part, "toterminal") and type(part).__module__.startswith("_pytest."):
-        for name, value in vars(part).items():
-            setattr(part, name, masked(value, mask))
     return part
 
 
