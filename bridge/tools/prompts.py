@@ -1,15 +1,11 @@
 """Requests to a model that a person can send as they are."""
 
-import json
 from typing import Annotated
 
 from bridge.mcp.toolset import Completes, prompt
-from bridge.text import one_line
+from bridge.text import MAX_QUOTED_CHARACTERS, one_line, quoted
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
-
-MAX_NAME_CHARACTERS = 200
-"""Characters of a nickname, which a stranger chose; the length of a longer one is given."""
 
 SCENARIO = """\
 [bot]
@@ -33,7 +29,7 @@ def nicknames(link: RoomLink, /) -> list[str]:
     """Who is in the rooms, for completion."""
     statuses = (room.status() for room in link.participant.memberships)
     here = (occupant.nickname for status in statuses for occupant in status.occupants)
-    return sorted({one_line(nickname, MAX_NAME_CHARACTERS) for nickname in here})
+    return sorted({one_line(nickname, MAX_QUOTED_CHARACTERS) for nickname in here})
 
 
 def rooms(link: RoomLink, /) -> list[str]:
@@ -41,12 +37,8 @@ def rooms(link: RoomLink, /) -> list[str]:
     return [room.name for room in link.participant.memberships]
 
 
-def _quoted(name: str) -> str:
-    return json.dumps(one_line(name, MAX_NAME_CHARACTERS), ensure_ascii=False)
-
-
 def _which(room: str) -> str:
-    return f" The room is {_quoted(room)}; give that as `room` to each tool." if room else ""
+    return f" The room is {quoted(room)}; give that as `room` to each tool." if room else ""
 
 
 @prompt("diagnose-room", title="Why does the room not work?")
@@ -56,7 +48,7 @@ def diagnose_room(
     room: Annotated[str, "which of several rooms", Completes(rooms)] = "",
 ) -> str:
     """Find out why the XMPP room, or somebody in it, does not behave."""
-    concerns = f" It concerns the occupant {_quoted(nickname)}." if nickname else ""
+    concerns = f" It concerns the occupant {quoted(nickname)}." if nickname else ""
     seen = f" What I see: {problem}" if problem else ""
     return (
         f"Something is wrong with our XMPP chat room.{seen}{_which(room)}{concerns}\n\n"
@@ -79,7 +71,7 @@ def summarise_room(
     room: Annotated[str, "which of several rooms", Completes(rooms)] = "",
 ) -> str:
     """Sum up the recent conversation in the XMPP room."""
-    whose = f" Keep to what {_quoted(nickname)} said." if nickname else ""
+    whose = f" Keep to what {quoted(nickname)} said." if nickname else ""
     return (
         "Sum up the recent conversation in our XMPP chat room: read xmppHistory with kind message "
         "(all pages while `more` is true, or as many as I asked for), and tell who said what, "
@@ -94,8 +86,8 @@ def write_scenario(
     room: Annotated[str, "which of several rooms", Completes(rooms)] = "",
 ) -> str:
     """Turn a stretch of the XMPP room's history into a scenario file that tests a bot."""
-    whose = f" The bot is the occupant {_quoted(nickname)}." if nickname else ""
-    when = f" It began at {_quoted(since)}." if since else ""
+    whose = f" The bot is the occupant {quoted(nickname)}." if nickname else ""
+    when = f" It began at {quoted(since)}." if since else ""
     return (
         "Turn what happened in our XMPP chat room into a scenario file: a test that fails as long "
         f"as the bot does what it did, and passes once it is mended.{_which(room)}{whose}{when}\n\n"

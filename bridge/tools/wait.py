@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Annotated, TypeAlias
@@ -18,11 +19,6 @@ from bridge.xmpp.model.journal import Record
 
 MIN_CATCH_UP_SECONDS = 1.0
 """How long past events are searched at least, even with a timeout of 0."""
-
-AT_ONCE_COST = 10_000
-"""The highest cost of matching, as `EventFilter.cost` counts it, that a wait pays while an event is
-published: at worst 256 waits delay that by 15 ms. Costlier events are matched in the wait's own
-task."""
 
 PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
@@ -94,9 +90,8 @@ class _Wait:
         self._began = self._reported = monotonic()
         self._number = 0
         """The number of the event that was looked at last, or after which the wait began."""
-        self._wakeup: asyncio.Future[Record | None] | None = None
-        """Wakes the wait: its result is the event that matches, or None to read the journal again.
-        There is no future while the journal is read."""
+        self._news = asyncio.Event()
+        """Set when something was published since the journal was read."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: paging.LostEntries | None = None
@@ -104,7 +99,7 @@ class _Wait:
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
         self._move_to(start)
-        stop_listening = self._participant.listen(self._on_published)
+        stop_listening = self._participant.listen(lambda record: self._news.set())
         try:
             return self._result(await self._awaited())
         finally:
@@ -117,37 +112,23 @@ class _Wait:
 
     async def _awaited(self) -> Record | None:
         while True:
+            self._news.clear()
             if (record := await self._catch_up()) is not None:
                 return record
-            while self._wakeup is None or not self._wakeup.done():
-                left = self._seconds - self._elapsed()
-                if left <= 0:
-                    return None
-                self._wakeup = self._wakeup or asyncio.get_running_loop().create_future()
-                await asyncio.wait([self._wakeup], timeout=min(left, PROGRESS_SECONDS))
-                self._report()
-            if (record := self._wakeup.result()) is not None:
-                return record
-            self._wakeup = None
-
-    def _on_published(self, record: Record) -> None:
-        """Look at an event as it is published; wake up only for what matches, or takes long."""
-        if self._wakeup is None or self._wakeup.done():
-            return  # `_catch_up` comes to it
-        if self._room is not None and self._room.name != record.room:
-            return
-        if self._wanted.cost(record.event) > AT_ONCE_COST:
-            self._wakeup.set_result(None)
-        elif self._see(record, matches=self._wanted.matches(record.event)):
-            self._wakeup.set_result(record)
+            self._report()
+            if (left := self._seconds - self._elapsed()) <= 0:
+                return None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
+                    await self._news.wait()
 
     async def _catch_up(self) -> Record | None:
         """Look at what the journal has, until there is no more of it; return what matches."""
         records, wanted = self._records, self._wanted
         time_slice = paging.TimeSlice()
         while True:
-            self._move_to(records.cursor_of(self._number))
-            evicted = records.forgotten
+            if (evicted := records.forgotten) > self._number:
+                self._move_to(records.cursor_of(self._number))
             for record in records.after(self._number):
                 if self._elapsed() > max(self._seconds, MIN_CATCH_UP_SECONDS):
                     return None
