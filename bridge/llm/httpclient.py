@@ -26,12 +26,6 @@ from bridge.text import one_line
 CONNECT_SECONDS = 10.0
 """How long a connection may take, TLS included."""
 
-FIRST_PAUSE_SECONDS = 1.0
-"""The pause before the second attempt, unless the service names one; doubled for each further."""
-
-MAX_PAUSE_SECONDS = 20.0
-"""A service that wants a longer one is not waited for."""
-
 SHOWN_CHARACTERS = 200
 """The most characters of what a service or the library says went wrong."""
 
@@ -66,8 +60,6 @@ class WebService:
     """What an error says is to be checked: the variable that holds `base_url`, and others."""
     key: Secret | None = None
     """A bearer token."""
-    attempts: int = 1
-    """How often a service is asked that is busy or broken."""
 
     async def ask(
         self,
@@ -78,7 +70,7 @@ class WebService:
         query: Mapping[str, str] | None = None,
         body: Json = None,
     ) -> Answer:
-        """Return what `read` makes of the reply at `path`, within `seconds`, all attempts included.
+        """Return what `read` makes of the reply at `path`, within `seconds`.
 
         Raises `ToolError`, also where `read` raises `MismatchError`. With a `body`, which is sent
         as JSON, it is a POST, and no proxy is used that would see it in clear. Cancelling closes
@@ -156,25 +148,16 @@ class WebService:
             # A lone surrogate becomes its JSON escape.
             method, content = "POST", compact(body).encode("utf-8", "backslashreplace")
             sent = f" of {len(content)} bytes"
-        attempt = 1
-        while True:
-            began = monotonic()
-            log.info("%s is sent a %s%s (attempt %d)", self.name, method, sent, attempt)
-            async with client.stream(
-                method, address, params=query, content=content, headers=headers
-            ) as response:
-                reply = await self._read(response)
-            status, got = response.status_code, response.num_bytes_downloaded
-            taken = (monotonic() - began) * 1000
-            log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, got, taken)
-            pause = _retry_after(response)
-            if pause is None:
-                pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
-            final = attempt == self.attempts or not _is_temporary(status)
-            if final or pause > MAX_PAUSE_SECONDS:
-                return reply if 200 <= status < 300 else self._refusal(response, reply)
-            await asyncio.sleep(pause)
-            attempt += 1
+        began = monotonic()
+        log.info("%s is sent a %s%s", self.name, method, sent)
+        async with client.stream(
+            method, address, params=query, content=content, headers=headers
+        ) as response:
+            reply = await self._read(response)
+        status, got = response.status_code, response.num_bytes_downloaded
+        taken = (monotonic() - began) * 1000
+        log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, got, taken)
+        return reply if 200 <= status < 300 else self._refusal(response, reply)
 
     async def _read(self, response: Any) -> Json | ToolError:
         if response.headers.get("content-encoding", "identity").lower() != "identity":

@@ -26,10 +26,7 @@ MAX_TOKENS = 4_096
 """The longest answer; a request has to name a number."""
 
 ANSWER_SECONDS = 90.0
-"""How long a question to an endpoint may take in all, with its repetitions."""
-
-ATTEMPTS = 3
-"""How often one question is sent to an endpoint that is busy or broken."""
+"""How long a question to an endpoint may take in all."""
 
 SECRET_CHARACTERS = 12
 """Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
@@ -113,7 +110,6 @@ class ChatCompletions:
             self.base_url,
             "LLM_BASE_URL (usually it ends in /v1), LLM_API_KEY and LLM_MODEL",
             self.key,
-            ATTEMPTS,
         )
         question = {
             "model": self.model,
