@@ -22,28 +22,13 @@ from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_sta
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
-"""Columns before what a stage found, or its bar."""
+"""Columns before what a stage found."""
 
 RUN_WIDTH = 6 + len("FAILED") + len("999999.9 ms") + 2
 """Columns before the reason why one run of several failed."""
 
-SPREAD_WIDTH = NAME_WIDTH + 9 + 14 + 14 + 2
-"""Columns before the bar of a median."""
-
-BAR_WIDTH = 40
-"""Columns of the time axis, at most."""
-
-PIPE_COLUMNS = 80
-"""Columns that a chart may take where no terminal limits them."""
-
-MIN_BAR_WIDTH = 10
-"""Columns of the shortest time axis that is worth drawing; with fewer there are no bars."""
-
 PARAGRAPH_INDENT = 2
 """Columns by which the further lines of a paragraph are indented."""
-
-BLOCKS = "▏▎▍▌▋▊▉█"
-"""An eighth of a column, two eighths, and so on."""
 
 
 @dataclass(eq=False)
@@ -56,8 +41,6 @@ class CheckView:
     paint: Paint
     columns: Callable[[], int | None]
     """Returns how wide the terminal is now; None means that there is no terminal."""
-    blocks: bool = True
-    """Whether bars are drawn in blocks; without them, in #."""
 
     def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
@@ -72,11 +55,6 @@ class CheckView:
         first, *rest = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
         return [*self._under_rooms([(stage.room, first)], former.room if former else None), *rest]
 
-    def bars(self, stages: Sequence[CheckStage]) -> list[str]:
-        """Return a line a stage, each with a bar on a time axis that they share, and the axis."""
-        rows = [(stage.room, self._head(stage), stage.ms, stage.ok) for stage in stages]
-        return self._chart(HEAD_WIDTH, rows)
-
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
         return self._conclusion(report.diagnosis, [report])
@@ -89,19 +67,16 @@ class CheckView:
         return self._hanging(head, RUN_WIDTH, why)
 
     def spread(self, reports: Sequence[Report]) -> list[str]:
-        """Return a line a stage with the median and the worst of several runs.
-
-        The bars are the medians', on a time axis that they share.
-        """
+        """Return a line a stage with the median and the worst of several runs."""
         rows = []
         for (name, room), stages in by_stage(reports).items():
             passed = sum(stage.ok for stage in stages)
             middle, worst = _middle_and_worst(stages)
             head = f"{name:<{NAME_WIDTH}}{f'{passed}/{len(reports)}':>9}"
             head += f"{middle:>11.1f} ms{worst:>11.1f} ms"
-            rows.append((room, head, middle, passed == len(reports)))
+            rows.append((room, head))
         title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
-        return [title, *self._chart(SPREAD_WIDTH, rows)]
+        return [title, *self._under_rooms(rows)]
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of several runs; `times` were asked for."""
@@ -146,26 +121,6 @@ class CheckView:
     def _mark(self, *, ok: bool) -> str:
         return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
 
-    def _chart(self, indent: int, rows: Sequence[tuple[str | None, str, float, bool]]) -> list[str]:
-        """Return the heads of `rows`, each with a bar of its milliseconds, and the axis.
-
-        A row has its room, its head, its milliseconds, and whether it passed. Where there is no
-        place for bars, there is no axis either.
-        """
-        columns = min(BAR_WIDTH, (self.columns() or PIPE_COLUMNS) - indent)
-        if columns < MIN_BAR_WIDTH:
-            return self._under_rooms((room, head) for room, head, _, _ in rows)
-        total, began = sum(ms for _, _, ms, _ in rows), 0.0
-        lines = []
-        for room, head, ms, ok in rows:
-            paint = self.paint.green if ok else self.paint.red
-            drawn = paint(bar(began, ms, total, columns, blocks=self.blocks))
-            lines.append((room, f"{head}  {drawn}"))
-            began += ms
-        end = f"{total:.1f} ms"
-        axis = self.paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")
-        return [*self._under_rooms(lines), axis]
-
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
         first, *rest = hanging(f"{head}  ", used, text, used, self.columns())
         return [first.rstrip(), *rest]
@@ -178,21 +133,6 @@ def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
     """Return the median and the worst of the milliseconds of a stage."""
     times = [stage.ms for stage in stages]
     return median(times), max(times)
-
-
-def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = True) -> str:
-    """Return a bar from `began`, `ms` long, on an axis of `total` milliseconds and `columns`.
-
-    However short the time, there is a mark.
-    """
-    if total <= 0:
-        began, total = 0.0, 1.0
-    start = min(int(began / total * columns), columns - 1)
-    length = round(ms / total * columns * len(BLOCKS))
-    full, eighths = divmod(min(max(1, length), (columns - start) * len(BLOCKS)), len(BLOCKS))
-    if not blocks:
-        return " " * start + "#" * max(1, full)
-    return " " * start + BLOCKS[-1] * full + (BLOCKS[eighths - 1] if eighths else "")
 
 
 async def check(
@@ -225,7 +165,7 @@ async def check(
     if times > 1:
         say(["", *view.spread(reports), "", *view.outcome(reports, times)])
     else:
-        say(["", *view.bars([first, *reports[0].phases]), "", *view.verdict(reports[0])])
+        say(["", *view.verdict(reports[0])])
     level, reasons = limits.judge(reports, now := datetime.now(UTC))
     match form:
         case "text":
@@ -276,7 +216,7 @@ class _Screen:
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
         self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
-        self.view = CheckView(*look_of(stdout), blocks=stdout.encoding.lower().startswith("utf"))
+        self.view = CheckView(*look_of(stdout))
         self._expected = expected
         self._former: CheckStage | None = None
         self._erase = ""

@@ -31,7 +31,7 @@ async def run(
 
 
 def stages(lines: list[str]) -> list[tuple[str, bool, str]]:
-    """What was found, as (name, passed, detail), up to the bars."""
+    """What was found, as (name, passed, detail), up to the diagnosis."""
     found = [STAGE.fullmatch(line) for line in lines[: lines.index("")]]
     return [(one[1], one[2] == "ok", one[4] or "") for one in found if one is not None]
 

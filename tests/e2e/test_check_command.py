@@ -17,7 +17,7 @@ from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 
-async def test_from_a_pipe_it_is_a_line_a_stage_then_the_bars_and_the_diagnosis(
+async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
     environment = real_server.environment(MUC_PASSWORD="room-secret-0815")
@@ -34,12 +34,8 @@ async def test_from_a_pipe_it_is_a_line_a_stage_then_the_bars_and_the_diagnosis(
     assert f"{tmp_path}/.env: missing; " in details["settings"]
     assert "SCRAM" in details["sasl"]
     assert '1 besides us: "Wilma"' in details["occupants"]
-    bars = lines[lines.index("") + 1 :]
-    assert [line.split()[0] for line in bars[:10]] == STAGES + IN_THE_ROOM
-    assert all(re.search("[▏▎▍▌▋▊▉█]$", line) for line in bars[:10])
-    assert re.fullmatch(r" {30}0 +[0-9.]+ ms", bars[10])
-    assert bars[11] == ""
-    assert bars[12].startswith(f"Everything works: in the room {environment['MUC_ROOM']} with 1 ")
+    verdict = lines[lines.index("") + 1]
+    assert verdict.startswith(f"Everything works: in the room {environment['MUC_ROOM']} with 1 ")
     assert "\x1b" not in checking.out
     assert checking.err == ""
 

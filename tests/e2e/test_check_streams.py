@@ -1,6 +1,5 @@
 """`xmpp-bridge check` where stdout or stderr is closed, full or of few characters."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,10 @@ def test_with_stderr_closed_it_checks_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-async def test_where_blocks_cannot_be_written_bars_are_ascii(
+async def test_where_stdout_is_ascii_so_is_all_that_is_shown(
     encoding: str, sandbox: XmppServer, tmp_path: Path
 ) -> None:
     environment = sandbox.environment() | {"PYTHONIOENCODING": encoding}
     code, checking = await run(tmp_path, environment)
     assert code == 0
     assert checking.out.isascii()
-    assert re.search("(?m)^tls .* ms +#+$", checking.out)

@@ -1,6 +1,5 @@
 import re
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,8 @@ from hypothesis import strategies as st
 
 from bridge.text import one_line
 from bridge.views.check import (
-    BAR_WIDTH,
-    BLOCKS,
     HEAD_WIDTH,
-    MIN_BAR_WIDTH,
     CheckView,
-    bar,
 )
 from bridge.views.screen import Paint, width
 from bridge.xmpp.checks.report import CheckStage, Report, Visit, by_stage, report_of
@@ -86,8 +81,8 @@ SEVERAL = report_of(
 )
 
 
-def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> CheckView:
-    return CheckView(Paint(paint), lambda: columns, blocks=blocks)
+def _at(columns: int | None, *, paint: bool = False) -> CheckView:
+    return CheckView(Paint(paint), lambda: columns)
 
 
 def _once(view: CheckView, report: Report) -> str:
@@ -95,7 +90,7 @@ def _once(view: CheckView, report: Report) -> str:
     lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
     for former, stage in zip((None, *stages), stages, strict=False):
         lines += view.stage_lines(stage, former)
-    lines += ["", *view.bars(stages), "", *view.verdict(report)]
+    lines += ["", *view.verdict(report)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -122,7 +117,6 @@ MIXED = (WORKS, _slower(WORKS, 2), BREAKS)
         ("check-passed-80-columns-colour.txt", _once(_at(80, paint=True), WORKS)),
         ("check-passed-50-columns.txt", _once(_at(50), WORKS)),
         ("check-passed-30-columns.txt", _once(_at(30), WORKS)),
-        ("check-passed-no-blocks.txt", _once(_at(80, blocks=False), WORKS)),
         ("check-failed-80-columns.txt", _once(_at(80), BREAKS)),
         ("check-failed-80-columns-colour.txt", _once(_at(80, paint=True), BREAKS)),
         ("check-repeated-pipe.txt", _often(_at(None), *THREE, times=3)),
@@ -148,14 +142,6 @@ def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
     assert list(found) == [(stage.name, stage.room) for stage in SEVERAL.phases]
     assert [stage.ms for stage in found["disco", ROOMS[0]]] == [33.0, 33.0]
     assert [stage.ms for stage in found["disco", ROOMS[2]]] == [33.0]
-
-
-@pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
-def test_there_are_bars_where_there_is_room_for_them(columns: int) -> None:
-    lines = _at(columns).bars(PASSED)
-    assert len(lines) == len(PASSED) + 1
-    assert all(re.search(f"[{BLOCKS}]$", line) for line in lines[:-1])
-    assert max(map(len, lines)) <= min(columns, HEAD_WIDTH + BAR_WIDTH)
 
 
 def test_advice_is_given_once_however_often_there_was_cause() -> None:
@@ -224,45 +210,3 @@ def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
     fault = Fault("made\nup\x9b2J", "message", "hint")
     report = report_of([ROOM], (stage,), 0.1, [], fault)
     assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
-
-
-milliseconds = st.floats(0, 50_000) | st.sampled_from([0.0, 0.001, 1e-9])
-
-
-@given(
-    times=st.lists(milliseconds, min_size=1, max_size=12),
-    columns=st.integers(MIN_BAR_WIDTH, BAR_WIDTH),
-    blocks=st.booleans(),
-)
-def test_bars_lie_on_the_axis_one_after_the_other(
-    times: list[float], columns: int, *, blocks: bool
-) -> None:
-    total = sum(times)
-    begins = [0.0, *accumulate(times[:-1])]
-    bars = [
-        bar(began, ms, total, columns, blocks=blocks)
-        for began, ms in zip(begins, times, strict=True)
-    ]
-    starts = [len(one) - len(one.lstrip()) for one in bars]
-    assert starts == sorted(starts)
-    assert starts[0] == 0
-    assert all(len(one) <= columns for one in bars)
-    marks = [one.strip() for one in bars]
-    assert all(marks)
-    assert all(set(mark) <= (set(BLOCKS) if blocks else {"#"}) for mark in marks)
-    assert all(set(mark[:-1]) <= {BLOCKS[-1], "#"} for mark in marks)
-    lengths = [mark.count("#") * 8 + sum(BLOCKS.find(one) + 1 for one in mark) for mark in marks]
-    if blocks and total > 0:
-        for length, ms, start in zip(lengths, times, starts, strict=True):
-            exact = ms / total * columns * 8
-            assert abs(length - max(1, min(exact, (columns - start) * 8))) <= 1
-
-
-def test_a_bar_is_drawn_to_an_eighth_of_a_column() -> None:
-    assert bar(0, 8, 8, 10) == "█" * 10
-    assert bar(0, 1, 80, 10) == "▏"
-    assert bar(0, 3, 80, 10) == "▍"
-    assert bar(40, 12, 80, 10) == "     █▌"
-    assert bar(80, 0, 80, 10) == "         ▏"
-    assert bar(0, 0, 0, 10) == "▏"
-    assert bar(40, 12, 80, 10, blocks=False) == "     #"
