@@ -10,7 +10,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
+
+from bridge.text import JOINERS
 
 MAX_JID_PART_BYTES = 1023
 """Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""
@@ -62,15 +64,6 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._value)
 
-    # `dataclasses.asdict` copies deeply, which without this would go through pickling.
-    def __deepcopy__(self, *memo: object) -> "Secret":
-        return self
-
-    __copy__ = __deepcopy__
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret cannot be pickled")
-
 
 class Service(NamedTuple):
     """The address of a server, where the user named one."""
@@ -102,7 +95,6 @@ _PORTS = {"xmpp": 5222, "xmpps": 5223}
 _SERVICE = re.compile(r"(?ai:(xmpps?))://(\[[^\[\]]+\]|[^:\[\]/?#@]+)(?::([0-9]{1,5}))?")
 _NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is common
 _NOT_IN_LOCAL_PARTS = "\"&'/:<>@ "  # RFC 7622 §3.3.1
-_JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Compiled where it is used: most starts do not need it.
 _BASE_URL = r"(?i:https?)://[^\s/?#@]+(?:/[^\s?#@]*)?"
@@ -195,7 +187,7 @@ def domain(value: str) -> str:
 
 def nickname(value: str) -> str:
     """Parse a nickname, which the server prepares further (RFC 8266)."""
-    return _jid_part("nickname", value, permitted=_JOINERS)
+    return _jid_part("nickname", value, permitted="".join(JOINERS))
 
 
 def _local_part(value: str) -> str:

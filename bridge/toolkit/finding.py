@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pkgutil import resolve_name
+from typing import Any
 
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.toolset import Toolset, ToolsetError, merge
@@ -66,7 +67,8 @@ def load_toolset(name: str) -> Toolset:
 
 def known_toolsets() -> list[str]:
     """Return the names of all sets that are installed, the built-in ones first."""
-    return list(dict.fromkeys([*BUILT_IN, *sorted(offered for offered, _, _ in _offers())]))
+    offered = sorted(offer.name for offer in _offers())
+    return list(dict.fromkeys([*BUILT_IN, *offered]))
 
 
 def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
@@ -87,28 +89,23 @@ def _find(name: str) -> Callable[[], object]:
         if not all(part.isidentifier() for part in target.replace(":", ".", 1).split(".")):
             raise ToolsetError(f"{_called(name)} is not of the form MODULE:ATTRIBUTE")
         return partial(resolve_name, target)
-    offers = [(package, load) for offered, package, load in _offers() if offered == name]
-    if not offers:
-        raise ToolsetError(
-            f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are "
-            f"{', '.join(known_toolsets())}, and whatever can be imported, as MODULE:ATTRIBUTE"
-            + ("; each set takes a --toolset of its own" if "," in name else "")
-        )
-    if len(offers) > 1:
-        packages = " and ".join(sorted(package for package, _ in offers))
-        raise ToolsetError(
-            f"{_called(name)} is offered by {packages}; say which, as MODULE:ATTRIBUTE"
-        )
-    return offers[0][1]
+    for offer in _offers():
+        if offer.name == name:
+            load: Callable[[], object] = offer.load
+            return load
+    raise ToolsetError(
+        f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are "
+        f"{', '.join(known_toolsets())}, and whatever can be imported, as MODULE:ATTRIBUTE"
+        + ("; each set takes a --toolset of its own" if "," in name else "")
+    )
 
 
-def _offers() -> list[tuple[str, str, Callable[[], object]]]:
-    """Return name, package and loader of each set that installed packages offer."""
+def _offers() -> Sequence[Any]:
+    """Return the entry points of the sets that installed packages offer."""
     # It loads half of the standard library's `email`, and few ask for another package's set.
     from importlib.metadata import entry_points
 
-    offers = entry_points(group=GROUP)
-    return [(offer.name, offer.dist.name if offer.dist else "?", offer.load) for offer in offers]
+    return entry_points(group=GROUP)
 
 
 def _called(name: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bridge.views.check import BLOCKS
 from docs.terminal import PICTURE, record, svg
 from tests.docs.pages import README, TOP, alike
 
@@ -20,7 +19,7 @@ def _lines(picture: str) -> "Counter[str]":
 
 
 def _alike(lines: Iterable[str]) -> "Counter[str]":
-    return Counter(alike(re.sub(f"[{BLOCKS}]", "", line)) for line in lines)
+    return Counter(map(alike, lines))
 
 
 def test_the_picture_is_what_the_commands_print(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import json
-import pickle
 
 import pytest
 
@@ -20,9 +19,7 @@ def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
     assert secret != Secret("other")
     assert secret != PASSWORD
     assert len({secret, Secret(PASSWORD)}) == 1
-    assert copy.copy(secret) is copy.deepcopy(secret) is secret
-    with pytest.raises(TypeError):
-        pickle.dumps(secret)
+    assert copy.deepcopy(secret) == secret
     with pytest.raises(TypeError):
         json.dumps(secret)
     with pytest.raises(TypeError):

@@ -55,13 +55,6 @@ def test_a_package_cannot_stand_in_for_a_set_of_ours(folder: Path) -> None:
     assert load_toolset("samples").tools
 
 
-def test_a_name_that_two_packages_offer_names_both(folder: Path) -> None:
-    install(folder, "zoo", "ant = a:b\n")
-    install(folder, "anthill", "ant = a:b\n")
-    with pytest.raises(ToolsetError, match="ant is offered by anthill and zoo"):
-        load_toolset("ant")
-
-
 def test_a_set_beside_the_bridge_is_called_as_it_was_asked_for(folder: Path) -> None:
     install(folder, "zoo", "ant = bridge.samples:TOOLSET\n")
     both, _ = join_toolsets(BASE, named=["ant"], settings=[], collaborators=[settings()])
