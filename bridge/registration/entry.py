@@ -9,6 +9,7 @@ from typing import Any
 from bridge.registration.clients import SEND_TOOL, Client
 from bridge.registration.formats import DUMPS, Document, load, table_in
 from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
+from bridge.settings.table import SECRETS
 
 Entry = dict[str, Any]
 
@@ -26,7 +27,9 @@ class EntryLocation:
         return f"{self.client.servers}.{self.name}"
 
     def snippet(self, entry: Entry) -> str:
-        """Return the entry as text to paste."""
+        """Return the entry as text to paste, without the secrets in its env."""
+        if env := entry.get("env"):
+            entry = entry | {"env": env | dict.fromkeys(env.keys() & SECRETS, "***")}
         document = {self.client.servers: {self.name: entry}}
         return DUMPS[self.client.format][0](document).rstrip("\n")
 

@@ -17,6 +17,7 @@ from bridge.registration.register import (
     carry_out,
     plan,
 )
+from bridge.settings.table import SECRETS
 
 LAUNCH = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
 APPROVAL = "mcp__xmpp__xmppSend"
@@ -117,6 +118,20 @@ def test_planning_and_showing_touch_nothing(key: str, home: Path) -> None:
     assert all(word in shown for word in LAUNCH)
     assert str(location.client.file) in shown
     assert _files(home) == {}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_secrets_in_an_entry_of_ours_stay_in_it_and_are_not_shown(key: str, home: Path) -> None:
+    location = _location(home, key)
+    env = dict.fromkeys(SECRETS, "hush-hush") | {"HTTP_PROXY": "p"}
+    _write(location, _with(location, "", {"command": "/old/xmpp-bridge", "args": [], "env": env}))
+    (edit,) = plan(location, LAUNCH)
+    assert "hush" not in edit.by_hand
+    assert all(word in edit.by_hand for word in (*SECRETS, "***", "HTTP_PROXY"))
+    carry_out(edit)
+    held = location.read(location.client.file.read_text())
+    assert held is not None
+    assert held["env"] == env
 
 
 @pytest.mark.parametrize("key", KEYS)
