@@ -227,8 +227,11 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
             return Target(TargetKind.SELF, own, own)
     jid = prepared(target) or ""
     if not jid or "@" not in target:
-        named = stanzas.occupant_jid(room, target)
-        if named and any(occupant.jid == named for occupant in status.occupants):
+        # A server lets in nicknames that slixmpp would prepare otherwise, or not at all.
+        here = {occupant.jid for occupant in status.occupants}
+        names = (f"{room}/{target}", stanzas.occupant_jid(room, target))
+        named = next((name for name in names if name in here), None)
+        if named is not None:
             jid = named
         elif not jid or not (jid == domain or "." in target or "/" in target):
             if not status.connected:

@@ -64,9 +64,9 @@ class Writer(Connection):
     """
 
     def __init__(self, stage: Scene, nickname: str) -> None:
-        settings = direct(stage, nickname)
+        settings, resource = direct(stage, nickname), nickname.encode().hex()
         super().__init__(
-            settings, resource=nickname, on_stage=lambda _: None, on_stanza=lambda _: None
+            settings, resource=resource, on_stage=lambda _: None, on_stanza=lambda _: None
         )
         self._occupant = f"{stage.room}/{nickname}"
 

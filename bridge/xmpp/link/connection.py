@@ -463,7 +463,7 @@ class Connection:
         """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
         if to is None or to == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
-        return prepared(sender or "") == prepared(to)
+        return sender == to or (prepared(sender or "") or "") == prepared(to)
 
     def _lost(self, reason: BaseException | None) -> None:
         if reason is None:

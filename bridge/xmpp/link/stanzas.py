@@ -94,11 +94,13 @@ def xml_of(element: Element | str) -> str:
 
 
 class Address(NamedTuple):
-    """A prepared JID and its parts."""
+    """A JID and its parts."""
 
     jid: str
     bare: str
+    """Prepared."""
     resource: str
+    """As the server wrote it: for an occupant the nickname."""
 
 
 def sender_of(stanza: Element) -> Address | None:
@@ -109,11 +111,16 @@ def sender_of(stanza: Element) -> Address | None:
 
 @lru_cache(CACHED_ADDRESSES)
 def _address(jid: str) -> Address | None:
-    valid = prepared(jid)
-    if valid is None:
+    """Read an address that a server wrote.
+
+    The server has prepared the resource, by tables that may differ from slixmpp's. Prepared again,
+    a nickname could be none, and hide who has it, or become that of another occupant.
+    """
+    bare, slash, resource = jid.partition("/")
+    valid = prepared(bare)
+    if not valid or (slash and not resource):
         return None
-    bare, _, resource = valid.partition("/")
-    return Address(valid, bare, resource)
+    return Address(f"{valid}{slash}{resource}", valid, resource)
 
 
 def archive_result(stanza: Element) -> tuple[str, str, Element] | None:

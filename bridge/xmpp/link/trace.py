@@ -156,13 +156,13 @@ def redacted(element: Element) -> Element:
     else:
         return element
     clean = deepcopy(element)
-    for part in clean.iter():
-        _redact(part)
+    _redact(clean, in_secret_field=False)
     return clean
 
 
-def _redact(element: Element) -> None:
-    name = _name(element)
+def _redact(element: Element, *, in_secret_field: bool) -> None:
+    """Take the secrets out of an element; it recurses for each of at most `MAX_DEPTH` levels."""
+    name = element.tag.rpartition("}")[2]
     for attribute in (PASSWORD, SECRET_ATTRIBUTES.get(name)):
         if attribute is not None and element.get(attribute):
             element.set(attribute, REDACTED)
@@ -170,10 +170,11 @@ def _redact(element: Element) -> None:
         element.text = REDACTED
         for child in element:
             child.tail = None
-    if name == "field" and _is_secret_field(element):
-        for part in element.iter():
-            if _name(part) == "value" and part.text:
-                part.text = REDACTED
+    in_secret_field = in_secret_field or (name == "field" and _is_secret_field(element))
+    if name == "value" and in_secret_field and element.text:
+        element.text = REDACTED
+    for child in element:
+        _redact(child, in_secret_field=in_secret_field)
 
 
 def _is_secret_field(field: Element) -> bool:
@@ -182,7 +183,3 @@ def _is_secret_field(field: Element) -> bool:
         return False
     # `text-private` is not to be shown even while it is typed (XEP-0004, section 3.3).
     return field.get("type") == "text-private" or any(mark in var for mark in SECRET_FIELDS)
-
-
-def _name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]

@@ -294,9 +294,9 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             actor=_actor(item),
         )
     elif type_ == "unavailable":
-        new_nickname = _prepared_nickname(sender, item.get("nick", ""))
+        new_nickname = item.get("nick", "")
         destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
-        if 303 in codes and new_nickname:
+        if 303 in codes and 0 < len(new_nickname) <= MAX_JID_CHARACTERS:
             yield events.NicknameChanged(sender, nickname, new_nickname, is_own)
         elif destroy is not None and is_own:
             yield events.RoomDestroyed(_reason(destroy), _real_jid(destroy))
@@ -311,12 +311,6 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
                 status=status_text,
                 jid=_real_jid(item),
             )
-
-
-def _prepared_nickname(sender: str, nickname: str) -> str | None:
-    """Return a nickname prepared as in the `from` of presence; None if it is invalid."""
-    occupant = stanzas.occupant_jid(sender.partition("/")[0], nickname) if nickname else None
-    return None if occupant is None else occupant.partition("/")[2]
 
 
 def _attribute(item: Element, name: str, default: str) -> str:

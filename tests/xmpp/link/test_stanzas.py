@@ -17,7 +17,9 @@ def _written(element: Element) -> Element:
     return parsed(stanzas.xml_of(element))
 
 
-@pytest.mark.parametrize("sender", ["", "evil@example", "x" * 1100 + "@example", "@", ROOM + "x/a"])
+@pytest.mark.parametrize(
+    "sender", ["", "evil@example", "x" * 1100 + "@example", "@", ROOM + "x/a", ROOM + "/"]
+)
 def test_what_does_not_come_from_the_room_is_not_of_it(sender: str) -> None:
     assert message_events("<body>hello</body>", sender) == []
     item = f"<x {USER}><item role='moderator'/><status code='110'/></x>"

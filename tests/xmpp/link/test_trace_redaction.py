@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from copy import deepcopy
+from time import process_time
 from xml.etree.ElementTree import Element, fromstring, tostring
 
 import pytest
@@ -206,3 +207,16 @@ def test_fields_that_say_yes_or_no_are_no_secrets() -> None:
     for var in OPEN_FIELDS:
         element = _read(f"<field var='{var}'><value>1</value></field>")
         assert _same(redacted(element), element)
+
+
+def test_secrets_in_fields_within_fields_cost_no_more_than_side_by_side() -> None:
+    def cost(xml: str) -> float:
+        element = _read(xml)
+        began = process_time()
+        assert S not in _written(redacted(element))
+        return process_time() - began
+
+    opening, value, levels = "<field var='secret'>", f"<value>{S}</value>", 120
+    flat = f"<x>{(opening + '</field>') * levels}{opening}{value * 5_000}</field></x>"
+    nested = f"<x>{opening * levels}{value * 5_000}{'</field>' * levels}</x>"
+    assert min(cost(nested) for _ in range(3)) < 5 * min(cost(flat) for _ in range(3))
