@@ -262,19 +262,24 @@ class SqliteDatabase:
         if backward:
             first, last, order = max(after, until - SPAN), until, "DESC"
         statement, values = queries.matching(query)
+        # Rows stand in the order of their ids, so SQLite asks each for one of the bounds alone. A
+        # row whose id is damaged may be out of order, and beyond the other.
         rows = self._all(
-            f"{statement} AND events.id > ? AND events.id <= ? ORDER BY events.id {order} LIMIT ?",
-            (*values, first, last, limit),
+            f"{statement} AND events.id > ? AND events.id <= ? "
+            f"AND +events.id > ? AND +events.id <= ? ORDER BY events.id {order} LIMIT ?",
+            (*values, first, last, first, last, limit),
         )
+        ids = [row[0] for row in rows]
         if len(rows) == limit:
-            read_to = rows[-1][0] - 1 if backward else rows[-1][0]
+            read_to = min(ids) - 1 if backward else max(ids)
         else:  # a damaged count makes up any number of ids that no row has
             edge, rest = ("min(id) - 1", (until, last, until))
             if backward:
                 edge, rest = "max(id)", (after, after, first)
-            (read_to,) = self._row(
+            (edge_id,) = self._row(
                 f"SELECT coalesce({edge}, ?) FROM {_table(query)} WHERE id > ? AND id <= ?", rest
             )
+            read_to = min(edge_id, first) if backward else max(edge_id, last)
         events = [event for row in rows if (event := queries.recorded(row)) is not None]
         if len(events) < len(rows):
             self.unreadable |= {row[0] for row in rows} - {event.id for event in events}

@@ -318,6 +318,21 @@ def test_a_damaged_count_of_rows_stops_nobody_for_good(
         assert [one.event.get("body") for one in found if one.id > 3] == ["on"]
 
 
+def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_path: Path) -> None:
+    shelf, limit = Shelf(tmp_path / "long.db"), 50
+    shelf.say(*(f"number {count}" for count in range(1, 128)), at=1.0)
+    whole = bytearray(shelf.path.read_bytes())
+    cell = whole.rindex(bytes([64, 10, 0]), 0, whole.index(b"number 64"))  # id, header, no value
+    whole[cell] = 64 - limit
+    shelf.path.write_bytes(whole)
+    read, far = list[int](), 64 - limit
+    with shelf.opened() as database:
+        while far < 127 and len(read) < 200:
+            rows, far = database.page(Query((ROOM,), "example"), after=far, until=127, limit=limit)
+            read += [row.id for row in rows]
+    assert read == [*range(15, 64), *range(65, 128)]
+
+
 FLIPS = 150
 
 
