@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -122,14 +122,14 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
             move_aside(path)
 
 
-def move_aside(path: Path) -> None:
+def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
     """Rename a store, or what is left of one, which whoever calls has alone.
 
     The file itself goes last: SQLite would read the `-wal` of one store as part of the next.
     """
     aside = f"{path}.broken-{time.time_ns():x}"
     try:
-        for suffix in reversed(BESIDE):
+        for suffix in reversed(suffixes):
             with suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
     except OSError as error:

@@ -6,6 +6,7 @@ become `StoreError` here.
 
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -33,9 +34,18 @@ from bridge.store.errors import (
     BusyStoreError,
     FullStoreError,
     NotOurStoreError,
+    StoreError,
     left_out,
 )
-from bridge.store.location import FILE_MODE, Location, exists, identity, move_aside, unusable
+from bridge.store.location import (
+    BESIDE,
+    FILE_MODE,
+    Location,
+    exists,
+    identity,
+    move_aside,
+    unusable,
+)
 from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
 
 BUSY_SECONDS = 0.5
@@ -46,6 +56,13 @@ SPAN = 50_000
 
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
+
+BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
+"""The errors of a file that is damaged; nothing that we write is against a constraint."""
+
+FREE_BYTES = 16 << 20
+"""A disk with less than that free may be full. With more of it free, `SQLITE_FULL` may mean damage:
+SQLite says so too of a page number that is too high."""
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest id that a table ever had."""
@@ -93,6 +110,8 @@ class SqliteDatabase:
                     "searchable", 1, queries.searchable_of, deterministic=True
                 )
                 self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute("PRAGMA user_version").fetchone()  # which makes the `-wal`
+            self._wal = identity(Path(f"{path}-wal")) if writable else None
             self._opened = opened.pop_all()
 
     def _make_ready(self, location: Location) -> None:
@@ -127,21 +146,39 @@ class SqliteDatabase:
             text = f"{str(self._path)!r} has other tables"
             raise BrokenStoreError(text, self._file) from error
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            code = _code(error)
             text = f"{str(self._path)!r}: {error}"
-            broken = code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-            if broken or (code == sqlite3.SQLITE_ERROR and not self._has_our_tables()):
+            broken = (
+                code in BROKEN
+                or (code == sqlite3.SQLITE_ERROR and not self._has_our_tables())
+                or (code == sqlite3.SQLITE_FULL and self._has_damaged_pages())
+            )
+            if broken:
                 raise BrokenStoreError(text, self._file) from error
             busy = code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
             raise (BusyStoreError if busy else FullStoreError)(text) from error
 
+    def _has_damaged_pages(self) -> bool:
+        """Whether a page is damaged. Not known, and False, where the disk may really be full."""
+        with suppress(OSError):
+            if shutil.disk_usage(self._path.parent).free >= FREE_BYTES:
+                try:
+                    with closing(_connect(self._path, "ro")) as store:
+                        return bool(store.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+                except sqlite3.Error as error:
+                    return _code(error) in BROKEN
+        return False
+
     def _has_our_tables(self) -> bool:
         with closing(sqlite3.connect(":memory:")) as new:
             new.executescript(TABLES)
-            ours, theirs = (
-                database.execute("SELECT name, sql FROM sqlite_schema").fetchall()
-                for database in (new, self._connection)
-            )
+            try:
+                ours, theirs = (
+                    database.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+                    for database in (new, self._connection)
+                )
+            except sqlite3.Error as error:  # of a format that SQLite does not know
+                return _code(error) != sqlite3.SQLITE_ERROR
         return ours == theirs
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
@@ -373,6 +410,11 @@ class SqliteDatabase:
         """Close the store."""
         with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case
             self._opened.close()
+        # SQLite leaves the `-wal` of a file that was replaced, and reads it as part of the next.
+        wal = identity(Path(f"{self._path}-wal"))
+        if wal is not None and wal == self._wal and not self.is_current():
+            with suppress(StoreError):
+                move_aside(self._path, BESIDE[1:])
 
     def _id(self, table: str, **values: str) -> int:
         """Return the id of a row with these values, which is made if there is none."""
@@ -392,6 +434,10 @@ class SqliteDatabase:
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _table(query: Query) -> str:

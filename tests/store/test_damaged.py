@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from itertools import repeat
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.recording.recorded import Reader, Walk
-from bridge.store.database import Ageing, Happened, Lease, Observer, Query, TracedXml
+from bridge.store.database import Ageing, Amount, Happened, Lease, Observer, Query, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import put_aside
 from bridge.store.queries import LATEST
@@ -331,6 +332,35 @@ def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_p
             rows, far = database.page(Query((ROOM,), "example"), after=far, until=127, limit=limit)
             read += [row.id for row in rows]
     assert read == [*range(15, 64), *range(65, 128)]
+
+
+FORMAT_AT = 44
+"""The place of the format of the tables in the file: four bytes."""
+
+
+def test_a_format_that_sqlite_does_not_know_is_damage(shelf: Shelf) -> None:
+    whole = bytearray(shelf.path.read_bytes())
+    whole[FORMAT_AT + 3] = 6
+    shelf.path.write_bytes(whole)
+    for writable in (False, True):
+        with pytest.raises(BrokenStoreError):
+            SqliteDatabase(shelf.path, writable=writable)
+
+
+def test_a_damaged_page_number_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "large.db")
+    shelf.say(*["x" * 500] * 100, room="noise@conference.example")
+    shelf.say("y" * 20_000)
+    whole = bytearray(shelf.path.read_bytes())
+    place = whole.index(b"y" * 500)  # of the row, followed by the number of the page that goes on
+    while whole[place : place + 1] == b"y":
+        place += 1
+    whole[place : place + 4] = b"\x7f\xff\xff\x00"
+    shelf.path.write_bytes(whole)
+    with shelf.opened() as database:
+        noise = next(one for one in database.holdings() if one.name != ROOM)
+        with pytest.raises(BrokenStoreError):
+            database.delete(noise, Amount(1_000, inf), None)
 
 
 FLIPS = 150

@@ -29,6 +29,7 @@ from bridge.store.writer import Entered
 from tests.disk import no_file_beyond, small_disk
 from tests.store.hall import ROOM, said
 from tests.store.recorded import bodies, rows
+from tests.store.shelf import Shelf
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 SECONDS = 15.0
@@ -139,6 +140,23 @@ async def test_a_store_that_was_deleted_is_made_anew_and_the_log_says_so(
     _say(recorder, "after")
     await _until(lambda: bodies(path) == ["after"])
     assert "the file of the store was deleted or replaced" in caplog.text
+
+
+async def test_another_store_put_in_its_place_stays_what_it_is_whoever_has_the_former_open(
+    recorder: Recorder, path: Path
+) -> None:
+    other = Shelf(path.with_name("other.db"))
+    other.say("restored", room=ROOM)
+    second = _begun(path)
+    for one in (recorder, second):
+        _say(one, "before")
+        await one.flush()
+    other.path.rename(path)
+    await asyncio.gather(recorder.flush(), second.flush())
+    _say(recorder, "after")
+    await _until(lambda: bodies(path) == ["restored", "after"])
+    second.close()
+    assert bodies(path) == ["restored", "after"]
 
 
 async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
