@@ -94,11 +94,6 @@ def test_a_read_only_folder_is_an_error_that_names_it(path: Path) -> None:
         path.parent.chmod(0o755)
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(path: Path) -> None:
-    with pytest.raises(RegistrationError, match="cannot be"):
-        ConfigFile(path / "below" / "config").replace("", "two")
-
-
 def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "config"
     os.mkfifo(path)

@@ -20,12 +20,12 @@ async def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
 
 
 async def test_the_environment_of_the_entry_is_all_that_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, xmpp_server: XmppServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: XmppServer
 ) -> None:
     # This shell would withhold the sending tool; the registered file does not.
     monkeypatch.setenv("BRIDGE_READ_ONLY", "1")
     path = tmp_path / "room.env"
-    settings = xmpp_server.environment()
+    settings = sandbox.environment()
     path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
     assert "xmppSend" in await list_tools([BRIDGE, "--env-file", str(path)], {})
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n")

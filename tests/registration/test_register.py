@@ -183,14 +183,6 @@ def test_a_read_only_file_is_left_alone_before_anything_is_done(key: str, home: 
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_directory_in_the_place_of_the_file_is_an_error(key: str, home: Path) -> None:
-    location = _location(home, key)
-    location.client.file.mkdir(parents=True)
-    with pytest.raises(RegistrationError, match="a directory"):
-        plan(location, LAUNCH)
-
-
-@pytest.mark.parametrize("key", KEYS)
 def test_somebody_elses_server_of_that_name_is_left_alone(key: str, home: Path) -> None:
     location = _location(home, key)
     text = (
@@ -206,19 +198,34 @@ def test_somebody_elses_server_of_that_name_is_left_alone(key: str, home: Path) 
     assert location.read(location.client.file.read_text()) == {"command": "uvx"}
 
 
-def test_vs_code_gets_the_type_of_the_server_and_a_new_file_is_its_owners_alone(home: Path) -> None:
-    location = _location(home, "vscode")
+OURS = {"command": "/opt/xmpp-bridge", "args": ["--env-file", "/home/me/.env"]}
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("vscode", {"type": "stdio", **OURS}),
+        ("codex", {"required": True, **OURS}),
+        # Claude Code is told to load our tools before the first prompt.
+        ("claude", {"type": "stdio", "alwaysLoad": True, "env": {}, **OURS}),
+    ],
+)
+def test_an_entry_has_what_its_client_wants_and_a_new_file_is_its_owners_alone(
+    key: str, entry: dict[str, object], home: Path
+) -> None:
+    location = _location(home, key)
     _register(location)
-    assert stat.S_IMODE(location.client.file.stat().st_mode) == 0o600
-    assert json.loads(location.client.file.read_text()) == {
-        "servers": {
-            "xmpp": {
-                "type": "stdio",
-                "command": "/opt/xmpp-bridge",
-                "args": ["--env-file", "/home/me/.env"],
-            }
-        }
-    }
+    file = location.client.file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    written = (tomllib if key == "codex" else json).loads(file.read_text())
+    assert written == {location.client.servers: {"xmpp": entry}}
+
+
+def test_who_does_not_want_the_tools_loaded_first_is_not_asked_again(home: Path) -> None:
+    location = _location(home, "claude")
+    entry = {"type": "stdio", "alwaysLoad": False, "env": {}, **OURS}
+    _write(location, json.dumps({"mcpServers": {"xmpp": entry}}))
+    assert plan(location, LAUNCH) == []
 
 
 @pytest.mark.parametrize("servers", ["3", '"x"', "[1]"])
@@ -260,36 +267,6 @@ def test_arguments_of_an_older_command_go(home: Path) -> None:
     assert _command(location) == [*serving, "--env-file", "/e"]
     _register(location)
     assert _command(location) == [*LAUNCH]
-
-
-def test_codex_gets_required_and_no_other_setting(home: Path) -> None:
-    location = _location(home, "codex")
-    _register(location)
-    assert tomllib.loads(location.client.file.read_text()) == {
-        "mcp_servers": {
-            "xmpp": {
-                "command": "/opt/xmpp-bridge",
-                "required": True,
-                "args": ["--env-file", "/home/me/.env"],
-            }
-        }
-    }
-
-
-def test_claude_code_is_told_to_load_our_tools_before_the_first_prompt(home: Path) -> None:
-    location = _location(home, "claude")
-    _register(location)
-    entry = json.loads(location.client.file.read_text())["mcpServers"]["xmpp"]
-    assert entry == {
-        "type": "stdio",
-        "alwaysLoad": True,
-        "command": "/opt/xmpp-bridge",
-        "args": ["--env-file", "/home/me/.env"],
-        "env": {},
-    }
-    # Whoever does not want it is not asked again.
-    _write(location, json.dumps({"mcpServers": {"xmpp": {**entry, "alwaysLoad": False}}}))
-    assert plan(location, LAUNCH) == []
 
 
 def test_codex_is_told_to_approve_sending_and_nothing_else(home: Path) -> None:

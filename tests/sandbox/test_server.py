@@ -1,6 +1,4 @@
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -201,16 +199,3 @@ def test_what_cannot_stand_before_the_at_sign_of_a_jid_is_no_account(name: str) 
     with pytest.raises(ValueError, match="an account's name"):
         Sandbox().add_account(name)
     assert Sandbox().add_account("x" * 1023)
-
-
-def test_starting_it_imports_nothing_but_the_standard_library() -> None:
-    script = (
-        "import sys; before = set(sys.modules); import bridge.sandbox.server;"
-        "names = {name.partition('.')[0] for name in set(sys.modules) - before};"
-        "foreign = names - set(sys.stdlib_module_names) - {'bridge'};"
-        "print(sorted(foreign | (names & {'email', 'http', 'urllib'})))"
-    )
-    outcome = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert outcome.stdout == "[]\n"

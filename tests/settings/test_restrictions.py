@@ -45,49 +45,36 @@ def warnings_about(configuration: Configuration, variable: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("account", "restriction", "places"), SAYING)
-def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
-    folders: Folders, account: str, restriction: str, places: list[str]
+@pytest.mark.parametrize(
+    ("variable", "loose", "strict", "told"),
+    [
+        (ONLY, "0", "1", "no tool writes to a room"),
+        (CONFIRM, "0", "please", "a person is asked before each message"),
+        (RATE, "30", "7", "the agent may send 7 messages a minute at most"),
+    ],
+    ids=[ONLY, CONFIRM, RATE],
+)
+def test_the_strictest_holds_whoever_says_it_and_whatever_the_others_say(
+    folders: Folders,
+    variable: str,
+    loose: str,
+    strict: str,
+    told: str,
+    account: str,
+    restriction: str,
+    places: list[str],
 ) -> None:
-    said: dict[str, dict[str, str]] = {place: {ONLY: "0"} for place in places}
+    said: dict[str, dict[str, str]] = {place: {variable: loose} for place in places}
     said[account] |= ACCOUNT
-    said[restriction] |= {ONLY: "1"}
+    said[restriction] |= {variable: strict}
     configuration, names = load(folders, **said)
-    settled(configuration)
-    assert configuration.read_only
-    assert configuration.in_effect[ONLY].source == names[restriction]
-    (warning,) = warnings_about(configuration, ONLY)
-    assert warning.startswith(f"{ONLY} in {names[restriction]} holds")
-    assert warning.endswith(": no tool writes to a room")
-
-
-@pytest.mark.parametrize("restriction", PLACES)
-@pytest.mark.parametrize("text", ["1", "please"])
-def test_a_person_is_asked_whoever_wants_it_and_whatever_the_others_say(
-    folders: Folders, restriction: str, text: str
-) -> None:
-    said: dict[str, dict[str, str]] = {place: {CONFIRM: "0"} for place in PLACES}
-    said["environ"] |= ACCOUNT
-    said[restriction] |= {CONFIRM: text}
-    configuration, names = load(folders, **said)
-    assert configuration.confirm_send
-    assert configuration.source_of(CONFIRM) == names[restriction]
-    (warning,) = warnings_about(configuration, CONFIRM)
-    assert warning.endswith(": a person is asked before each message")
-
-
-@pytest.mark.parametrize(("account", "lowest", "places"), SAYING)
-def test_the_lowest_send_rate_holds_whoever_says_it(
-    folders: Folders, account: str, lowest: str, places: list[str]
-) -> None:
-    said: dict[str, dict[str, str]] = {place: {RATE: "30"} for place in places}
-    said[account] |= ACCOUNT
-    said[lowest] |= {RATE: "7"}
-    configuration, names = load(folders, **said)
-    assert (settled(configuration), configuration.send_rate)[1] == 7
-    assert configuration.in_effect[RATE].source == names[lowest]
-    (warning,) = warnings_about(configuration, RATE)
-    assert f"{RATE} in {names[lowest]} holds" in warning
-    assert warning.endswith(": the agent may send 7 messages a minute at most")
+    assert configuration.settings is not None
+    held = (configuration.read_only, configuration.confirm_send, configuration.send_rate)
+    assert held == (variable == ONLY, variable == CONFIRM, 7 if variable == RATE else 60)
+    assert configuration.source_of(variable) == names[restriction]
+    (warning,) = warnings_about(configuration, variable)
+    assert warning.startswith(f"{variable} in {names[restriction]} holds")
+    assert warning.endswith(f": {told}")
     assert all(names[place] in warning for place in places)
 
 

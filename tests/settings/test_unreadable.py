@@ -1,7 +1,6 @@
 """Files that will not do as a `.env`."""
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,28 +86,6 @@ def test_a_strangers_file_is_read_up_to_its_own_smaller_limit(folders: Folders) 
     assert "--env-file or TIA_ENV_PATH" in reason
     assert folders.reasons({"TIA_ENV_PATH": str(path)})[0] == USED
     assert folders.load({}, env_file=path).env_file == str(path)
-
-
-def test_reading_a_file_twice_as_long_takes_twice_the_calls(folders: Folders) -> None:
-    def calls(lines: int) -> int:
-        path = write(folders.elsewhere, "?\nA='x' # y\n\n" * lines)
-        count = 0
-
-        def called(_: object, event: str, __: object) -> None:
-            nonlocal count
-            count += event in {"call", "c_call"}
-
-        before = sys.getprofile()
-        sys.setprofile(called)
-        try:
-            folders.load({}, env_file=path)
-        finally:
-            sys.setprofile(before)
-        return count
-
-    calls(1)  # what is imported on first use
-    few, more, most = (calls(lines) for lines in (100, 200, 400))
-    assert most - more <= 2.1 * (more - few)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5000, ".env/below"])

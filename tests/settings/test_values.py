@@ -1,127 +1,88 @@
 """What the values mean."""
 
+from pathlib import Path
+
 import pytest
 
-from bridge.settings.table import Settings
+from bridge.settings.table import VARIABLES, Configuration, Settings
 from bridge.settings.values import Secret, Service
 from tests.settings.folders import ACCOUNT, PASSWORD, Folders, settled, write
+
+GEO = "https://geocoding-api.open-meteo.com/v1"
+MET = "https://api.open-meteo.com/v1"
+ELSEWHERE = ("XMPP_DOMAIN", "BOT_NICKNAME", "TIA_ENV_PATH")
+"""What has a test of its own: where the domain, the nickname and a file come from."""
+NEEDED = [
+    ("XMPP_USERNAME", " bot\t", "username", "bot"),
+    ("XMPP_PASSWORD", "  spaced out  ", "password", Secret("  spaced out  ")),
+    ("MUC_ROOM", "r@Conference.example", "rooms", ("r@conference.example",)),
+]
+"""Each variable that is needed, what may stand in it, the setting that it is, and its value."""
+OPTIONAL = [
+    ("XMPP_SERVICE", " xmpps://h.example ", "service", Service("xmpps", "h.example", 5223), None),
+    ("MCP_BOT_NICKNAME", "Bug Hunter", "nickname", "Bug Hunter", "McpDebug"),
+    ("MUC_PASSWORD", "open sesame ", "room_password", Secret("open sesame "), None),
+    ("XMPP_TLS_CA_FILE", "ca.pem", "tls_ca_file", Path("ca.pem"), None),
+    ("NODE_TLS_REJECT_UNAUTHORIZED", "1", "tls_verify", True, True),
+    ("XMPP_ALLOW_PLAINTEXT", "Yes", "allow_plaintext", True, False),
+    ("BRIDGE_READ_ONLY", "on", "read_only", True, False),
+    ("BRIDGE_CONFIRM_SEND", "true", "confirm_send", True, False),
+    ("BRIDGE_SEND_RATE", "7", "send_rate", 7, 60),
+    ("BRIDGE_HISTORY", "500", "history", 500, 10_000),
+    ("BRIDGE_LOG_FILE", "logs/log", "log_file", Path("logs/log"), None),
+    ("BRIDGE_STORE", "rooms.db", "store", Path("rooms.db"), None),
+    ("BRIDGE_STORE_DAYS", "7", "store_days", 7, 30),
+    ("BRIDGE_STORE_MB", "10", "store_mb", 10, 1024),
+    ("BRIDGE_STORE_STANZAS", "1", "store_stanzas", True, False),
+    ("BRIDGE_TOOLSETS", "weather, llm,,weather", "toolsets", ("weather", "llm"), ()),
+    ("LLM_BASE_URL", "https://l.example/v1", "llm_base_url", "https://l.example/v1", None),
+    ("LLM_API_KEY", " sk-key\n", "llm_api_key", Secret("sk-key"), None),
+    ("LLM_MODEL", "small", "llm_model", "small", None),
+    (
+        "OPEN_METEO_GEOCODING_URL",
+        "http://[::1]:80/geo",
+        "geocoding_url",
+        "http://[::1]:80/geo",
+        GEO,
+    ),
+    ("OPEN_METEO_FORECAST_URL", "https://met.example", "forecast_url", "https://met.example", MET),
+    ("LOG_LEVEL", "debug", "log_level", "DEBUG", "INFO"),
+]
+"""The others, each with its default, too."""
+
+
+def _value(configuration: Configuration, name: str) -> object:
+    of_the_participant = name in Settings._fields
+    return getattr(settled(configuration) if of_the_participant else configuration, name)
 
 
 def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folders) -> None:
     configuration = folders.load(ACCOUNT)
-    assert settled(configuration) == Settings(
-        username="bot",
-        domain="example.org",
-        password=Secret(PASSWORD),
-        rooms=("room@conference.example.org",),
-        nickname="McpDebug",
-        service=None,
-        room_password=None,
-        tls_ca_file=None,
-        tls_verify=True,
-        allow_plaintext=False,
-    )
+    settings = settled(configuration)
+    assert (settings.jid, settings.password) == ("bot@example.org", Secret(PASSWORD))
+    assert settings.rooms == ("room@conference.example.org",)
     assert (configuration.problems, configuration.warnings) == ((), ())
     assert (configuration.env_file, configuration.trusted) == (None, True)
     assert configuration.in_effect.keys() == ACCOUNT.keys()
-    unset = {
-        "XMPP_DOMAIN": None,
-        "XMPP_SERVICE": None,
-        "MCP_BOT_NICKNAME": "McpDebug",
-        "BOT_NICKNAME": "McpDebug",
-        "MUC_PASSWORD": None,
-        "XMPP_TLS_CA_FILE": None,
-        "NODE_TLS_REJECT_UNAUTHORIZED": True,
-        "XMPP_ALLOW_PLAINTEXT": False,
-        "BRIDGE_READ_ONLY": False,
-        "BRIDGE_CONFIRM_SEND": False,
-        "BRIDGE_SEND_RATE": 60,
-        "BRIDGE_HISTORY": 10_000,
-        "BRIDGE_LOG_FILE": None,
-        "BRIDGE_STORE": None,
-        "BRIDGE_STORE_DAYS": 30,
-        "BRIDGE_STORE_MB": 1024,
-        "BRIDGE_STORE_STANZAS": False,
-        "BRIDGE_TOOLSETS": (),
-        "LLM_BASE_URL": None,
-        "LLM_API_KEY": None,
-        "LLM_MODEL": None,
-        "OPEN_METEO_GEOCODING_URL": "https://geocoding-api.open-meteo.com/v1",
-        "OPEN_METEO_FORECAST_URL": "https://api.open-meteo.com/v1",
-        "LOG_LEVEL": "INFO",
-        "TIA_ENV_PATH": None,
-    }
-    assert unset.items() <= configuration.loaded.items()
+    defaults = {name: default for _, _, name, _, default in OPTIONAL}
+    assert {name: _value(configuration, name) for name in defaults} == defaults
 
 
 def test_every_variable_reaches_its_setting(folders: Folders) -> None:
     write(folders.here, "certificate", "ca.pem")
-    configuration = folders.load(
-        {
-            "XMPP_SERVICE": " xmpps://xmpp.example.org ",
-            "XMPP_DOMAIN": "Example.ORG.",
-            "XMPP_USERNAME": " bot\t",
-            "XMPP_PASSWORD": "  spaced out  ",
-            "MUC_ROOM": "room@Conference.example.org",
-            "MCP_BOT_NICKNAME": "Bug Hunter",
-            "MUC_PASSWORD": "open sesame ",
-            "XMPP_TLS_CA_FILE": "ca.pem",
-            "NODE_TLS_REJECT_UNAUTHORIZED": "1",
-            "XMPP_ALLOW_PLAINTEXT": "Yes",
-            "BRIDGE_READ_ONLY": "on",
-            "BRIDGE_CONFIRM_SEND": "true",
-            "BRIDGE_SEND_RATE": "7",
-            "BRIDGE_HISTORY": "500",
-            "BRIDGE_LOG_FILE": "logs/log",
-            "BRIDGE_STORE": "rooms.db",
-            "BRIDGE_STORE_DAYS": "7",
-            "BRIDGE_STORE_MB": "10",
-            "BRIDGE_STORE_STANZAS": "1",
-            "BRIDGE_TOOLSETS": "weather, llm,,weather",
-            "LLM_BASE_URL": "https://llm.example.org/v1",
-            "LLM_API_KEY": " sk-key\n",
-            "LLM_MODEL": "small",
-            "OPEN_METEO_GEOCODING_URL": "http://127.0.0.1:8080/geo",
-            "OPEN_METEO_FORECAST_URL": "https://met.example.org",
-            "LOG_LEVEL": "debug",
-        }
-    )
-    assert settled(configuration) == Settings(
-        username="bot",
-        domain="example.org",
-        password=Secret("  spaced out  "),
-        rooms=("room@conference.example.org",),
-        nickname="Bug Hunter",
-        service=Service("xmpps", "xmpp.example.org", 5223),
-        room_password=Secret("open sesame "),
-        tls_ca_file=folders.here / "ca.pem",
-        allow_plaintext=True,
-    )
+    rows = [*NEEDED, *(row[:4] for row in OPTIONAL)]
+    assert {*VARIABLES} == {row[0] for row in rows} | {*ELSEWHERE}
+    environ = {variable: written for variable, written, _, _ in rows}
+    configuration = folders.load(environ | {"XMPP_DOMAIN": "Example.ORG."})
+    for variable, _, name, meant in rows:
+        expected = folders.here / meant if isinstance(meant, Path) else meant
+        assert _value(configuration, name) == expected, variable
+    assert settled(configuration).domain == "example.org"
     assert sorted(one.partition(" ")[0] for one in configuration.warnings) == [
         "BRIDGE_CONFIRM_SEND",
         "BRIDGE_READ_ONLY",
         "BRIDGE_SEND_RATE",
     ]
-    assert configuration.read_only
-    assert configuration.confirm_send
-    assert configuration.send_rate == 7
-    assert configuration.history == 500
-    assert configuration.store == folders.here / "rooms.db"
-    assert configuration.store_days == 7
-    assert configuration.store_mb == 10
-    assert configuration.store_stanzas
-    assert configuration.log_file == folders.here / "logs/log"
-    assert configuration.toolsets == ("weather", "llm")
-    assert configuration.llm_base_url == "https://llm.example.org/v1"
-    assert configuration.llm_api_key == Secret("sk-key")
-    assert configuration.llm_model == "small"
-    assert configuration.geocoding_url == "http://127.0.0.1:8080/geo"
-    assert configuration.forecast_url == "https://met.example.org"
-    assert configuration.log_level == "DEBUG"
-
-
-def test_the_jid_is_the_bare_one(folders: Folders) -> None:
-    assert settled(folders.load(ACCOUNT)).jid == "bot@example.org"
 
 
 @pytest.mark.parametrize(

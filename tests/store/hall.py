@@ -89,6 +89,13 @@ class Hall:
         self.bridges.append(bridge)
         return bridge
 
+    def start_two_inside(self) -> tuple[Bridge, Bridge]:
+        """Start two bridges, and let them into the room."""
+        first, second = self.start(), self.start()
+        for bridge in (first, second):
+            self.enter(bridge)
+        return first, second
+
     def enter(self, bridge: Bridge) -> None:
         """Let it into the room."""
         self.now += MOMENT

@@ -171,9 +171,7 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     column: str, value: str, tmp_path: Path
 ) -> None:
     hall = Hall(tmp_path)
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
     hall.say()
@@ -363,7 +361,7 @@ def test_a_damaged_page_number_is_not_taken_for_a_full_disk(tmp_path: Path) -> N
             database.delete(noise, Amount(1_000, inf), None)
 
 
-FLIPS = 150
+FLIPS = 80
 
 
 async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_to_be_broken(

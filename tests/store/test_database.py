@@ -1,7 +1,5 @@
 """What every database promises about order and transactions (`bridge.store.database`)."""
 
-import inspect
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from math import inf
@@ -9,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bridge.store import database as interface
 from bridge.store.database import Amount, Database, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
 from bridge.store.sqlite import SqliteDatabase
@@ -85,8 +82,3 @@ def test_nobody_else_writes_during_a_transaction_and_none_of_it_is_kept_if_it_ra
         second.append(ME, _said("once", stanza_id="1"))
         second.append(ME, _said("twice", stanza_id="1"))
     assert [*_ids(first).values()] == ["once"]
-
-
-def test_the_interface_has_no_word_that_is_of_one_database_alone() -> None:
-    words = r"\b(sqlite|rowids?|row ids?|wal|immediate|pragma|vacuum|freelist)\b"
-    assert re.findall(words, inspect.getsource(interface).lower()) == []

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -132,13 +131,6 @@ def test_somebody_elses_file_is_the_same_byte_for_byte_after(content: str, path:
     assert not [one for one in path.parent.iterdir() if one.name[8:] not in ("", "-lock")]
 
 
-def test_nothing_comes_beside_somebody_elses_file(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"# my notes\n")
-    _refusal(path)
-    assert [*path.parent.iterdir()] == [path]
-
-
 @pytest.mark.parametrize("suffix", BESIDE)
 @pytest.mark.parametrize(
     "kind", ["link", "link to nothing", "hard link", "FIFO", "directory", "full device"]
@@ -169,12 +161,6 @@ def test_a_folder_on_the_way_is_no_link(path: Path, tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "nothing")
     assert "symbolic link" in _refusal(link / "rooms.db")
     assert not (tmp_path / "nothing").exists()
-
-
-def test_a_socket_is_no_store(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "socket"))
-        assert "no regular file" in _refusal(tmp_path / "socket")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes two users: run it as root")

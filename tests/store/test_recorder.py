@@ -109,14 +109,6 @@ async def test_the_end_writes_what_is_left(path: Path) -> None:
     assert bodies(path) == [*map(str, range(5_000))]
 
 
-async def test_stanzas_stand_beside_the_events(recorder: Recorder, path: Path) -> None:
-    recorder.add(TracedXml(1.5, "in", "1", "<presence/>"))
-    await recorder.flush()
-    with closing(sqlite3.connect(path)) as store:
-        found = store.execute("SELECT at, direction, connection, xml FROM stanzas").fetchall()
-    assert found == [(1500, "in", "1", "<presence/>")]
-
-
 async def test_half_a_character_of_a_server_that_lies_is_written_somehow(
     recorder: Recorder, path: Path
 ) -> None:

@@ -130,8 +130,8 @@ def test_others_wait_no_longer_for_large_events_to_be_deleted(
 def test_nor_for_those_of_many_rooms(watched: bool, database: SqliteDatabase) -> None:
     old = NOW - DAYS * DAY_SECONDS
     for room in map(str, range(4)):
-        _say(database, 20, old, room=room, body="x" * 250_000)
-    _say(database, 1_000 * (not watched), NOW, body="x" * 250_000)
+        _say(database, 11, old, room=room, body="x" * 250_000)
+    _say(database, 450 * (not watched), NOW, body="x" * 250_000)
     retention = Retention(DAYS, 1_024)
     if watched:
         retention.apply(database, Clocks(NOW - 60.0, 0.0, 0.0))
@@ -402,16 +402,6 @@ def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(text: str, path: Path) -
     kept = _kept(path)
     assert kept[QUIET] == 2_000
     assert kept[NOISY] * 6_000 > 6.9 * MIB
-
-
-def test_rooms_that_are_equally_noisy_keep_as_much_of_each(path: Path) -> None:
-    names = [f"room{number}@conference.localhost" for number in range(5)]
-    with closing(SqliteDatabase(path)) as database:
-        for name in names:
-            _say(database, 300, room=name, body="long " * 1_000)
-        _drained(database, 2)
-    kept = _kept(path)
-    assert min(kept[name] for name in names) > 0.8 * max(kept.values())
 
 
 @pytest.mark.parametrize("of", ["stanzas", "connections"])

@@ -40,9 +40,7 @@ def _gaps(hall: Hall) -> list[tuple[str, str]]:
 
 
 def test_of_two_in_a_room_one_writes_and_the_other_takes_over_without_a_gap(hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, _ = hall.start_two_inside()
     marks = []
     for _ in range(4):
         marks.append(hall.say())
@@ -59,9 +57,7 @@ def test_of_two_in_a_room_one_writes_and_the_other_takes_over_without_a_gap(hall
 
 
 def test_a_bridge_that_ends_hands_over_at_once(hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, _ = hall.start_two_inside()
     hall.pass_time(1)
     hall.close(first)
     mark = hall.say()
@@ -131,9 +127,7 @@ def test_what_only_one_saw_is_kept_with_its_observer(hall: Hall) -> None:
 
 
 def test_two_alike_are_two(hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, _ = hall.start_two_inside()
     hall.pass_time(1)
     for _ in range(3):
         hall.say("again")
@@ -148,9 +142,7 @@ def test_two_alike_are_two(hall: Hall) -> None:
 def test_what_was_written_is_not_written_again_when_its_writer_ends_before_we_see_it(
     hall: Hall,
 ) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
     mark = hall.say()
@@ -180,9 +172,7 @@ def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall
 
 
 def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path: Path) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    hall.start_two_inside()
     for _ in range(20):
         hall.say()
     hall.pass_time(1)
@@ -199,9 +189,7 @@ def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path
 
 @pytest.mark.parametrize("jump", [-86_400.0, -40.0, 40.0, 86_400.0])
 def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, _ = hall.start_two_inside()
     hall.pass_time(1)
     marks = [hall.say()]
     hall.jump += jump
@@ -218,9 +206,7 @@ def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
 def test_a_transaction_that_breaks_at_any_call_is_made_again_as_a_whole(
     calls: int, hall: Hall
 ) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, second = hall.start_two_inside()
     hall.pass_time(1)
     for one in (first, second):
         one.stalled = True
@@ -242,9 +228,7 @@ def _after_a_stop(
     hall: Hall, count: int, body: str = "", *, ids: bool = False
 ) -> tuple[Bridge, Bridge]:
     """Two bridges, of which the second stood still while so much was said."""
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
     for number in range(count):
@@ -467,9 +451,7 @@ def test_what_others_are_to_write_is_kept_by_its_weight_and_the_rest_is_written(
     fields: dict[str, Any], hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_WAITING", 100)
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
+    first, second = hall.start_two_inside()
     hall.pass_time(1)
     first.inside = False  # its connection hangs, and it does not know
     marks = [hall.say(**fields) for _ in range(150)]
@@ -512,15 +494,14 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(STEPS, max_size=40))
 def test_whatever_comes_and_goes_every_event_is_there_once_or_in_a_gap(
     steps: list[tuple[str, ...]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         hall = Hall(Path(folder))
-        for _ in range(2):
-            hall.enter(hall.start())
+        hall.start_two_inside()
         hall.pass_time(0.5)
         alike = set[int]()
         for name, *arguments in steps:

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,6 @@ from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
 from tests.testing.servers import server_of
-
-
-@pytest.fixture
-def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
-    """Each server in turn."""
-    with server_of(xmpp_server, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def alice(server: Server) -> ActorProxy:
-    """The first in the room."""
-    return server.actor_sync("Alice")
 
 
 @pytest.fixture

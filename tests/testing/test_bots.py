@@ -125,8 +125,11 @@ def _options(server: XmppServer, folder: Path) -> list[str | Path]:
     return ["--xmpp-env-file", actors, "--xmpp-bot-env-file", bot]
 
 
-@pytest.mark.parametrize("name", ["sandbox", "prosody"])
-@pytest.mark.parametrize("make", [_files, _tests], ids=["scenarios", "fixtures"])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [("prosody", _files), ("sandbox", _tests)],
+    ids=["scenarios on prosody", "fixtures on the sandbox"],
+)
 def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
     name: str, make: Make, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -229,16 +229,3 @@ def test_files_are_selected_and_run_in_parallel_as_other_tests_are(
     _run(pytester, "-k", "talk").assert_outcomes(passed=1, deselected=2)
     _run(pytester, "hello.room.toml::hello").assert_outcomes(passed=1)
     _run(pytester, "-n", "2").assert_outcomes(passed=3)
-
-
-def test_a_run_without_such_a_file_imports_nothing_of_what_they_need(
-    pytester: pytest.Pytester,
-) -> None:
-    (pytester.path / "test_modules.py").write_text(
-        "import sys\n\n\ndef test_modules():\n"
-        "    ours = {one for one in sys.modules if one.startswith('bridge')}\n"
-        "    assert ours == {'bridge', 'bridge.testing', 'bridge.testing.plugin'}\n",
-        "utf-8",
-    )
-    (pytester.path / "other.toml").write_text("[[step]]\nsay = 'hello'", "utf-8")
-    _run(pytester).assert_outcomes(passed=1)

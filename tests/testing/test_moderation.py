@@ -1,8 +1,6 @@
 """What the owner of a room does to it and to others, on the sandbox and on real servers."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -10,20 +8,6 @@ from bridge.testing.actor import ActorProxy
 from bridge.testing.errors import ActorError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
-from tests.testing.servers import server_of
-
-
-@pytest.fixture
-def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
-    """Each server in turn."""
-    with server_of(xmpp_server, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def alice(server: Server) -> ActorProxy:
-    """The owner of the room."""
-    return server.actor_sync("Alice")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.wire.scram import MAX_ITERATIONS, ScramClient, ScramError
+from bridge.wire.scram import ScramClient, ScramError
 
 # The examples of RFC 5802, section 5, and RFC 7677, section 3.
 SHA_1 = (
@@ -74,46 +74,6 @@ def test_a_server_that_skips_its_proof_is_found_out() -> None:
         client.verify("v=")
 
 
-@pytest.mark.parametrize("nonce", [NONCE, "other", NONCE[:-1], ""])
-def test_a_nonce_that_does_not_continue_ours_is_refused(nonce: str) -> None:
-    with pytest.raises(ScramError, match="nonce"):
-        _client().challenge(f"r={nonce},s={SALT},i=4096")
-
-
-def test_the_most_iterations_pass_and_one_more_is_refused() -> None:
-    told = f"r={NONCE}more,s={SALT},i="
-    client = _client()
-    client.challenge(f"{told}{MAX_ITERATIONS}")
-    assert (client.salt, client.iterations) == (b"salt", MAX_ITERATIONS)
-    with pytest.raises(ScramError, match="the most is 1000000"):
-        _client().challenge(f"{told}{MAX_ITERATIONS + 1}")
-    with pytest.raises(ScramError, match="0 iterations"):
-        _client().challenge(f"{told}0")
-
-
-@pytest.mark.parametrize("iterations", ["", "many", "-1", "1.5", "٣", "²", "9" * 5000, " 1", "1_0"])
-def test_an_iteration_count_that_is_no_number_is_refused(iterations: str) -> None:
-    with pytest.raises(ScramError, match="iteration count is no number"):
-        _client().challenge(f"r={NONCE}more,s={SALT},i={iterations}")
-
-
-@pytest.mark.parametrize("salt", ["!", "c2FsdA", "ü", "c2Fs dA=="])
-def test_a_salt_that_is_no_base64_is_refused(salt: str) -> None:
-    with pytest.raises(ScramError, match="Base64"):
-        _client().challenge(f"r={NONCE}more,s={salt},i=1")
-
-
-def test_an_extension_that_we_do_not_know_is_refused() -> None:
-    with pytest.raises(ScramError, match="extension"):
-        _client().challenge(f"m=ext,r={NONCE}more,s={SALT},i=1")
-
-
-@pytest.mark.parametrize("message", ["", "hello", "rr=1", "=", ",", "r=1,,i=2"])
-def test_a_message_that_is_not_made_of_fields_is_refused(message: str) -> None:
-    with pytest.raises(ScramError, match="fields"):
-        _client().challenge(message)
-
-
 _parts = st.sampled_from(["r=", "s=", "i=", "v=", "m=", ",", NONCE, SALT, "4096", "=", "x"])
 _messages = st.one_of(
     st.text(), st.lists(st.one_of(_parts, st.text(max_size=3)), max_size=12).map("".join)
@@ -127,14 +87,6 @@ def test_whatever_the_server_says_raises_nothing_else(challenge: str, final: str
         client.challenge(challenge)
     except ScramError:
         return
-    client.final("key")
-    with pytest.raises(ScramError):
-        client.verify(final)
-
-
-@given(_messages)
-def test_no_final_message_passes_for_a_proof(final: str) -> None:
-    client = _challenged()
     client.final("key")
     with pytest.raises(ScramError):
         client.verify(final)

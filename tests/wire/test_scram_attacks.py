@@ -40,6 +40,7 @@ def verifier(first: str, challenge: str, final: str, password: str = PASSWORD) -
 
 
 FIRST_MESSAGES = {
+    "our nonce alone": (f"r={NONCE},s={SALT},i=1", "nonce"),
     "a nonce cut by one": (f"r={NONCE[:-1]},s={SALT},i=1", "nonce"),
     "our nonce, in capitals": (f"r={NONCE.upper()}x,s={SALT},i=1", "nonce"),
     "our nonce behind another": (f"r=x{NONCE},s={SALT},i=1", "nonce"),
@@ -55,6 +56,11 @@ FIRST_MESSAGES = {
     "no count": (f"r={NONCE}x,s={SALT}", "count is no number"),
     "padding for a salt": (f"r={NONCE}x,s====,i=4096", "Base64"),
     "a salt with a line break": (f"r={NONCE}x,s={SALT}\n,i=4096", "Base64"),
+    "a salt without padding": (f"r={NONCE}x,s=c2FsdA,i=4096", "Base64"),
+    "a salt that is no ASCII": (f"r={NONCE}x,s=ü,i=4096", "Base64"),
+    "a negative count": (f"r={NONCE}x,s={SALT},i=-1", "count is no number"),
+    "a count in words": (f"r={NONCE}x,s={SALT},i=many", "count is no number"),
+    "a count that is an exponent": (f"r={NONCE}x,s={SALT},i=²", "count is no number"),
     "a count with a sign": (f"r={NONCE}x,s={SALT},i=+4096", "count is no number"),
     "a count in hexadecimal": (f"r={NONCE}x,s={SALT},i=0x1000", "count is no number"),
     "a count with a dot behind": (f"r={NONCE}x,s={SALT},i=4096.", "count is no number"),
@@ -68,6 +74,9 @@ FIRST_MESSAGES = {
     "an empty extension": (f"m=,r={NONCE}x,s={SALT},i=4096", "extension"),
     "a final message": ("v=AAAA", "nonce"),
     "a client's message": (f"n,,n=user,r={NONCE}x", "fields"),
+    "nothing": ("", "fields"),
+    "a comma": (",", "fields"),
+    "a field without a name": ("=", "fields"),
     "an attribute of two letters": (f"r={NONCE}x,ss={SALT},i=4096", "fields"),
     "a comma at the end": (f"r={NONCE}x,s={SALT},i=4096,", "fields"),
     "a NUL in front": (f"\0r={NONCE}x,s={SALT},i=4096", "fields"),

@@ -1,9 +1,12 @@
 """Stanzas of one room, as they are read."""
 
-from bridge.xmpp.model.events import Event
+from typing import TypeVar
+
+from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.muc import reading
 from tests.xmpp.elements import parsed
 
+Kind = TypeVar("Kind", bound=Event)
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
 USER = "xmlns='http://jabber.org/protocol/muc#user'"
@@ -23,3 +26,17 @@ def message_events(
 def presence_events(inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "") -> list[Event]:
     attribute = f" type='{type_}'" if type_ else ""
     return events(f"<presence from='{sender}'{attribute}>{inner}</presence>")
+
+
+def message(inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "groupchat") -> MessageReceived:
+    """The one message that is read."""
+    (event,) = message_events(inner, sender, type_)
+    assert isinstance(event, MessageReceived)
+    return event
+
+
+def presence(kind: type[Kind], inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "") -> Kind:
+    """The one event that is read, of this kind."""
+    (event,) = presence_events(inner, sender, type_)
+    assert isinstance(event, kind)
+    return event

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.servers.nameserver import Record, name_server
-from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 from tests.xmpp.probing import check, detail, failed
 
@@ -34,19 +33,6 @@ async def test_a_record_for_direct_tls_begins_with_it(
     assert report.ok, report
     told = [f"SRV _xmpps-client: localhost:{port}", f"SRV _xmpp-client: localhost:{later}"]
     assert detail(report, "resolve").startswith("; ".join(told))
-    assert detail(report, "connect").endswith(f":{port}: connected")
-
-
-async def test_where_nobody_listens_at_the_first_record_the_next_is_tried(
-    real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (closed,) = free_ports(1)
-    port = real_server.port("starttls")
-    records = {STARTTLS: [(1, closed, "localhost"), (2, port, "localhost")]}
-    async with name_server(monkeypatch, records):
-        report = await check(real_server.environment(XMPP_SERVICE=None))
-    assert report.ok, report
-    assert f":{closed}: connection refused; " in detail(report, "connect")
     assert detail(report, "connect").endswith(f":{port}: connected")
 
 

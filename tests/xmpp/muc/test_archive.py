@@ -1,131 +1,114 @@
+"""What was said since, from the archive: page by page, each once, and as what it was."""
+
 from collections.abc import Callable
 from typing import cast
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
+
+import pytest
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
-from bridge.xmpp.model.events import MessageReceived, Source
+from bridge.xmpp.model.events import Event, MessageReceived, Source
 from bridge.xmpp.muc import archive
 from tests.xmpp.elements import parsed
-from tests.xmpp.played_archive import archive_of
+from tests.xmpp.played_archive import (
+    ROOM,
+    Line,
+    PlayedArchive,
+    archive_of,
+    asked_for,
+    end_of,
+    paging,
+    result_of,
+)
 
-ROOM = "lobby@conference.example"
-OWN = f"{ROOM}/Me"
-START = "2026-01-01T00:00:00.000Z"
-
-
-def _result(number: int, nickname: str = "Wilma", ids: str = "") -> Element:
-    return parsed(
-        f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='archived-{number}'>"
-        "<forwarded xmlns='urn:xmpp:forward:0'>"
-        f"<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:{number:02}Z'/>"
-        f"<message xmlns='jabber:client' type='groupchat' id='m{number}'"
-        f" from='{ROOM}/{nickname}'><body>line {number}</body>{ids}</message>"
-        "</forwarded></result>"
-    )
-
-
-def _fin(last: str | None, *, complete: bool) -> Element:
-    page = f"<last>{last}</last>" if last else ""
-    done = " complete='true'" if complete else ""
-    return parsed(
-        f"<iq type='result'><fin xmlns='urn:xmpp:mam:2'{done}>"
-        f"<set xmlns='http://jabber.org/protocol/rsm'>{page}</set></fin></iq>"
-    )
+START = "1970-01-02T00:00:00.000Z"
+LINES = [Line("Wilma", "one", 1), Line("Wilma", "two", 2), Line("Me", "three", 3)]
 
 
 class Pages:
-    """A room's archive, a page an answer."""
+    """An archive that gives these pages, one an answer, whatever is asked."""
 
     def __init__(self, *pages: tuple[list[Element], Element]) -> None:
-        self.asked: list[Element] = []
+        self.asked = 0
         self._pages = pages
 
     async def collect(
         self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
     ) -> Element:
-        assert to == ROOM
-        assert payload.get("queryid") == id_
-        self.asked.append(payload)
-        results, end = self._pages[len(self.asked) - 1]
-        assert all(take(result) for result in results)
+        results, end = self._pages[self.asked]
+        self.asked += 1
+        for result in results:
+            result.set("queryid", id_)
+            assert take(result)
         return end
 
-    async def told(self) -> list[MessageReceived]:
-        events = [event async for event in archive_of(cast(Connection, self)).since(START)]
-        return [event for event in events if isinstance(event, MessageReceived)]
+
+def result(content: str = "<body>one</body>") -> Element:
+    """A result that holds a message with this in it."""
+    made = result_of("q", "id-0", LINES[0])
+    message = made.find(f".//{{{stanzas.CLIENT}}}message")
+    assert message is not None
+    message[:] = list(parsed(f"<message>{content}</message>"))
+    return made
 
 
-def _after(payload: Element) -> str | None:
-    return payload.findtext(f"{{{archive.RSM}}}set/{{{archive.RSM}}}after")
+async def since(connection: object) -> list[Event]:
+    return [event async for event in archive_of(cast(Connection, connection)).since(START)]
 
 
 async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> None:
-    pages = Pages(
-        ([_result(1), _result(2)], _fin("archived-2", complete=False)),
-        ([_result(3)], _fin("archived-3", complete=True)),
-    )
-    told = await pages.told()
-    assert [one.body for one in told] == ["line 1", "line 2", "line 3"]
-    assert [_after(one) for one in pages.asked] == [None, "archived-2"]
-    assert all(START in stanzas.xml_of(one) for one in pages.asked)
-    assert all(f"<max>{archive.PAGE}</max>" in stanzas.xml_of(one) for one in pages.asked)
-
-
-async def test_what_is_told_is_marked_as_archived_with_its_time_and_id() -> None:
-    (told,) = await Pages(([_result(1)], _fin("archived-1", complete=True))).told()
-    assert told == MessageReceived(
-        f"{ROOM}/Wilma",
-        "Wilma",
-        "line 1",
-        id="m1",
-        stanza_id="archived-1",
-        delayed_from="2026-01-01T00:00:01.000Z",
-        source=Source.ARCHIVE,
-    )
+    played = PlayedArchive(LINES, most=2)
+    told = await since(played)
+    assert told == [
+        MessageReceived(
+            f"{ROOM}/{line.sender}",
+            line.sender,
+            line.body,
+            stanza_id=f"id-{number}",
+            delayed_from=f"1970-01-02T00:00:0{line.second}.000Z",
+            source=Source.ARCHIVE,
+            own=line.sender == "Me",
+        )
+        for number, line in enumerate(LINES)
+    ]
+    assert [paging(one, "after") for one in played.queries] == [None, "id-1"]
+    assert {paging(one, "max") for one in played.queries} == {str(archive.PAGE)}
+    assert {asked_for(one)["start"] for one in played.queries} == {START}
 
 
 async def test_the_rooms_own_stanza_id_is_kept_so_that_nothing_is_told_twice() -> None:
-    ids = f"<stanza-id xmlns='urn:xmpp:sid:0' by='{ROOM}' id='true'/>"
-    (told,) = await Pages(([_result(1, ids=ids)], _fin(None, complete=True))).told()
+    ids = f"<body>x</body><stanza-id xmlns='urn:xmpp:sid:0' by='{ROOM}' id='true'/>"
+    (told,) = await since(Pages(([result(ids)], end_of([], complete=True))))
+    assert isinstance(told, MessageReceived)
     assert told.stanza_id == "true"
 
 
-async def test_what_we_said_ourselves_is_our_own() -> None:
-    (told,) = await Pages(([_result(1, "Me")], _fin(None, complete=True))).told()
-    assert told.own
+@pytest.mark.parametrize(
+    ("end", "asked"),
+    [
+        (end_of([], complete=False), 1),
+        (parsed("<iq type='result'/>"), 1),
+        (end_of(["id-0"], complete=False), 2),
+    ],
+    ids=["an empty page", "no end", "no progress"],
+)
+async def test_an_archive_that_does_not_go_on_is_left(end: Element, asked: int) -> None:
+    page = [result()] if end.find(f".//{{{archive.RSM}}}last") is not None else [], end
+    pages = Pages(page, page)
+    await since(pages)
+    assert pages.asked == asked
 
 
 async def test_an_empty_page_is_the_end_whether_it_says_so_or_not() -> None:
-    pages = Pages(([], _fin(None, complete=False)))
-    assert await pages.told() == []
-    assert len(pages.asked) == 1
-    again = cast(Connection, Pages(([], _fin(None, complete=False))))
-    assert (await archive_of(again).page(archive.ArchiveQuery())).complete
+    pages = cast(Connection, Pages(([], end_of([], complete=False))))
+    assert (await archive_of(pages).page(archive.ArchiveQuery())).complete
 
 
-async def test_an_archive_that_does_not_go_on_is_left() -> None:
-    page = [_result(1)], _fin("archived-1", complete=False)
-    pages = Pages(page, page)
-    await pages.told()
-    assert len(pages.asked) == 2
-
-
-async def test_an_answer_without_an_end_is_the_end() -> None:
-    assert len(await Pages(([_result(1)], parsed("<iq type='result'/>"))).told()) == 1
-
-
-async def test_catching_up_leaves_former_subjects_alone() -> None:
-    result = _result(1)
-    message = result.find(f".//{{{stanzas.CLIENT}}}message")
-    assert message is not None
-    message.remove(message[0])
-    message.append(parsed("<subject>Ships</subject>"))
-    pages = Pages(([result, _result(2)], _fin(None, complete=True)))
-    told = [one async for one in archive_of(cast(Connection, pages)).since(START)]
-    assert [type(one) for one in told] == [MessageReceived]
-
-
-async def test_a_result_that_forwards_nothing_tells_nothing() -> None:
-    empty = parsed("<result xmlns='urn:xmpp:mam:2' queryid='q' id='1'/>")
-    assert await Pages(([empty], _fin(None, complete=True))).told() == []
+async def test_neither_subjects_nor_results_that_forward_nothing_are_told() -> None:
+    empty = result()
+    empty.clear()
+    SubElement(empty, "nothing")
+    given = [result("<subject>Ships</subject>"), empty, result()]
+    (told,) = await since(Pages((given, end_of([], complete=True))))
+    assert isinstance(told, MessageReceived)

@@ -18,7 +18,6 @@ from bridge.xmpp.model.events import MessageReceived, Source
 from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc.archive import (
-    ArchiveError,
     ArchiveForbiddenError,
     ArchivePage,
     ArchiveQuery,
@@ -133,17 +132,6 @@ async def test_all_that_was_said_is_paged_through_forward(
     assert max(len(page.results) for page in found) == given
 
 
-@pytest.mark.parametrize("most", [17, 100])
-async def test_and_backward_each_page_oldest_first(real_server: XmppServer, most: int) -> None:
-    past = await told(real_server)
-    async with standing(real_server, past.room) as connection:
-        found = await every(connection, past.room, ArchiveQuery(before="", most=most))
-    assert said([one for page in reversed(found) for one in page.results]) == list(past.bodies)
-    for one in found:
-        if one.results:
-            assert (one.first, one.last) == (one.results[0].id, one.results[-1].id)
-
-
 async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -> None:
     past = await told(real_server)
     async with standing(real_server, past.room) as connection:
@@ -173,20 +161,6 @@ async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
         if found.more:
             older = await search(connection, past.room, ArchiveQuery(before=found.next_id), limit)
             assert said(older.results) == list(past.bodies[-2 * limit : -limit])
-
-
-async def test_a_search_is_taken_up_where_it_stopped(real_server: XmppServer) -> None:
-    past = await told(real_server)
-    bodies: list[str] = []
-    position: str | None = None
-    async with standing(real_server, past.room) as connection:
-        while True:
-            found = await search(connection, past.room, ArchiveQuery(after=position), 70)
-            bodies += said(found.results)
-            position = found.next_id
-            if not found.more:
-                break
-    assert bodies == list(past.bodies)
 
 
 async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppServer) -> None:
@@ -298,13 +272,6 @@ async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
             ):
                 with pytest.raises(NoArchiveError):
                     await asked
-
-
-async def test_a_room_that_is_none_has_no_archive_to_search(real_server: XmppServer) -> None:
-    nobody = f"nobody-there@{real_server.muc}"
-    async with standing(real_server, real_server.room()) as connection:
-        with pytest.raises(ArchiveError):
-            await search(connection, nobody, ArchiveQuery())
 
 
 async def test_who_is_banned_may_not_read(real_server: XmppServer) -> None:

@@ -37,13 +37,6 @@ def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
     assert intake.deduplicate(replace(live, source=source)) is None
 
 
-def test_what_the_history_told_the_archive_does_not_repeat() -> None:
-    intake = Intake("r@muc")
-    told = _said(stanza_id="a", source=Source.HISTORY)
-    assert intake.deduplicate(told) == told
-    assert intake.deduplicate(replace(told, source=Source.ARCHIVE)) is None
-
-
 def test_the_rooms_id_counts_before_everything_else() -> None:
     intake = Intake("r@muc")
     assert intake.deduplicate(_said(stanza_id="a", source=Source.ARCHIVE))

@@ -165,15 +165,6 @@ def is_join(element: Element) -> bool:
     return element.tag.endswith("}presence") and element.get("type") is None
 
 
-async def test_a_session_that_is_resumed_is_in_its_room_at_once() -> None:
-    standing = Standing(lambda _: None)
-    standing.ended.set_result(END)
-    async with inside(standing, TIMING) as staying:
-        pass
-    assert standing.sent == []
-    assert staying.events == []
-
-
 async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -> None:
     def answer(target: str | None) -> str | None:
         if len(standing.pinged) == 3:

@@ -9,7 +9,7 @@ from bridge.xmpp.model.events import (
     SubjectChanged,
 )
 from bridge.xmpp.muc import reading
-from tests.xmpp.reading import DELAY, OWN, ROOM, events, message_events
+from tests.xmpp.reading import DELAY, OWN, ROOM, events, message, message_events
 
 
 def test_a_message_is_who_said_what() -> None:
@@ -27,7 +27,7 @@ def test_all_that_one_occupant_says_shares_their_address_in_memory() -> None:
 
 
 def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
-    (message,) = message_events(
+    event = message(
         "<body>x</body>"
         + "".join(
             f"<delay xmlns='{stanzas.DELAY}' from='{by}' stamp='2026-01-0{day}T00:00:00Z'/>"
@@ -35,41 +35,34 @@ def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
             for day, by in ((1, "forger@localhost"), (2, ROOM), (3, ROOM))
         )
     )
-    assert isinstance(message, MessageReceived)
-    assert (message.delayed_from, message.stanza_id) == ("2026-01-03T00:00:00.000Z", "2")
+    assert (event.delayed_from, event.stanza_id) == ("2026-01-03T00:00:00.000Z", "2")
 
 
-def test_our_own_reflection_is_told_by_our_occupant_jid() -> None:
-    (event,) = message_events("<body>hello</body>", OWN)
-    assert isinstance(event, MessageReceived)
-    assert event.own
-    (event,) = message_events("<body>hello</body>", f"{ROOM}/me")
-    assert isinstance(event, MessageReceived)
-    assert not event.own
-
-
-def test_a_private_message_is_a_chat() -> None:
-    (event,) = message_events("<body>psst</body>", type_="chat")
-    assert isinstance(event, MessageReceived)
-    assert event.type == "chat"
-
-
-def test_a_nickname_may_hold_slashes_and_at_signs() -> None:
-    (event,) = message_events("<body>hello</body>", f"{ROOM}/a/b@c/d")
-    assert isinstance(event, MessageReceived)
-    assert event.sender == "a/b@c/d"
+@pytest.mark.parametrize(
+    ("sender", "type_", "nickname", "own"),
+    [
+        (OWN, "groupchat", "Me", True),
+        (f"{ROOM}/me", "groupchat", "me", False),
+        (f"{ROOM}/a/b@c/d", "groupchat", "a/b@c/d", False),
+        (f"{ROOM}/Wilma", "chat", "Wilma", False),
+    ],
+    ids=["ourselves", "another case", "slashes", "in private"],
+)
+def test_a_message_has_its_sender_and_its_type(
+    sender: str, type_: str, nickname: str, own: bool
+) -> None:
+    event = message("<body>hello</body>", sender, type_)
+    assert (event.sender, event.type, event.own) == (nickname, type_, own)
 
 
 def test_a_delay_stamp_of_the_room_makes_it_history() -> None:
-    (event,) = message_events(f"<body>old</body>{DELAY.format(ROOM)}")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>old</body>{DELAY.format(ROOM)}")
     assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00.000Z")
 
 
 @pytest.mark.parametrize("stamper", ["wilma@example/home", f"{ROOM}/Wilma", "", "example"])
 def test_anybody_elses_delay_stamp_is_ignored(stamper: str) -> None:
-    (event,) = message_events(f"<body>new</body>{DELAY.format(stamper)}")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>new</body>{DELAY.format(stamper)}")
     assert (event.source, event.delayed_from) == (Source.LIVE, None)
 
 
@@ -78,14 +71,11 @@ def test_the_rooms_stanza_id_counts_and_a_forged_one_does_not() -> None:
         f"<stanza-id xmlns='urn:xmpp:sid:0' by='{by}' id='{id_}'/>"
         for by, id_ in (("wilma@example", "forged"), (f"{ROOM}/Wilma", "forged"), (ROOM, "true"))
     )
-    (event,) = message_events(f"<body>hello</body>{ids}")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>hello</body>{ids}")
     assert event.stanza_id == "true"
-    (event,) = message_events(f"<body>hello</body>{ids}", type_="chat")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>hello</body>{ids}", type_="chat")
     assert event.stanza_id is None
-    (event,) = message_events(f"<body>hello</body>{ids.replace(ROOM, 'evil@example')}")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>hello</body>{ids.replace(ROOM, 'evil@example')}")
     assert event.stanza_id is None
 
 
@@ -100,8 +90,7 @@ def test_an_empty_subject_of_the_room_itself_is_nobodys() -> None:
 
 def test_a_message_with_subject_and_body_is_a_message() -> None:
     # XEP-0045, section 8.1: a subject comes without a body.
-    (event,) = message_events("<subject>not one</subject><body>hello</body>")
-    assert isinstance(event, MessageReceived)
+    assert message("<subject>not one</subject><body>hello</body>").body == "hello"
 
 
 PLUMBING = (
@@ -138,8 +127,7 @@ def test_a_message_without_a_body_has_the_names_of_its_elements(
     inner: str, payload: list[str], type_: str
 ) -> None:
     for beside in ("", PLUMBING):
-        (event,) = message_events(beside + inner, type_=type_)
-        assert isinstance(event, MessageReceived)
+        event = message(beside + inner, type_=type_)
         assert (event.body, event.encrypted, list(event.payload)) == ("", None, payload)
 
 
@@ -160,8 +148,7 @@ def test_what_stands_beside_a_subject_is_no_message(inner: str) -> None:
 
 
 def test_the_subject_of_a_private_message_is_not_the_rooms() -> None:
-    (event,) = message_events("<subject>psst</subject>", type_="chat")
-    assert isinstance(event, MessageReceived)
+    event = message("<subject>psst</subject>", type_="chat")
     assert event.payload == ("subject",)
 
 
@@ -183,8 +170,7 @@ def test_the_subject_of_a_private_message_is_not_the_rooms() -> None:
 def test_an_encrypted_message_says_so_with_and_without_a_body(
     inner: str, encrypted: str, body: str
 ) -> None:
-    (event,) = message_events(body + COMPOSING + inner)
-    assert isinstance(event, MessageReceived)
+    event = message(body + COMPOSING + inner)
     assert (event.encrypted, event.payload) == (encrypted, ())
     assert bool(event.body) is bool(body)
 
@@ -193,16 +179,14 @@ def test_an_encrypted_message_says_so_with_and_without_a_body(
     ("body", "encrypted"), [("?OTR:AAMDx.", "OTR"), ("?OTRv23? has OTR", None)]
 )
 def test_an_encrypted_body_may_need_no_element(body: str, encrypted: str | None) -> None:
-    (event,) = message_events(f"<body>{body}</body>{COMPOSING}")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<body>{body}</body>{COMPOSING}")
     assert (event.encrypted, event.payload) == (encrypted, ())
 
 
 @pytest.mark.parametrize("over", [0, 1, 5_000])
 def test_of_many_elements_so_many_are_named_and_the_rest_counted(over: int) -> None:
     many = reading.MAX_PAYLOAD + over
-    (event,) = message_events("".join(f"<x{number} xmlns='urn:x'/>" for number in range(many)))
-    assert isinstance(event, MessageReceived)
+    event = message("".join(f"<x{number} xmlns='urn:x'/>" for number in range(many)))
     named = event.payload[: reading.MAX_PAYLOAD]
     assert named == tuple(f"x{number} (urn:x)" for number in range(reading.MAX_PAYLOAD))
     more = (f"... and {over} more",) if over else ()
@@ -210,8 +194,7 @@ def test_of_many_elements_so_many_are_named_and_the_rest_counted(over: int) -> N
 
 
 def test_the_name_of_an_element_is_cut() -> None:
-    (event,) = message_events(f"<x xmlns='{'n' * 5_000}'/>")
-    assert isinstance(event, MessageReceived)
+    event = message(f"<x xmlns='{'n' * 5_000}'/>")
     (name,) = event.payload
     assert len(name) == reading.MAX_PAYLOAD_CHARACTERS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.xmpp.model.events import AffiliationChanged, MessageReceived, RoomConfigured, SendFailed
-from tests.xmpp.reading import OWN, ROOM, USER, message_events
+from tests.xmpp.reading import OWN, ROOM, USER, message, message_events
 
 
 def _notice(*inner: str) -> str:
@@ -69,7 +69,6 @@ def test_what_the_room_passes_on_of_who_invites_or_declines_is_not_its_own(
 
 
 def test_what_a_room_says_to_us_alone_is_told() -> None:
-    (said,) = message_events("<body>Prove that you are human.</body>", ROOM, "normal")
-    assert isinstance(said, MessageReceived)
+    said = message("<body>Prove that you are human.</body>", ROOM, "normal")
     assert isinstance(said, MessageReceived)
     assert (said.sender, said.body) == ("", "Prove that you are human.")
