@@ -348,7 +348,7 @@ def test_failing_in_a_group():
 """
 
 
-@pytest.mark.parametrize("how", ["--tb=auto", "--tb=native", "--tb=short"])
+@pytest.mark.parametrize("how", ["--tb=auto", "--tb=native"])
 def test_reports_without_a_password_are_as_pytest_makes_them(
     how: str, pytester: pytest.Pytester
 ) -> None:

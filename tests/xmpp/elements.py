@@ -1,6 +1,9 @@
 """Elements as a stream hands them over."""
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, fromstring
+
+from hypothesis import strategies as st
 
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import Direction, Trace
@@ -16,3 +19,30 @@ def append(
 ) -> None:
     """Trace a piece as it would be written."""
     trace.append(direction, connection, xml, xml_of(xml).encode("utf-8", "surrogatepass"), at)
+
+
+def trees(
+    names: Sequence[str],
+    namespaces: Sequence[str],
+    attributes: Sequence[str],
+    values: Sequence[str],
+    depth: int = 3,
+) -> st.SearchStrategy[Element]:
+    """Elements of these names, with these attributes, that hold one another so deeply."""
+    texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    held = st.dictionaries(st.sampled_from(attributes), st.sampled_from(values) | texts)
+
+    def made(namespace: str, name: str, held: dict[str, str], text: str) -> Element:
+        element = Element(f"{{{namespace}}}{name}", held)
+        element.text = text
+        return element
+
+    def filled(element: Element, children: list[Element]) -> Element:
+        element.extend(children)
+        return element
+
+    leaves = st.builds(made, st.sampled_from(namespaces), st.sampled_from(names), held, texts)
+    found = leaves
+    for _ in range(depth):
+        found = st.builds(filled, leaves, st.lists(found, max_size=3))
+    return found

@@ -104,9 +104,9 @@ class PlayedArchive:
 
 @dataclass(frozen=True)
 class Endless(Sequence[Line]):
-    """Fifty thousand lines, none of which is there before it is looked at."""
+    """Very many lines, none of which is there before it is looked at."""
 
-    length: int = 50_000
+    length: int
     characters: int = 500
 
     def __len__(self) -> int:

@@ -2,14 +2,13 @@ from xml.etree.ElementTree import Element
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.muc import reading
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
-from tests.xmpp.elements import parsed
+from tests.xmpp.elements import parsed, trees
 from tests.xmpp.reading import OWN, ROOM, USER, message_events, presence_events
 
 
@@ -46,29 +45,15 @@ def test_the_conditions_are_those_of_the_standard() -> None:
     assert standard == stanzas.CONDITIONS
 
 
-_names = st.sampled_from(
-    ["message", "presence", "iq", "body", "x", "item", "status", "error", "delay", "destroy"]
-)
-_namespaces = st.sampled_from(
-    ["jabber:client", stanzas.MUC_USER, stanzas.DELAY, stanzas.STANZA_ERRORS, "urn:other"]
-)
-_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-_attributes = st.dictionaries(
-    st.sampled_from(["from", "type", "id", "code", "jid", "nick", "role", "stamp", "by"]),
-    st.sampled_from([ROOM, OWN, f"{ROOM}/Wilma", "110", "303", "error", "unavailable"]) | _texts,
+STANZAS = trees(
+    ["message", "presence", "iq", "body", "x", "item", "status", "error", "delay", "destroy"],
+    ["jabber:client", stanzas.MUC_USER, stanzas.DELAY, stanzas.STANZA_ERRORS, "urn:other"],
+    ["from", "type", "id", "code", "jid", "nick", "role", "stamp", "by"],
+    [ROOM, OWN, f"{ROOM}/Wilma", "110", "303", "error", "unavailable"],
 )
 
 
-@st.composite
-def _elements(draw: st.DrawFn, depth: int = 3) -> Element:
-    element = Element(f"{{{draw(_namespaces)}}}{draw(_names)}", draw(_attributes))
-    element.text = draw(_texts)
-    if depth:
-        element.extend(draw(st.lists(_elements(depth - 1), max_size=3)))
-    return element
-
-
-@given(_elements())
+@given(STANZAS)
 def test_no_stanza_breaks_the_reading_of_it(stanza: Element) -> None:
     for event in reading.read(stanza, room=ROOM, own=OWN):
         assert not isinstance(event, MessageReceived) or event.from_.startswith(ROOM)

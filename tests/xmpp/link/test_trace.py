@@ -127,9 +127,9 @@ def test_a_stanza_of_nothing_but_elements_does_not_wipe_out_the_rest() -> None:
     flood.extend(Element("a") for _ in range(64_000))
     trace = Trace(Numbering("epoch"))
     append(trace, "in", "1", Element("before"), 0)
-    for _ in range(10):
+    for _ in range(3):
         append(trace, "in", "1", flood, 0)
-    assert len(trace) == 11
+    assert len(trace) == 4
 
 
 def test_secrets_are_gone_before_anything_is_kept() -> None:

@@ -231,4 +231,4 @@ class Rooms(RuleBasedStateMachine):
 
 
 TestRooms = Rooms.TestCase
-TestRooms.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRooms.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

@@ -5,7 +5,6 @@ from xml.etree.ElementTree import Element
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -26,7 +25,7 @@ from bridge.xmpp.queries.disco import (
     room_configuration,
     whole_number,
 )
-from tests.xmpp.elements import parsed
+from tests.xmpp.elements import parsed, trees
 
 HASTY = 0.05
 """Seconds for an answer that does not come."""
@@ -118,45 +117,35 @@ def _room(*features: str, fields: str = "") -> Description:
 
 
 def test_a_room_is_set_up_as_its_features_and_its_form_say() -> None:
-    room = room_configuration(
-        _room(
-            "muc_hidden",
-            "muc_moderated",
-            "muc_membersonly",
-            "muc_persistent",
-            "muc_passwordprotected",
-            "muc_nonanonymous",
-            "urn:xmpp:mam:2",
-            fields=_form(
-                _field("muc#roominfo_description", "Tests")
-                + _field("muc#roominfo_occupants", "7")
-                + _field("muc#roominfo_lang", "en")
-                + _field("muc#roominfo_logs", "https://logs.example/")
-                + _field("muc#roomconfig_roomname", "Lobby")
-            ),
-        )
-    )
-    assert (room["public"], room["moderated"], room["members_only"]) == (False, True, True)
-    assert (room["persistent"], room["password_protected"]) == (True, True)
-    assert (room["anonymity"], room["archived"]) == ("non-anonymous", True)
-    assert (room["title"], room["description"], room["language"]) == ("Lobby", "Tests", "en")
-    assert (room["occupants"], room["logs"]) == (7, "https://logs.example/")
-
-
-def test_the_opposites_of_all_that_are_told_too() -> None:
-    room = room_configuration(
-        _room(
-            "muc_public",
-            "muc_unmoderated",
-            "muc_open",
-            "muc_temporary",
-            "muc_unsecured",
-            "muc_semianonymous",
-        )
-    )
-    assert (room["public"], room["moderated"], room["members_only"]) == (True, False, False)
-    assert (room["persistent"], room["password_protected"]) == (False, False)
-    assert (room["anonymity"], room["archived"]) == ("semi-anonymous", False)
+    said = {
+        "description": "Tests",
+        "occupants": "7",
+        "lang": "en",
+        "logs": "https://logs.example/",
+    }
+    fields = [_field(f"muc#roominfo_{name}", value) for name, value in said.items()]
+    form = _form("".join([*fields, _field("muc#roomconfig_roomname", "Lobby")]))
+    features = ["muc_hidden", "muc_nonanonymous", "urn:xmpp:mam:2", "muc_membersonly"]
+    features += ["muc_moderated", "muc_persistent", "muc_passwordprotected"]
+    assert room_configuration(_room(*features, fields=form)) == {
+        "title": "Lobby",
+        "description": "Tests",
+        "occupants": 7,
+        "language": "en",
+        "logs": "https://logs.example/",
+        "public": False,
+        "moderated": True,
+        "members_only": True,
+        "persistent": True,
+        "password_protected": True,
+        "anonymity": "non-anonymous",
+        "archived": True,
+    }
+    features = ["muc_public", "muc_unmoderated", "muc_open", "muc_temporary", "muc_unsecured"]
+    other = room_configuration(_room(*features, "muc_semianonymous"))
+    assert (other["public"], other["moderated"], other["members_only"]) == (True, False, False)
+    assert (other["persistent"], other["password_protected"]) == (False, False)
+    assert (other["anonymity"], other["archived"]) == ("semi-anonymous", False)
 
 
 def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
@@ -165,13 +154,11 @@ def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
     assert room_configuration(_room("muc_open", "muc_membersonly"))["anonymity"] is None
 
 
-def test_a_form_of_another_type_does_not_speak_for_the_room() -> None:
-    fields = _form(_field("muc#roominfo_occupants", "7"), kind="urn:evil")
-    assert room_configuration(_room(fields=fields))["occupants"] is None
-
-
-def test_an_absurd_number_of_occupants_is_none() -> None:
-    fields = _form(_field("muc#roominfo_occupants", "9" * 5000))
+@pytest.mark.parametrize(("count", "kind"), [("7", "urn:evil"), ("9" * 5000, ROOM_INFO)])
+def test_neither_another_form_nor_an_absurd_number_counts_the_occupants(
+    count: str, kind: str
+) -> None:
+    fields = _form(_field("muc#roominfo_occupants", count), kind=kind)
     assert room_configuration(_room(fields=fields))["occupants"] is None
 
 
@@ -191,27 +178,15 @@ def test_items_are_told_in_their_order_with_their_names_and_what_is_no_jid_is_le
     assert disco.items_in(parsed("<iq/>")) == disco.items_in(None) == ()
 
 
-_names = st.sampled_from(["query", "feature", "identity", "x", "field", "value", "iq", "seconds"])
-_namespaces = st.sampled_from(
-    [DISCO_INFO, DISCO_ITEMS, DATA_FORMS, disco.VERSION, disco.LAST, "jabber:client", "urn:other"]
-)
-_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-_attributes = st.dictionaries(
-    st.sampled_from(["var", "type", "category", "name", "seconds"]),
-    st.sampled_from(["FORM_TYPE", "result", "conference", "muc#roominfo_occupants"]) | _texts,
+ANSWERS = trees(
+    ["query", "feature", "identity", "x", "field", "value", "iq", "seconds"],
+    [DISCO_INFO, DISCO_ITEMS, DATA_FORMS, disco.VERSION, disco.LAST, "jabber:client", "urn:other"],
+    ["var", "type", "category", "name", "seconds"],
+    ["FORM_TYPE", "result", "conference", "muc#roominfo_occupants"],
 )
 
 
-@st.composite
-def _elements(draw: st.DrawFn, depth: int = 4) -> Element:
-    element = Element(f"{{{draw(_namespaces)}}}{draw(_names)}", draw(_attributes))
-    element.text = draw(_texts)
-    if depth:
-        element.extend(draw(st.lists(_elements(depth - 1), max_size=3)))
-    return element
-
-
-@given(_elements())
+@given(ANSWERS)
 def test_no_answer_breaks_the_reading_of_it(answer: Element) -> None:
     for iq in (answer, _wrapped(answer)):
         room_configuration(disco.description_in(iq))
