@@ -23,7 +23,7 @@ START = "1970-01-01T00:00:00Z"
 class ArchiveResult(Played):
     """A participant in a room with such an archive."""
 
-    kept = Lazy(Endless())
+    kept = Lazy(Endless(50_000))
 
     @property
     def connection(self) -> Any:
