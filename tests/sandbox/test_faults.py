@@ -70,26 +70,12 @@ def test_seconds_that_cannot_be_waited_for_are_refused(name: str, seconds: float
         Sandbox().fault(name, seconds=seconds)
 
 
-async def test_an_unknown_fault_is_refused_and_so_is_a_delay_without_seconds(
-    server: Sandbox,
-) -> None:
-    with pytest.raises(ValueError, match="there are drop, kick, silence"):
-        server.fault("flood")
-    with pytest.raises(ValueError, match="late-reflection needs seconds"):
-        server.fault("late-reflection")
-
-
 @pytest.mark.parametrize("room", ["Tea", "tea@ROOMS.localhost"])
 async def test_a_room_may_be_named_by_its_local_part_in_any_case(
     room: str, server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
     server.fault("kick", room=room, nickname="Robot")
     await alice.sees_leaving("Robot")
-
-
-def test_a_room_of_another_server_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"rooms at rooms\.localhost only"):
-        Sandbox().fault("silence", room="lobby@elsewhere")
 
 
 async def test_a_drop_cuts_one_connection_and_leaves_the_others(

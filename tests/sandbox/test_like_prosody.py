@@ -99,6 +99,11 @@ def done(nick: str, rest: str, own: str = "guest", others: str = "owner") -> Tol
     return (*seen(nick, rest, own, others), *result())
 
 
+def ranked(rank: str, who: str = "guest", by: str = "Owner", others: str = "owner") -> Told:
+    """Somebody gets another affiliation and role."""
+    return done(who.title(), f"by {by} is {who} {rank}", who, others)
+
+
 def put_out(code: str, left: str, reason: str = "", others: str = "owner") -> Told:
     """The owner puts out the guest, who is left with this affiliation."""
     why = f" reason '{reason}'" if reason else ""
@@ -298,13 +303,13 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
         ),
         ("guest", says("hello"), refusal("auth forbidden", "message room")),
         ("guest", says("hello", "Owner"), to("owner", "message Guest chat body 'hello'")),
-        ("owner", gives("Guest", "moderator"), done("Guest", "by Owner is guest none/moderator")),
+        ("owner", gives("Guest", "moderator"), ranked("none/moderator")),
         THIRD,
         ("guest", gives("Third", "moderator"), refusal("not-allowed")),
         (
             "guest",
             gives("Third", "visitor"),
-            done("Third", "by Guest is third none/visitor", "third", "owner guest"),
+            ranked("none/visitor", "third", "Guest", "owner guest"),
         ),
         ("owner", gives("Guest", "king"), refusal("not-acceptable")),
         (
@@ -320,11 +325,7 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
         ("owner", configures(moderatedroom="1")),
         (*GUEST, arrival("none/visitor")),
         ("guest", says("hello"), refusal("auth forbidden", "message room")),
-        (
-            "owner",
-            gives("Guest", "participant"),
-            done("Guest", "by Owner is guest none/participant"),
-        ),
+        ("owner", gives("Guest", "participant"), ranked("none/participant")),
         ("guest", says("hello"), to("owner guest", HELLO)),
         GUEST_LEAVES,
         GUEST,
@@ -333,11 +334,7 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
     ),
     "affiliations": (
         *BOTH,
-        (
-            "owner",
-            affiliates("guest", "member"),
-            done("Guest", "by Owner is guest member/participant"),
-        ),
+        ("owner", affiliates("guest", "member"), ranked("member/participant")),
         ("guest", lists("affiliation='member'"), refusal("auth forbidden")),
         ("owner", affiliates("third", "member"), absent("third", "member", present="owner guest")),
         (
@@ -351,12 +348,8 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
         ("owner", affiliates("guest", "king"), refusal("not-acceptable")),
         ("owner", changes("jid='{guest}/x' affiliation='member'"), refusal("jid-malformed")),
         ("owner", affiliates("owner", "admin"), refusal("conflict")),
-        ("owner", affiliates("guest", "owner"), done("Guest", "by Owner is guest owner/moderator")),
-        (
-            "owner",
-            affiliates("owner", "none"),
-            done("Owner", "by Owner is owner none/participant", "owner", "guest"),
-        ),
+        ("owner", affiliates("guest", "owner"), ranked("owner/moderator")),
+        ("owner", affiliates("owner", "none"), ranked("none/participant", "owner", others="guest")),
     ),
     "admins": (
         *ALL,
@@ -374,25 +367,21 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
         (
             "guest",
             affiliates("third", "member"),
-            done("Third", "by Guest is third member/participant", "third", "owner guest"),
+            ranked("member/participant", "third", "Guest", "owner guest"),
         ),
         (
             "guest",
             gives("Third", "none"),
             done("Third unavailable", "307 by Guest is third member/none", "third", "owner guest"),
         ),
-        (
-            "owner",
-            affiliates("guest", "member"),
-            done("Guest", "by Owner is guest member/participant"),
-        ),
+        ("owner", affiliates("guest", "member"), ranked("member/participant")),
     ),
     "several items": (
         *BOTH,
         (
             "owner",
             changes("jid='{guest}' affiliation='member'/><item jid='{third}' affiliation='member'"),
-            done("Guest", "by Owner is guest member/participant"),
+            ranked("member/participant"),
         ),
     ),
     "roles": (
@@ -494,6 +483,10 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
 }
 """What both tell alike."""
 
+SAID_EARLIER = (OWNER, OPEN, ("owner", says("earlier")))
+NAMED_HISTORY = arrival(
+    "none/participant", f"{HISTORY} is owner owner/moderator", "message room groupchat"
+)
 DIFFERENCES: dict[str, tuple[tuple[Deed, ...], Told, Told]] = {
     "who enters a new room sees the JID of moderators alone": (
         (OWNER, GUEST),
@@ -505,22 +498,13 @@ DIFFERENCES: dict[str, tuple[tuple[Deed, ...], Told, Told]] = {
         arrival(),
     ),
     "history names who said it": (
-        (OWNER, OPEN, ("owner", says("earlier")), GUEST),
-        arrival(
-            "none/participant", f"{HISTORY} is owner owner/moderator", "message room groupchat"
-        ),
+        (*SAID_EARLIER, GUEST),
+        NAMED_HISTORY,
         arrival("none/participant", HISTORY, "message room groupchat"),
     ),
     "history of some seconds": (
-        (
-            OWNER,
-            OPEN,
-            ("owner", says("earlier")),
-            ("guest", enters("Guest", "<history seconds='0'/>")),
-        ),
-        arrival(
-            "none/participant", f"{HISTORY} is owner owner/moderator", "message room groupchat"
-        ),
+        (*SAID_EARLIER, ("guest", enters("Guest", "<history seconds='0'/>"))),
+        NAMED_HISTORY,
         arrival("none/participant", HISTORY, "message room groupchat"),
     ),
     "those who stay are told who is no member": (

@@ -60,15 +60,10 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     path = write(folders.here, ACCOUNT | IGNORED)
     configuration = folders.load({})
     settled(configuration)
-    assert (configuration.store, configuration.store_stanzas) == (None, False)
-    assert (configuration.store_days, configuration.store_mb) == (30, 1024)
-    assert configuration.log_file is None
-    assert configuration.toolsets == ()
-    assert configuration.llm_base_url is None
-    assert configuration.llm_api_key is None
-    assert configuration.llm_model is None
-    assert configuration.geocoding_url == "https://geocoding-api.open-meteo.com/v1"
-    assert configuration.forecast_url == "https://api.open-meteo.com/v1"
+    defaults = folders.load(ACCOUNT, env_file=write(folders.elsewhere, "", "empty")).loaded
+    assert {name: configuration.loaded[name] for name in IGNORED} == {
+        name: defaults[name] for name in IGNORED
+    }
     assert len(configuration.warnings) == len(IGNORED)
     for name in IGNORED:
         assert any(f"{name} in '{path}' is ignored" in one for one in configuration.warnings)

@@ -9,105 +9,48 @@ from tests.testing.servers import env_file
 
 pytest_plugins = ["pytester"]
 
-TALK = """
-[[step]]
-expect_join = "Observer"
 
-[[step]]
-actor = "Alice"
-say = "hello"
+def _scenario(*steps: str | tuple[str, str]) -> str:
+    """The text of a file with these steps; who takes one, is named before it."""
+    texts = [f'actor = "{one[0]}"\n{one[1]}' if isinstance(one, tuple) else one for one in steps]
+    return "".join(f"[[step]]\n{text}\n\n" for text in texts)
 
-[[step]]
-actor = "Bob"
-say = "to nobody"
 
-[[step]]
-whisper = { nickname = "Alice", body = "psst" }
+TALK = _scenario(
+    'expect_join = "Observer"',
+    ("Alice", 'say = "hello"'),
+    ("Bob", 'say = "to nobody"'),
+    'whisper = { nickname = "Alice", body = "psst" }',
+    ("Alice", 'expect = { from = "Bob", text = "psst", private = true }'),
+    'presence = { nickname = "Ally" }',
+    'say = "renamed"',
+    'presence = "away"',
+    ("Bob", 'expect = { from = "Ally", text = "renamed" }'),
+    "leave = true",
+    ("Observer", 'expect_leave = "Bob"'),
+    ("Bob", 'say = "again"'),
+    ("Alice", 'expect = { pattern = "^ag.in$", from = "Bob" }'),  # whatever the room calls her
+    ("Observer", 'expect = "to nobody"'),
+    'expect_nothing = { contains = "psst", during = 0.2 }',
+)
 
-[[step]]
-actor = "Alice"
-expect = { from = "Bob", text = "psst", private = true }
+OFFICE = _scenario(
+    ("Alice", 'configure = { moderatedroom = true, roomname = "Hall" }'),
+    ("Bob", 'expect_join = "Alice"'),
+    ("Alice", 'role = { nickname = "Bob", role = "moderator" }'),
+    'affiliation = { who = "somebody@localhost", affiliation = "member" }',
+    'kick = { nickname = "Bob", reason = "noise" }',
+    'expect_leave = { nickname = "Bob", within = 5 }',
+    'ban = "somebody@localhost"',
+)
 
-[[step]]
-presence = { nickname = "Ally" }
-
-[[step]]
-say = "renamed"
-
-[[step]]
-presence = "away"
-
-[[step]]
-actor = "Bob"
-expect = { from = "Ally", text = "renamed" }
-
-[[step]]
-leave = true
-
-[[step]]
-actor = "Observer"
-expect_leave = "Bob"
-
-[[step]]
-actor = "Bob"
-say = "again"
-
-[[step]]
-actor = "Alice"  # whatever the room calls her
-expect = { pattern = "^ag.in$", from = "Bob" }
-
-[[step]]
-actor = "Observer"
-expect = "to nobody"
-
-[[step]]
-expect_nothing = { contains = "psst", during = 0.2 }
-"""
-
-OFFICE = """
-[[step]]
-actor = "Alice"
-configure = { moderatedroom = true, roomname = "Hall" }
-
-[[step]]
-actor = "Bob"
-expect_join = "Alice"
-
-[[step]]
-actor = "Alice"
-role = { nickname = "Bob", role = "moderator" }
-
-[[step]]
-affiliation = { who = "somebody@localhost", affiliation = "member" }
-
-[[step]]
-kick = { nickname = "Bob", reason = "noise" }
-
-[[step]]
-expect_leave = { nickname = "Bob", within = 5 }
-
-[[step]]
-ban = "somebody@localhost"
-"""
-
-FAULTS = """
-[[step]]
-actor = "Alice"
-fault = { name = "late-reflection", seconds = 0.5 }
-
-[[step]]
-say = "slow"
-
-[[step]]
-wait = 0.1
-
-[[step]]
-fault = { name = "duplicate-nickname", nickname = "Bob" }
-
-[[step]]
-actor = "Bob"
-say = "I am here"
-"""
+FAULTS = _scenario(
+    ("Alice", 'fault = { name = "late-reflection", seconds = 0.5 }'),
+    'say = "slow"',
+    "wait = 0.1",
+    'fault = { name = "duplicate-nickname", nickname = "Bob" }',
+    ("Bob", 'say = "I am here"'),
+)
 
 
 def _run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
@@ -145,7 +88,7 @@ def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest
     _save(pytester, faults=FAULTS, talk=TALK)
     ran = _run(pytester)
     ran.assert_outcomes(passed=1, failed=1)
-    ran.stdout.fnmatch_lines(["faults.room.toml, line 17, say: Bob did not get into *: somebody *"])
+    ran.stdout.fnmatch_lines(["faults.room.toml, line 16, say: Bob did not get into *: somebody *"])
 
 
 def test_a_fault_or_a_pattern_that_is_none_is_a_mistake_in_the_file(

@@ -95,6 +95,8 @@ def test_a_step_with_one_value_needs_no_table_and_one_with_none_is_true() -> Non
     assert parse("[[step]]\nleave = true", VERBS).step == (ScenarioStep("leave", {}, ""),)
 
 
+ONE_VERB = "line 6: step 1: exactly one of say, "
+WITHIN = "line 11: step 2.expect.within: 0 to 3600 seconds are wanted"
 MISTAKES = [
     ('joins_as = "Robot"\n', "", "line 2: bot: joins_as is missing"),
     ('"Robot"\n\n', "3\n\n", "line 4: bot.joins_as: a text is wanted"),
@@ -106,16 +108,8 @@ MISTAKES = [
         'shout = "!ping"',
         "line 8: step 1.shout: there is no such key; known are actor, say, ",
     ),
-    (
-        'say = "!ping"',
-        "",
-        "line 6: step 1: exactly one of say, ",
-    ),
-    (
-        'say = "!ping"',
-        'say = """\n!ping"""\nexpect = {}',
-        "line 6: step 1: exactly one of say, ",
-    ),
+    ('say = "!ping"', "", ONE_VERB),
+    ('say = "!ping"', 'say = """\n!ping"""\nexpect = {}', ONE_VERB),
     ('say = "!ping"', "say = true", "line 8: step 1.say: a text is wanted"),
     ('actor = "Alice"', "actor = 1", "line 7: step 1.actor: a text is wanted"),
     (
@@ -129,21 +123,9 @@ MISTAKES = [
         "line 11: step 2.expect.private: true or false is wanted",
     ),
     ("within = 2", "within = true", "line 11: step 2.expect.within: a number is wanted"),
-    (
-        "within = 2",
-        "within = nan",
-        "line 11: step 2.expect.within: 0 to 3600 seconds are wanted",
-    ),
-    (
-        "within = 2",
-        "within = -1",
-        "line 11: step 2.expect.within: 0 to 3600 seconds are wanted",
-    ),
-    (
-        "within = 2",
-        "within = 3600.1",
-        "line 11: step 2.expect.within: 0 to 3600 seconds are wanted",
-    ),
+    ("within = 2", "within = nan", WITHIN),
+    ("within = 2", "within = -1", WITHIN),
+    ("within = 2", "within = 3600.1", WITHIN),
     ('role = "visitor"', "", "line 15: step 3.role: role is missing"),
     (
         'role = "visitor"',

@@ -28,93 +28,36 @@ def _tls(reason: str) -> ssl.SSLError:
     return error
 
 
-EXCEPTIONS: tuple[tuple[Stage, BaseException, str, str, Retry], ...] = (
+EXCEPTIONS: tuple[tuple[Stage, BaseException, str, str], ...] = (
     (
         Stage.RESOLVE,
         socket.gaierror(-2, "Name or service not known"),
         "remote-server-not-found",
         "XMPP_SERVICE",
-        Retry.SOON,
     ),
-    (
-        Stage.CONNECT,
-        ConnectionRefusedError(111, "refused"),
-        "connection-refused",
-        "XMPP_SERVICE",
-        Retry.SOON,
-    ),
-    (
-        Stage.CONNECT,
-        OSError(113, "No route to host"),
-        "network-unreachable",
-        "XMPP_SERVICE",
-        Retry.SOON,
-    ),
-    (Stage.CONNECT, TimeoutError(), "connection-timeout", "XMPP_SERVICE", Retry.SOON),
-    (
-        Stage.TLS,
-        ConnectionResetError(104, "reset"),
-        "connection-reset",
-        "xmpps:// in XMPP_SERVICE",
-        Retry.SOON,
-    ),
+    (Stage.CONNECT, ConnectionRefusedError(111, "refused"), "connection-refused", "XMPP_SERVICE"),
+    (Stage.CONNECT, OSError(113, "No route to host"), "network-unreachable", "XMPP_SERVICE"),
+    (Stage.CONNECT, TimeoutError(), "connection-timeout", "XMPP_SERVICE"),
+    (Stage.TLS, ConnectionResetError(104, "reset"), "connection-reset", "xmpps:// in XMPP_SERVICE"),
     (
         Stage.TLS,
         _verification("unable to get local issuer certificate"),
         "certificate-verify-failed",
         "XMPP_TLS_CA_FILE",
-        Retry.LATER,
     ),
     (
         Stage.TLS,
         _verification("Hostname mismatch, certificate is not valid for 'chat.example'."),
         "certificate-verify-failed",
         "XMPP_DOMAIN",
-        Retry.LATER,
     ),
-    (
-        Stage.TLS,
-        _verification("certificate has expired"),
-        "certificate-verify-failed",
-        "clock",
-        Retry.LATER,
-    ),
-    (
-        Stage.TLS,
-        _tls("WRONG_VERSION_NUMBER"),
-        "tls-handshake-failed",
-        "TLS settings",
-        Retry.SOON,
-    ),
-    (
-        Stage.STANDING,
-        _tls("DECRYPTION_FAILED_OR_BAD_RECORD_MAC"),
-        "tls-failed",
-        "garbles",
-        Retry.SOON,
-    ),
-    (
-        Stage.TLS,
-        _tls("SSLV3_ALERT_HANDSHAKE_FAILURE"),
-        "tls-handshake-failed",
-        "TLS settings",
-        Retry.SOON,
-    ),
-    (
-        Stage.STANDING,
-        BrokenPipeError(32, "broken pipe"),
-        "connection-reset",
-        "by itself",
-        Retry.SOON,
-    ),
-    (Stage.JOIN, TimeoutError(), "remote-server-timeout", "MUC_ROOM", Retry.SOON),
-    (
-        Stage.JOIN,
-        KeyError("a mistake of ours"),
-        "internal-server-error",
-        "LOG_LEVEL=DEBUG",
-        Retry.SOON,
-    ),
+    (Stage.TLS, _verification("certificate has expired"), "certificate-verify-failed", "clock"),
+    (Stage.TLS, _tls("WRONG_VERSION_NUMBER"), "tls-handshake-failed", "TLS settings"),
+    (Stage.STANDING, _tls("DECRYPTION_FAILED_OR_BAD_RECORD_MAC"), "tls-failed", "garbles"),
+    (Stage.TLS, _tls("SSLV3_ALERT_HANDSHAKE_FAILURE"), "tls-handshake-failed", "TLS settings"),
+    (Stage.STANDING, BrokenPipeError(32, "broken pipe"), "connection-reset", "by itself"),
+    (Stage.JOIN, TimeoutError(), "remote-server-timeout", "MUC_ROOM"),
+    (Stage.JOIN, KeyError("a mistake of ours"), "internal-server-error", "LOG_LEVEL=DEBUG"),
 )
 
 
@@ -133,15 +76,17 @@ def _names_a_setting(fault: Fault) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("stage", "error", "condition", "hinted", "retry"),
+    ("stage", "error", "condition", "hinted"),
     EXCEPTIONS,
     ids=[f"{stage.value}-{type(error).__name__}" for stage, error, *_ in EXCEPTIONS],
 )
 def test_each_exception_has_its_condition_and_hint(
-    stage: Stage, error: BaseException, condition: str, hinted: str, retry: Retry
+    stage: Stage, error: BaseException, condition: str, hinted: str
 ) -> None:
     fault = faults.of_exception(stage, error, PLACE)
-    assert (fault.condition, fault.retry) == (condition, retry)
+    assert fault.condition == condition
+    # A certificate is for a person to mend.
+    assert fault.retry is (Retry.LATER if condition.startswith("certificate") else Retry.SOON)
     assert hinted in fault.hint
     _assert_fit_to_be_read(fault)
 
