@@ -2,8 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
-import hmac
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -11,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from bridge.sandbox.server import ACCOUNT, HOST, Sandbox
+from bridge.wire.scram import ScramClient
 
 LIMIT = 5
 """Seconds after which something that ought to happen counts as not happening."""
@@ -73,29 +72,16 @@ class Wire:
         await self.until("</stream:features>")
 
     async def authenticate(self, username: str, password: str) -> None:
-        expected = await self.prove(username, password)
-        assert content(await self.until("</success>")) == expected
+        client = await self.prove(username, password)
+        client.verify(content(await self.until("</success>")))
 
-    async def prove(self, username: str, password: str) -> str:
-        """The client's side of SCRAM-SHA-256, written apart from the server's.
-
-        Gives what the server has to say to prove itself.
-        """
-        first = f"n={username},r=nonce"
-        self.send(element("auth", f"n,,{first}", " mechanism='SCRAM-SHA-256'"))
-        challenge = content(await self.until("</challenge>"))
-        fields = dict(part.split("=", 1) for part in challenge.split(","))
-        salted = hashlib.pbkdf2_hmac(
-            "sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"])
-        )
-        key = hmac.digest(salted, b"Client Key", "sha256")
-        unproven = f"c=biws,r={fields['r']}"
-        signed = f"{first},{challenge},{unproven}".encode()
-        signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
-        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True)))
-        self.send(element("response", f"{unproven},p={proof.decode()}"))
-        server_key = hmac.digest(salted, b"Server Key", "sha256")
-        return "v=" + base64.b64encode(hmac.digest(server_key, signed, "sha256")).decode()
+    async def prove(self, username: str, password: str) -> ScramClient:
+        """Send the proof of the password; the server has to prove that it knows it, too."""
+        client = ScramClient("SCRAM-SHA-256", username, "nonce")
+        self.send(element("auth", client.first(), " mechanism='SCRAM-SHA-256'"))
+        client.challenge(content(await self.until("</challenge>")))
+        self.send(element("response", client.final(password)))
+        return client
 
     async def bind(self, resource: str = "") -> str:
         wanted = f"<resource>{resource}</resource>" if resource else ""

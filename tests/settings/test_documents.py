@@ -20,13 +20,6 @@ def test_a_document_lists_the_settings_as_the_table_has_them(document: Path) -> 
     assert DOCUMENTS[document](text, TABLE) == text, "run python -m tests.settings.documents"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_a_row_that_is_added_is_in_every_document(document: Path) -> None:
-    text = DOCUMENTS[document](document.read_text("utf-8"), (*TABLE, ADDED))
-    assert ADDED.name in text
-    assert "limit, 1 to 9" in text
-
-
 def test_a_row_that_is_added_is_loaded_checked_and_listed(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,16 +56,6 @@ def test_of_two_in_a_room_one_writes_and_the_other_takes_over_without_a_gap(hall
     assert _gaps(hall) == []
 
 
-def test_a_bridge_that_ends_hands_over_at_once(hall: Hall) -> None:
-    first, _ = hall.start_two_inside()
-    hall.pass_time(1)
-    hall.close(first)
-    mark = hall.say()
-    hall.pass_time(0.5)
-    assert _marks(hall) == [mark]
-    assert _gaps(hall) == []
-
-
 def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
@@ -100,16 +90,6 @@ def test_who_was_killed_left_a_gap_from_its_last_transaction_on(hall: Hall) -> N
     hall.pass_time(10)
     assert _marks(hall) == []
     assert _gaps(hall) == [(iso(written), iso(entered))]
-
-
-def test_a_restart_of_the_machine_leaves_a_gap_though_its_clock_begins_anew(hall: Hall) -> None:
-    hall.enter(hall.start())
-    hall.pass_time(1)
-    hall.kill(hall.bridges[0])
-    hall.jump, hall.now = hall.jump + hall.now - 30 + 5, 30.0
-    hall.enter(hall.start())
-    hall.pass_time(1)
-    assert len(_gaps(hall)) == 1
 
 
 def test_what_only_one_saw_is_kept_with_its_observer(hall: Hall) -> None:
