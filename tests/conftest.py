@@ -1,12 +1,18 @@
 """Fixtures that every folder of tests may use: running servers."""
 
+import os
+import shutil
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bridge.settings.table import VARIABLES
+from tests.environments import with_source
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
@@ -29,11 +35,29 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 )
 """Every server by every transport it offers."""
 SERVERS = "sudo apt-get install prosody ejabberd"
+ROOT = Path(__file__).parent.parent
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and whatever a test starts
 # inherits that; the tests of Ctrl-C need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the settings of whoever runs the tests out of them.
+
+    What is started here would read a `.env` beside the package, with the account that is in it.
+    So where there is one, it is started from a copy of the package that has none beside it.
+    """
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    starts_workers = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
+    if (ROOT / ".env").exists() and not starts_workers:
+        folder = Path(tempfile.mkdtemp())
+        config.add_cleanup(lambda: shutil.rmtree(folder))
+        shutil.copytree(ROOT / "bridge", folder / "bridge")
+        (folder / "tests").symlink_to(ROOT / "tests")
+        sys.executable = str(with_source(folder / "environment", folder) / "python")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

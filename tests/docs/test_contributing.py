@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, blocks, section
+from tests.docs.pages import TOP, blocks, section
 
 SECONDS = 60.0
 """Limit for one command."""
@@ -39,26 +39,29 @@ def _hunks(diff: str) -> Iterator[Hunk]:
             yield Hunk(path, new, old)
 
 
-def _without(title: str, home: Path) -> Path:
-    """Copy the package without what the diff under this heading adds, and return where it is."""
+def _copied(home: Path) -> None:
+    """Copy the package."""
     shutil.copytree(TOP / "bridge", home / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _take_out(title: str, home: Path) -> None:
+    """Take out of the package in `home` what the diff under this heading adds."""
     diff, *_ = blocks(section("docs/contributing.md", title), "diff")
     for hunk in _hunks(diff.text):
         path = home / hunk.path
         text = path.read_text("utf-8")
         assert text.count(f"\n{hunk.new}") == 1, f"{hunk.path} does not have\n{hunk.new}"
         path.write_text(text.replace(f"\n{hunk.new}", f"\n{hunk.old}"), "utf-8")
-    return home
 
 
-def _run(home: Path, *command: str, said: str = "", **environ: str) -> str:
+def _run(home: Path, *command: str, said: str = "") -> str:
     ran = subprocess.run(
         [sys.executable, "-m", "bridge", *command],
         input=said,
         capture_output=True,
         text=True,
         cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(home), **environ},
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(home)},
         timeout=SECONDS,
         check=False,
     )
@@ -89,12 +92,13 @@ FEATURES = {
 @pytest.mark.parametrize("title", FEATURES)
 def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None:
     feature = FEATURES[title]
-    assert feature.sign in _run(TOP, *feature.command, said=feature.said, HOME=str(tmp_path))
-    home = _without(title, tmp_path)
-    assert feature.sign not in _run(home, *feature.command, said=feature.said)
+    _copied(tmp_path)
+    assert feature.sign in _run(tmp_path, *feature.command, said=feature.said)
+    _take_out(title, tmp_path)
+    assert feature.sign not in _run(tmp_path, *feature.command, said=feature.said)
     # All else works: the room is joined, and its events are kept and read.
     (said, looked) = _run(
-        home,
+        tmp_path,
         "client",
         "--sandbox",
         "--json",
@@ -106,8 +110,7 @@ def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None
 
 
 def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None:
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(TOP / "bridge", tmp_path / "bridge", ignore=ignored)
+    _copied(tmp_path)
     for name in ("code_lines.py", "test_layers.py", "test_structure.py"):
         (tmp_path / "tests").mkdir(exist_ok=True)
         shutil.copy(TOP / "tests" / name, tmp_path / "tests" / name)
@@ -136,7 +139,3 @@ def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None
     told = json.loads(answer)["structuredContent"]
     assert told["room"] == "lobby@rooms.localhost"
     assert told["subject"]
-
-
-def test_the_top_level_page_leads_here() -> None:
-    assert "(docs/contributing.md)" in PAGES["CONTRIBUTING.md"]

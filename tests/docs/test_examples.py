@@ -14,7 +14,6 @@ from tests.client.terminal import GREETING, Terminal
 from tests.docs.pages import (
     ELISION,
     PAGES,
-    README,
     Block,
     alike,
     blocks,
@@ -34,7 +33,7 @@ from tests.servers.server import XmppServer
 
 SECONDS = 60.0
 """Limit for one command of a page."""
-ENVIRONMENT = Path(sys.prefix)
+ENVIRONMENT = Path(sys.executable).parent.parent
 COMMAND = str(ENVIRONMENT / "bin" / "xmpp-bridge")
 INSTALLS = re.compile(r"python3 -m venv \.venv|\.venv/bin/pip install .*")
 """What is not done again here: this environment came about by it."""
@@ -101,21 +100,6 @@ def test_every_command_runs(block: Block, home: Path) -> None:
         assert parts
         said = _run(home, " && ".join(parts), "send hello\n" if "client" in line else "")
         assert said or "bridge" not in parts[-1].split()[0]
-
-
-def test_one_block_is_the_way_to_try_it_and_one_the_way_to_test_it() -> None:
-    marked = [one for text in PAGES.values() for one in blocks(text, "sh") if one.mark]
-    assert all(one in blocks(README, "sh") for one in marked)
-    assert [one.mark for one in marked] == ["run", "test"]
-    assert all(len(one.lines) == 1 for one in marked)
-    # `.ci/run` reads the second and runs it; the first's installation is tested in tests/packaging.
-    assert marked[1].text.strip().endswith(" && .venv/bin/python -m pytest -n 3")
-    for one in marked:
-        install, *_ = one.text.split(" && ")[1:]
-        assert install.strip() in {
-            ".venv/bin/pip install -e .",
-            ".venv/bin/pip install -e '.[test]'",
-        }
 
 
 def test_a_name_and_a_json_line_are_all_it_takes_to_call_a_tool(home: Path) -> None:

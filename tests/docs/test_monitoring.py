@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
     """The home of somebody who works in a clone, as far as the page begins with it."""
     for folder in (".config", "xmpp-debug-bridge"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "xmpp-debug-bridge" / ".venv").symlink_to(sys.prefix)
+    (tmp_path / "xmpp-debug-bridge" / ".venv").symlink_to(Path(sys.executable).parent.parent)
     return tmp_path
 
 

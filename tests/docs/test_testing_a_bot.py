@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
-from tests.packaging.test_distribution import _build, _environment
+from tests.environments import without_us
+from tests.packaging.test_distribution import _build
 from tests.servers.server import XmppServer
 
 PAGE = PAGES["docs/testing-a-bot.md"]
@@ -60,7 +61,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
     assert re.fullmatch(r"\.venv/bin/pip install '.*xmpp-debug-bridge\[expect\]'", install)
     folder = tmp_path_factory.mktemp("newcomer")
     # Without the network: what the extra brings is that of this environment.
-    _environment(folder / ".venv")
+    without_us(folder / ".venv")
     wheel = _build(TOP, tmp_path_factory.mktemp("dist")).wheel
     pip = (sys.executable, "-m", "pip", "--python", folder / ".venv/bin/python", "install")
     options = ("--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel)

@@ -35,7 +35,7 @@ def home(tmp_path: Path, sandbox: XmppServer) -> Path:
     settings.parent.mkdir()
     settings.write_text("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "xmpp-bridge").symlink_to(Path(sys.prefix) / "bin" / "xmpp-bridge")
+    (tmp_path / "bin" / "xmpp-bridge").symlink_to(Path(sys.executable).parent / "xmpp-bridge")
     codex = tmp_path / "bin" / "codex"
     codex.write_text(STAND_IN)
     codex.chmod(0o700)

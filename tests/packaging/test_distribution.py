@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import venv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.parser import Parser
@@ -19,6 +18,7 @@ from zipfile import ZipFile
 import pytest
 
 import bridge
+from tests.environments import without_us
 from tests.prerequisites import do_without
 
 TOP = Path(bridge.__file__).parent.parent
@@ -76,20 +76,10 @@ def unpacked(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / STEM
 
 
-def _environment(home: Path) -> Path:
-    """Return the `bin` of a new environment that has our dependencies, and nothing else of ours."""
-    venv.create(home, with_pip=False)
-    (site,) = home.glob("lib/python*/site-packages")
-    ours = {path for path in map(Path, sys.path) if path.name == "site-packages"}
-    # A path alone: the `.pth` files in it, of which one leads to the source, have no effect.
-    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in ours), "utf-8")
-    return home / "bin"
-
-
 @pytest.fixture(scope="module")
 def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment that has the wheel."""
-    found = _environment(tmp_path_factory.mktemp("venv"))
+    found = without_us(tmp_path_factory.mktemp("venv"))
     pip = (sys.executable, "-m", "pip", "--python", found / "python", "install", "--quiet")
     _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=found)
     return found
@@ -195,7 +185,7 @@ def fetching(tmp_path: Path) -> dict[str, str]:
     """The environment of the `uvx` and `pipx` beside us, which fetch dependencies from an index."""
     environ = {
         **os.environ,
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "PATH": os.pathsep.join((f"{sys.prefix}/bin", os.environ["PATH"])),
         "HOME": str(tmp_path),
         "PIPX_HOME": str(tmp_path / "pipx"),
         "PIPX_BIN_DIR": str(tmp_path / "bin"),
@@ -239,7 +229,7 @@ def test_a_clone_that_is_installed_as_the_readme_does_it_has_its_settings_beside
     clone, elsewhere = tmp_path / "clone", tmp_path / "elsewhere"
     shutil.copytree(unpacked, clone)
     elsewhere.mkdir()
-    commands = _environment(tmp_path / "venv")
+    commands = without_us(tmp_path / "venv")
     install = ("uv", "pip", "install", "--python", commands / "python", "--no-deps", option, clone)
     _run(*install, cwd=elsewhere, environ=fetching)
     (clone / ".env").write_text("XMPP_DOMAIN=localhost\nLLM_MODEL=m\n", "utf-8")
