@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from docs.terminal import PICTURE, record, svg
-from tests.docs.pages import README, TOP, alike
+from tests.docs.pages import alike
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -28,10 +28,3 @@ def test_the_picture_is_what_the_commands_print(tmp_path: Path) -> None:
     # What the room says comes when it comes: the order is left out.
     assert _lines(PICTURE.read_text("utf-8")) == real, "run python -m docs.terminal"
     assert _lines(svg(rows)) == real
-
-
-def test_the_readme_shows_the_picture_and_says_what_is_on_it() -> None:
-    ((alternative, path),) = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", README)
-    assert TOP / path == PICTURE
-    for words in ("xmpp-bridge check", "xmpp-bridge client", "Everything works", "sent: true"):
-        assert words in " ".join(alternative.split())
