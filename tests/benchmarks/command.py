@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument(
-        "--write", action="store_true", help="put it into README.md, results.json and chart.svg"
+        "--write", action="store_true", help="put it into README.md and results.json"
     )
     chosen = parser.parse_args(arguments)
     environments = Environments(chosen.bridge, chosen.rivals)

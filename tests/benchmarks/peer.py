@@ -181,12 +181,6 @@ class Peer:
         with self._news:
             self._heard_at.setdefault(text, 0.0)
 
-    @property
-    def said(self) -> bytes:
-        """The end of what it wrote to stderr."""
-        with self._news:
-            return self._said
-
     def cpu_seconds(self) -> float:
         """What its threads have had of the processors so far."""
         tasks = Path(f"/proc/{self._process.pid}/task")

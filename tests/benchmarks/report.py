@@ -1,4 +1,4 @@
-"""Where the figures are kept: results.json, from which README.md and chart.svg are written."""
+"""Where the figures are kept: results.json, from which README.md is written."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import table
-from tests.benchmarks.chart import chart
 from tests.benchmarks.figures import Aim, Outcome, Series
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
 README = FOLDER / "README.md"
-CHART = FOLDER / "chart.svg"
 BEGIN, END = "<!-- figures: written by `run --write` -->", "<!-- end of the figures -->"
 
 
@@ -55,7 +53,6 @@ def written(report: Report, order: Sequence[str]) -> None:
         found = {one["name"]: outcome_of(one) for one in earlier} | found
     whole = Report(report.machine, [found[name] for name in order if name in found])
     RESULTS.write_text(whole.as_json() + "\n", encoding="utf-8")
-    CHART.write_text(chart(whole.outcomes), encoding="utf-8")
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
