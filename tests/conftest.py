@@ -35,6 +35,12 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 )
 """Every server by every transport it offers."""
 SERVERS = "sudo apt-get install prosody ejabberd"
+SERVED = {
+    *("prosody_process", "ejabberd_process", "server_process"),
+    *("real_server", "xmpp_server", "endpoint"),
+}
+"""The fixtures that lead to Prosody or ejabberd."""
+
 ROOT = Path(__file__).parent.parent
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and whatever a test starts
@@ -62,6 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let soaks come last, so that what is broken shows before they begin."""
+    for item in items:
+        if not SERVED.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("servers")
     items.sort(key=lambda item: item.get_closest_marker("soak") is not None)
 
 
