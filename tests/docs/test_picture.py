@@ -1,6 +1,5 @@
 """The picture in the README shows what the commands print today."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
