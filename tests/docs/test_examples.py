@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ from tests.docs.pages import (
     tables,
 )
 from tests.e2e.bridge_process import TOOLS, BridgeProcess, RpcFailedError
-from tests.e2e.test_why import CAUSES, _scene
 from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
 
 SECONDS = 60.0
 """Limit for one command of a page."""
@@ -203,13 +202,15 @@ async def test_every_example_is_what_the_tools_answer(tmp_path: Path) -> None:
 
 async def test_the_worked_case_is_one_that_happened(prosody: XmppServer, tmp_path: Path) -> None:
     assert len(CASE.lines) == 4
-    async with AsyncExitStack() as stack:
-        scene = await stack.enter_async_context(_scene(prosody))
-        await CAUSES["the bot was kicked"][0](scene)
-        bridge = await stack.enter_async_context(BridgeProcess(tmp_path, scene.settings))
+    settings = prosody.environment()
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(prosody, prosody.witness, room, "Wilma") as wilma,
+        Witness(prosody, prosody.robot, room, "Robot"),
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
         since = (await bridge.joined())["cursor"]
-        for happening in scene.seen:
-            await happening()
+        await wilma.kick("Robot", "too many messages")
         assert (await bridge.bare("xmppWait", since=since, kinds=["leave"]))["matched"]
         await _hold(bridge, CASE, {})
 

@@ -1,12 +1,10 @@
 """`xmpp-bridge check` as a person runs it, and what it shows."""
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.bridge_process import COMMAND
-from tests.e2e.watching import SECONDS, Watching
+from tests.e2e.watching import Watching
 from tests.views.screen import Screen
 
 STAGES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
@@ -41,16 +39,3 @@ def on_screen(checking: Watching, columns: int) -> list[str]:
     screen = Screen(columns)
     screen.feed(checking.out.replace("\n", "\r\n"))
     return screen.lines
-
-
-def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run `check` in a shell, where `"$@"` stands for it."""
-    return subprocess.run(
-        ["/bin/bash", "-c", script, "bash", COMMAND, "check", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
-        timeout=SECONDS,
-        check=False,
-    )

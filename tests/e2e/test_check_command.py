@@ -7,21 +7,18 @@ from pathlib import Path
 import pytest
 
 from bridge.xmpp.checks.probe import MESSAGE
-from tests.e2e import noise
 from tests.e2e.checking import IN_THE_ROOM, STAGES, XTERM, run, stages
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import Script, ScriptedServer, Wire
-from tests.servers.certificates import Authority
-from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 
 async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    environment = real_server.environment(MUC_PASSWORD="room-secret-0815")
-    async with Witness(real_server, real_server.witness, environment["MUC_ROOM"], "Wilma"):
+    environment = prosody.environment(MUC_PASSWORD="room-secret-0815")
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "Wilma"):
         code, checking = await run(tmp_path, environment)
     assert code == 0
     lines = checking.out.splitlines()
@@ -40,11 +37,9 @@ async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
     assert checking.err == ""
 
 
-async def test_with_send_the_room_hears_one_message(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    environment = real_server.environment()
-    async with Witness(real_server, real_server.witness, environment["MUC_ROOM"], "W") as witness:
+async def test_with_send_the_room_hears_one_message(prosody: XmppServer, tmp_path: Path) -> None:
+    environment = prosody.environment()
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "W") as witness:
         code, checking = await run(tmp_path, environment, "--send")
         await witness.heard(MESSAGE)
     assert code == 0
@@ -52,35 +47,40 @@ async def test_with_send_the_room_hears_one_message(
     assert names == [*STAGES, *IN_THE_ROOM[:-1], "send", "leave"]
 
 
-async def test_with_send_nothing_is_said_where_the_settings_forbid_it(tmp_path: Path) -> None:
-    async with ScriptedServer(Script()) as server:
-        environment = server.environment(BRIDGE_READ_ONLY="1")
-        code, checking = await run(tmp_path, environment, "--send")
-    assert (code, checking.out) == (2, "")
-    assert "BRIDGE_READ_ONLY in the environment forbids that" in checking.err
-    assert "Traceback" not in checking.err
+WRONG_PASSWORD = {"XMPP_PASSWORD": "wrong-4711-wrong"}
+FAILURES = {
+    "a wrong password": (
+        WRONG_PASSWORD,
+        ("sasl", "refused the login of bot@localhost", "[not-authorized]", "XMPP_PASSWORD"),
+    ),
+    "no server": (
+        {"XMPP_SERVICE": "xmpp://127.0.0.1:1"},
+        ("connect", "Nothing listens at xmpp://127.0.0.1:1.", "", "XMPP_SERVICE"),
+    ),
+    "a strange authority": (
+        {"XMPP_TLS_CA_FILE": " "},
+        ("tls", "cannot be trusted", "[certificate-verify-failed]", "XMPP_TLS_CA_FILE"),
+    ),
+}
+"""What is set otherwise; the stage that fails, what happened, the condition, what to change."""
 
 
-async def test_a_refused_password_is_told_with_the_setting_to_change(
-    real_server: XmppServer, tmp_path: Path
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_what_fails_ends_it_with_1_and_the_setting_to_change(
+    failure: str, prosody: XmppServer, tmp_path: Path
 ) -> None:
-    environment = real_server.environment(XMPP_PASSWORD="wrong-4711-wrong")
-    code, checking = await run(tmp_path, environment)
+    changed, (stage, happened, condition, setting) = FAILURES[failure]
+    code, checking = await run(tmp_path, prosody.environment() | changed)
     assert code == 1
-    lines = checking.out.splitlines()
-    assert [(name, ok) for name, ok, _ in stages(lines)] == [
-        *((name, True) for name in STAGES[:4]),
-        ("sasl", False),
-    ]
-    assert "refused the login of bot@localhost" in lines[-2]
-    assert lines[-1].startswith("[not-authorized] ")
-    assert "XMPP_PASSWORD" in lines[-1]
+    *_, told, advice = lines = checking.out.splitlines()
+    assert [name for name, ok, _ in stages(lines) if not ok] == [stage]
+    assert happened in told
+    assert advice.startswith(condition)
+    assert setting in advice
 
 
-async def test_a_refused_password_is_not_tried_again(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    environment = real_server.environment(XMPP_PASSWORD="wrong-4711-wrong")
+async def test_a_refused_password_is_not_tried_again(prosody: XmppServer, tmp_path: Path) -> None:
+    environment = prosody.environment() | WRONG_PASSWORD
     code, checking = await run(tmp_path, environment, "--repeat", "5")
     assert code == 1
     assert len(re.findall("(?m)^ +[0-9]+  FAILED", checking.out)) == 1
@@ -92,46 +92,9 @@ async def test_a_refused_password_is_not_tried_again(
     assert told["ok"] is False
 
 
-async def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    environment = {
-        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
-        "XMPP_USERNAME": "bot@localhost",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.localhost",
-    }
-    code, checking = await run(tmp_path, environment)
-    assert code == 1
-    lines = checking.out.splitlines()
-    assert [name for name, ok, _ in stages(lines) if not ok] == ["connect"]
-    assert lines[-2] == f"Nothing listens at xmpp://127.0.0.1:{port}."
-    assert "XMPP_SERVICE" in lines[-1]
-    code, checking = await run(tmp_path, environment, "--repeat", "2")
-    assert code == 1
-    assert len(re.findall("(?m)^ +[12]  FAILED .* connect: Nothing listens", checking.out)) == 2
-    assert "0 of 2 passed.\n" in checking.out
-
-
-async def test_a_certificate_that_is_not_trusted_is_shown(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    stranger = Authority(tmp_path / "stranger")
-    environment = real_server.environment(XMPP_TLS_CA_FILE=str(stranger.ca_file))
-    code, checking = await run(tmp_path, environment)
-    assert code == 1
-    lines = checking.out.splitlines()
-    name, ok, detail = stages(lines)[-1]
-    assert (name, ok) == ("tls", False)
-    assert re.search(
-        r"certificate of .*, issued by .*, names: \"localhost\", .*[0-9]+ days left\)", detail
-    )
-    assert lines[-1].startswith("[certificate-verify-failed] ")
-    assert "XMPP_TLS_CA_FILE" in lines[-1]
-
-
-async def test_json_is_one_object_in_ascii(real_server: XmppServer, tmp_path: Path) -> None:
-    environment = real_server.environment()
-    async with Witness(real_server, real_server.witness, environment["MUC_ROOM"], "東京"):
+async def test_json_is_one_object_in_ascii(prosody: XmppServer, tmp_path: Path) -> None:
+    environment = prosody.environment()
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "東京"):
         code, checking = await run(tmp_path, environment, "--json")
     assert code == 0
     (line,) = checking.out.splitlines()
@@ -146,8 +109,11 @@ async def test_json_is_one_object_in_ascii(real_server: XmppServer, tmp_path: Pa
     assert "東京" in told["phases"][-2]["detail"]
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json",), ("--repeat", "2")])
-@pytest.mark.parametrize("columns", [None, 80])
+@pytest.mark.parametrize(
+    ("columns", "arguments"),
+    [(None, ("--json",)), (80, ()), (None, ("--repeat", "2"))],
+    ids=["json", "terminal", "repeat"],
+)
 async def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(
     columns: int | None, arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -167,11 +133,3 @@ async def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(
     assert not re.search("(?m)^FORGED", checking.out)
     escape = "\\\\u{202E}" if "--json" in arguments else "\\u{202E}"
     assert escape in checking.out
-
-
-async def test_a_broken_installation_is_told_in_a_line(sandbox: XmppServer, tmp_path: Path) -> None:
-    broken = noise.at_start(tmp_path / "site", noise.BROKEN_SLIXMPP)
-    code, checking = await run(tmp_path / "home", sandbox.environment() | broken)
-    assert (code, checking.out) == (1, "")
-    (line,) = checking.err.splitlines()
-    assert line.startswith("xmpp-bridge: the installation is not whole (half an installation)")

@@ -2,20 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e import noise
-from tests.e2e.checking import run, shell
-from tests.faults import scripted_server as scripted
-from tests.faults.scripted_server import Script, ScriptedServer, Wire
-from tests.servers.certificates import Authority
-from tests.servers.ports import free_ports
-from tests.servers.process import DOMAIN
-from tests.servers.prosody import running_prosody
+from tests.e2e.checking import run
+from tests.e2e.watching import shell
 from tests.servers.server import XmppServer
 
 LINE = re.compile(
@@ -38,27 +33,14 @@ async def _plugin(
     return line[1], line[2], line[3]
 
 
-@pytest.fixture
-def expired(authority: Authority, tmp_path: Path) -> Iterator[XmppServer]:
-    """A server whose certificate ran out yesterday."""
-    certificate = authority.issue_expired(DOMAIN)
-    with running_prosody(tmp_path / "server", authority, certificate) as process:
-        yield process.server
-
-
-async def test_a_server_that_is_well_is_ok(real_server: XmppServer, tmp_path: Path) -> None:
-    level, text, performance = await _plugin(tmp_path, real_server.environment())
+async def test_a_server_that_is_well_is_ok(prosody: XmppServer, tmp_path: Path) -> None:
+    level, text, performance = await _plugin(tmp_path, prosody.environment())
     assert (level, text[:17]) == ("OK", "Everything works:")
     assert performance is not None
     assert "certificate_days=36" in performance
 
 
 Broken = Callable[[XmppServer], dict[str, str]]
-
-
-def _nowhere(server: XmppServer) -> dict[str, str]:
-    (port,) = free_ports(1)
-    return server.environment(XMPP_SERVICE=f"xmpp://127.0.0.1:{port}")
 
 
 FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
@@ -68,40 +50,9 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         "CRITICAL",
         "sasl failed [not-authorized]: ",
     ),
-    "a wrong password, repeated": (
-        lambda server: server.environment(XMPP_PASSWORD="wrong-4711-wrong"),
-        ("--repeat", "3"),
-        "CRITICAL",
-        "refused the login",
-    ),
-    "no server": (_nowhere, (), "CRITICAL", "Nothing listens at"),
-    "a wrong room": (
-        lambda server: server.environment(MUC_ROOM=f"room@{server.domain}"),
-        (),
-        "CRITICAL",
-        "is no room service",
-    ),
-    "one wrong room of two": (
-        lambda server: server.environment(MUC_ROOM=f"{server.room()},room@{server.domain}"),
-        (),
-        "CRITICAL",
-        "1 of 2 rooms failed.",
-    ),
     "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, limit 1 ms (--warn)."),
-    "too slow": (
-        XmppServer.environment,
-        ("--warn", "1", "--crit", "2"),
-        "CRITICAL",
-        "ms, limit 2 ms (--crit). All stages passed: ",
-    ),
     "a certificate that is about to expire": (
         XmppServer.environment,
-        ("--cert-days", "400"),
-        "WARNING",
-        "days, limit 400 (--cert-days).",
-    ),
-    "a certificate that is about to expire, unchecked": (
-        lambda server: server.environment(NODE_TLS_REJECT_UNAUTHORIZED="0"),
         ("--cert-days", "400"),
         "WARNING",
         "days, limit 400 (--cert-days).",
@@ -111,12 +62,6 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         (),
         "UNKNOWN",
         "XMPP_PASSWORD",
-    ),
-    "a setting that is wrong": (
-        lambda server: server.environment(MUC_ROOM="nonsense | x=1"),
-        (),
-        "UNKNOWN",
-        "MUC_ROOM",
     ),
     "a warning that could never come": (
         XmppServer.environment,
@@ -156,39 +101,11 @@ async def test_each_fault_has_its_level(fault: str, prosody: XmppServer, tmp_pat
     assert (performance is None) is (level == "UNKNOWN")
 
 
-async def test_an_expired_certificate_is_critical_and_its_days_are_known(
-    expired: XmppServer, tmp_path: Path
-) -> None:
-    level, text, performance = await _plugin(tmp_path / "home", expired.environment())
-    assert level == "CRITICAL"
-    assert "cannot be trusted" in text
-    assert performance is not None
-    assert "certificate_days=-" in performance
-    unchecked = expired.environment(NODE_TLS_REJECT_UNAUTHORIZED="0")
-    level, text, _ = await _plugin(tmp_path / "home", unchecked)
-    assert (level, "certificate expires in -" in text) == ("WARNING", True)
-
-
-async def test_what_a_server_says_stays_in_the_line(tmp_path: Path) -> None:
-    async def refuse(wire: Wire) -> None:
-        await wire.open(scripted.mechanisms("SCRAM-SHA-256"))
-        await wire.element("auth")
-        text = "<text>no | time=9s&#10;XMPP OK &lt;b&gt;\u202e</text>"
-        wire.send(f"<failure xmlns='{scripted.SASL}'><not-authorized/>{text}</failure>")
-        await wire.gone()
-
-    async with ScriptedServer(Script(authenticate=refuse)) as server:
-        level, text, _ = await _plugin(tmp_path, server.environment())
-    assert level == "CRITICAL"
-    assert "no \\u{7C} time=9s" in text
-    assert "XMPP OK \\u{3C}b\\u{3E}" in text
-
-
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
 def test_where_the_line_cannot_be_written_the_level_is_unknown(
     redirection: str, tmp_path: Path
 ) -> None:
-    ran = shell(f'"$@" {redirection}', tmp_path, "--sandbox", *NAGIOS)
+    ran = shell(f'"$@" {redirection}', tmp_path, "check", "--sandbox", *NAGIOS)
     assert ran.returncode == 3
     assert "Traceback" not in ran.stderr
 
@@ -203,10 +120,10 @@ def _metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 
 async def test_prometheus_gets_every_stage_of_every_room(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    rooms = [real_server.room(), real_server.room()]
-    environment = real_server.environment(MUC_ROOM=",".join(rooms))
+    rooms = [prosody.room(), prosody.room()]
+    environment = prosody.environment(MUC_ROOM=",".join(rooms))
     arguments = ("--format", "prometheus", "--repeat", "2")
     code, checking = await run(tmp_path, environment, *arguments)
     assert (code, checking.err) == (0, "")

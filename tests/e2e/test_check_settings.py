@@ -56,23 +56,3 @@ async def test_settings_that_do_not_do_are_an_object_as_any_other_check(
     assert listed.keys() == sandbox.environment().keys()
     assert listed["XMPP_PASSWORD"]["value"] == "***"
     assert {one["source"] for one in listed.values()} == {"the environment"}
-
-
-async def test_a_warning_is_part_of_what_the_settings_say(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    environment = prosody.environment(NODE_TLS_REJECT_UNAUTHORIZED="0", XMPP_TLS_CA_FILE=None)
-    code, checking = await run(tmp_path, environment)
-    assert code == 0
-    found = {name: detail for name, _, detail in stages(checking.out.splitlines())}
-    assert "warning: " in found["settings"]
-    assert checking.out.splitlines()[-1].startswith("tls: The certificate was not checked")
-    assert checking.err == ""
-
-
-async def test_a_file_can_be_named(sandbox: XmppServer, tmp_path: Path) -> None:
-    text = "".join(f"{name}='{value}'\n" for name, value in sandbox.environment().items())
-    (tmp_path / "its own\u202e.env").write_text(text, encoding="utf-8")
-    code, checking = await run(tmp_path, {}, "--env-file", "its own\u202e.env")
-    assert code == 0
-    assert f"{tmp_path}/its own\\u{{202E}}.env: used" in checking.out

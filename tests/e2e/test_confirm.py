@@ -2,23 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.client.piped import run
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.interop.test_sdk_asking import Person
 from tests.interop.test_sdk_client import MODES, connected, text_of
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-
-PREFIX = "io.modelcontextprotocol/"
-META = {
-    f"{PREFIX}protocolVersion": "2026-07-28",
-    f"{PREFIX}clientCapabilities": {"elicitation": {}},
-}
-YES = {"action": "accept", "content": {}}
 
 
 def settings(server: XmppServer) -> dict[str, str]:
@@ -47,31 +38,6 @@ async def test_what_the_person_accepts_is_said_and_what_not_is_not(
     (form,) = yes.forms
     assert form.message == f'Send this to everybody in the room {room}?\n"hello"'
     assert len(no.forms) == 1
-
-
-async def test_consent_is_for_one_message_in_one_room_and_once(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with BridgeProcess(tmp_path, settings(sandbox)) as bridge:
-
-        async def call(message: str, **answer: object) -> Any:
-            given: dict[str, Any] = {"name": "xmppSend", "arguments": {"message": message}}
-            return await bridge.request("tools/call", {**given, **answer, "_meta": META})
-
-        async def refusal(message: str, **answer: object) -> str:
-            with pytest.raises(RpcFailedError) as refused:
-                await call(message, **answer)
-            return str(refused.value.data)
-
-        asked = await call("hello")
-        (name,) = asked["inputRequests"]
-        unasked = await call("hello", inputResponses={name: YES})
-        assert unasked["resultType"] == "input_required"
-        answer = {"inputResponses": {name: YES}, "requestState": asked["requestState"]}
-        assert "is not one that this call was given" in await refusal("goodbye", **answer)
-        sent = await call("hello", **answer)
-        assert sent["structuredContent"]["sent"] is True
-        assert "was used before" in await refusal("hello", **answer)
 
 
 def test_our_own_client_asks(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from tests.tools.troubled import ANSWER, COMMAND, ROBOT, Robot, in_private
 
 
 async def test_two_calls_tell_that_a_bot_answers_in_private(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
+    settings = prosody.environment()
     room = settings["MUC_ROOM"]
     async with (
-        Robot(real_server, real_server.robot, room, ROBOT, in_private) as robot,
+        Robot(prosody, prosody.robot, room, ROBOT, in_private) as robot,
         BridgeProcess(tmp_path, settings) as bridge,
     ):
         await bridge.initialize()
@@ -30,17 +30,3 @@ async def test_two_calls_tell_that_a_bot_answers_in_private(
         found = await bridge.call("xmppDiagnose", nickname=ROBOT)
         assert "in private" in found["verdict"]
         assert [one["body"] for one in found["answers"]] == [ANSWER, "again"]
-
-
-async def test_a_bridge_that_only_reads_diagnoses_too(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    settings = real_server.environment(BRIDGE_READ_ONLY="1")
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        await bridge.initialize()
-        await bridge.joined()
-        tools = {one["name"] for one in (await bridge.request("tools/list"))["tools"]}
-        assert "xmppDiagnose" in tools
-        assert "xmppSend" not in tools
-        found = await bridge.call("xmppDiagnose", nickname=ROBOT)
-        assert f'"{ROBOT}" was never in the room' in found["verdict"]

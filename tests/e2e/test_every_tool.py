@@ -55,12 +55,12 @@ def answering(asked: Asked) -> object:
 
 
 @pytest_asyncio.fixture
-async def bridge(xmpp_server: XmppServer, tmp_path: Path) -> AsyncIterator[BridgeProcess]:
+async def bridge(prosody: XmppServer, tmp_path: Path) -> AsyncIterator[BridgeProcess]:
     """The bridge in a room, with all of its sets and what they ask for."""
     options = [word for name in SETS for word in ("--toolset", name)]
     (tmp_path / "nothing.env").touch()
     async with running_open_meteo() as weather, model_service(thinking(answering)) as model:
-        settings = xmpp_server.environment(
+        settings = prosody.environment(
             LLM_BASE_URL=model.base_url, LLM_MODEL="small", LLM_API_KEY=KEY
         )
         arguments = ("serve", "--env-file", str(tmp_path / "nothing.env"), *options)

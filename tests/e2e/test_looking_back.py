@@ -6,16 +6,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.e2e import noise, schemas
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e import noise
+from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-
-Settings = dict[str, str]
 
 BOMB = "[ab]*a[ab]{900}c"
 """Makes a backtracking matcher take for ever, and RE2 about a second for BOMBED."""
@@ -39,42 +35,15 @@ async def _run(bridge: BridgeProcess) -> str:
     return cursor.partition("-")[0]
 
 
-async def _refused(bridge: BridgeProcess, tool: str, **arguments: object) -> tuple[int, Any, str]:
-    """The error in both forms: the code and data of the bare one, and the text of the other."""
-    with pytest.raises(RpcFailedError) as bare:
-        await bridge.bare(tool, **arguments)
-    with pytest.raises(ToolFailedError) as mcp:
-        await bridge.call(tool, **arguments)
-    error = bare.value
-    assert set(error.data) == {"condition", "hint"}
-    text = str(mcp.value)
-    assert f"Condition: {error.data['condition']}\nHint: {error.data['hint']}" in text
-    assert text.startswith(error.message)
-    return error.code, error.data, text
-
-
-async def test_the_schemas_that_results_are_held_against_are_those_that_are_listed(
-    tmp_path: Path,
-) -> None:
-    async with BridgeProcess(tmp_path) as bridge:
-        await bridge.initialize()
-        listed = (await bridge.request("tools/list"))["tools"]
-    told = {one["name"]: one["outputSchema"] for one in listed if "outputSchema" in one}
-    assert told == schemas.output_schemas()
-    assert {"xmppHistory", "xmppWait", "xmppOccupants", "xmppTrace"} <= set(told)
-
-
 async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
+    settings = prosody.environment()
     room = settings["MUC_ROOM"]
     async with AsyncExitStack() as stack:
-        witness = await stack.enter_async_context(
-            Witness(real_server, real_server.witness, room, "Wilma")
-        )
+        witness = await stack.enter_async_context(Witness(prosody, prosody.witness, room, "Wilma"))
         # Who keeps order in a room is shown the real JIDs.
-        await witness.muc.set_affiliation(room, "admin", jid=real_server.bot.jid)
+        await witness.muc.set_affiliation(room, "admin", jid=prosody.bot.jid)
         bridge = await stack.enter_async_context(BridgeProcess(tmp_path, settings))
         await bridge.initialize()
         await witness.joined("McpDebug")
@@ -114,7 +83,7 @@ async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
         assert await bodies(since=sent["cursor"]) == ["one", "Two 22", "three"]
         assert await bodies(**{"from": "Wilma"}, contains="TWO") == ["Two 22"]
         assert await bodies(**{"from": f"{room}/McpDebug"}) == ["from us"]
-        assert await bodies(**{"from": real_server.witness.jid}) == ["one", "Two 22", "three"]
+        assert await bodies(**{"from": prosody.witness.jid}) == ["one", "Two 22", "three"]
         assert await bodies(pattern=r"\d{2}$") == ["Two 22"]
         assert await bodies(kinds=["join", "connection"]) == []
         assert await bodies(limit=1) == ["three"]
@@ -127,88 +96,6 @@ async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
                 told += part["entries"]
                 cursor, more = part["next"], part["more"]
             assert told == whole["entries"]
-
-
-@pytest.mark.parametrize("tool", ["xmppHistory", "xmppWait", "xmppTrace"])
-async def test_what_cannot_be_asked_is_refused_in_both_forms(tool: str, tmp_path: Path) -> None:
-    wrongs: list[tuple[dict[str, object], str]] = [
-        ({"since": "yesterday"}, "since"),
-        ({"since": "FFFF-0"}, "since"),
-        ({"unknown": 1}, "unknown"),
-        ({"contains": ""}, "contains"),
-    ]
-    if tool == "xmppWait":
-        wrongs += [({"timeoutSeconds": 51}, "timeoutSeconds"), ({"timeoutSeconds": -1}, "timeout")]
-    else:
-        wrongs += [({"limit": 501}, "limit"), ({"limit": 0}, "limit")]
-    if tool == "xmppTrace":
-        wrongs += [({"direction": "up"}, "direction")]
-    else:
-        wrongs += [({"pattern": "("}, "pattern"), ({"kinds": ["talk"]}, "kinds")]
-    async with BridgeProcess(tmp_path) as bridge:
-        await bridge.initialize()
-        ahead = f"{await _run(bridge)}-99999"
-        wrongs.append(({"since": ahead}, "since"))
-        for wrong, named in wrongs:
-            code, data, text = await _refused(bridge, tool, **wrong)
-            assert (code, data["condition"]) == (-32602, "bad-request")
-            assert named in text
-            assert data["hint"]
-
-
-async def test_who_is_here_is_told_and_who_is_not_is_named(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(real_server, tmp_path) as (bridge, witness):
-        told = await bridge.call("xmppOccupants")
-        assert (told["room"], told["count"], told["more"]) == (witness.room, 2, False)
-        people = {one["nickname"]: one for one in told["occupants"]}
-        assert set(people) == {"Wilma", "McpDebug"}
-        assert people["McpDebug"]["self"] is True
-        assert (people["Wilma"]["role"], people["Wilma"]["affiliation"]) == ("moderator", "owner")
-        witness.client.send_presence(pto=f"{witness.room}/Wilma", pshow="dnd", pstatus="not now")
-        changed = await bridge.call("xmppWait", since=told["cursor"], kinds=["role"])
-        assert changed["entry"]["status"] == "not now"
-        (wilma,) = (await bridge.call("xmppOccupants", nickname="Wilma"))["occupants"]
-        assert (wilma["show"], wilma["status"], "self" in wilma) == ("dnd", "not now", False)
-        code, data, text = await _refused(bridge, "xmppOccupants", nickname="Fred")
-        assert (code, data["condition"]) == (-32603, "item-not-found")
-        assert '"Fred"' in text
-        assert '"McpDebug", "Wilma"' in text
-        code, data, _ = await _refused(bridge, "xmppOccupants", nickname="")
-        assert code == -32602
-        await witness.joined("McpDebug")
-        await witness.kick("McpDebug", "out")
-        await bridge.until(lambda it: not it["connected"])
-        code, data, text = await _refused(bridge, "xmppOccupants")
-        assert (code, data["condition"]) == (-32603, "not-allowed")
-        assert "out" in text
-
-
-async def test_a_subscriber_hears_of_a_change_of_role(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    uri = "bridge://room/occupants"
-    async with in_company(real_server, tmp_path) as (bridge, witness):
-        await bridge.request("resources/subscribe", {"uri": uri})
-        told = await bridge.call("xmppOccupants")
-        await witness.muc.set_role(witness.room, "McpDebug", "visitor")
-        assert await bridge.frame() == {
-            "jsonrpc": "2.0",
-            "method": "notifications/resources/updated",
-            "params": {"uri": uri},
-        }
-        changed = await bridge.call("xmppWait", since=told["cursor"], kinds=["role"])
-        assert (changed["entry"]["role"], changed["entry"]["formerRole"]) == (
-            "visitor",
-            "participant",
-        )
-        assert changed["entry"]["self"] is True
-        (content,) = (await bridge.request("resources/read", {"uri": uri}))["contents"]
-        assert '"role":"visitor"' in content["text"]
-        for field in ('"count":2', '"more":false', '"cursor":"', '"notice":"'):
-            assert field in content["text"]
-        await bridge.request("resources/unsubscribe", {"uri": uri})
 
 
 async def test_cursors_outlive_a_reconnect(server_process: ServerProcess, tmp_path: Path) -> None:
@@ -239,27 +126,8 @@ async def test_cursors_outlive_a_reconnect(server_process: ServerProcess, tmp_pa
             assert first["entries"][0]["connection"] == "1"
 
 
-async def test_a_restart_of_the_bridge_is_told(prosody: XmppServer, tmp_path: Path) -> None:
-    settings = prosody.environment()
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        await bridge.joined()
-        cursor = (await bridge.status())["cursor"]
-        number = int(cursor.rpartition("-")[2])
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        await bridge.joined()
-        lost = {"from": number + 1, "to": 0, "reason": "restarted"}
-        for tool in ("xmppHistory", "xmppTrace"):
-            page = await bridge.bare(tool, since=cursor)
-            assert page["gap"] == lost
-            assert page["entries"]
-            assert (await bridge.bare(tool, since=page["next"])).get("gap") is None
-        waited = await bridge.bare("xmppWait", since=cursor, timeoutSeconds=0)
-        assert waited["gap"] == lost
-        assert waited["seen"] > 0
-
-
-async def test_what_a_small_memory_lost_is_told(real_server: XmppServer, tmp_path: Path) -> None:
-    async with in_company(real_server, tmp_path, BRIDGE_HISTORY="100") as (bridge, witness):
+async def test_what_a_small_memory_lost_is_told(sandbox: XmppServer, tmp_path: Path) -> None:
+    async with in_company(sandbox, tmp_path, BRIDGE_HISTORY="100") as (bridge, witness):
         status = await bridge.status()
         for number in range(150):
             witness.say(f"said {number:03}")
@@ -325,9 +193,8 @@ def server_jid(server: XmppServer) -> str:
     return f"{server.bot.jid}/"
 
 
-@pytest.mark.parametrize("tool", ["xmppHistory", "xmppWait"])
 async def test_an_expensive_pattern_keeps_nobody_else_waiting(
-    tool: str, prosody: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
     async with in_company(prosody, tmp_path) as (bridge, witness):
         cursor = (await bridge.status())["cursor"]
@@ -336,18 +203,18 @@ async def test_an_expensive_pattern_keeps_nobody_else_waiting(
         witness.say("that was it")
         await bridge.call("xmppWait", since=cursor, contains="that was it")
         arguments: dict[str, object] = {"since": cursor, "pattern": BOMB}
-        if tool == "xmppWait":
-            arguments["timeoutSeconds"] = 0  # it looks at what lies behind all the same
         order: list[str] = []
 
         async def asked(name: str, call: Callable[[], Awaitable[object]]) -> None:
             await call()
             order.append(name)
 
-        searching = asyncio.create_task(asked(tool, lambda: bridge.call(tool, **arguments)))
+        searching = asyncio.create_task(
+            asked("search", lambda: bridge.call("xmppHistory", **arguments))
+        )
         await asyncio.sleep(0)  # the search is asked first
         for _ in range(5):
             await asked("echo", lambda: bridge.call("echo", message="there?"))
         await asked("status", bridge.status)
         await searching
-        assert order == ["echo"] * 5 + ["status", tool]
+        assert order == ["echo"] * 5 + ["status", "search"]

@@ -102,8 +102,8 @@ def test_the_file_of_each_client_is_written_tried_and_restored(
     assert "nothing was changed" in run("unregister", client).stdout
 
 
-@pytest.mark.parametrize("client", FILES)
-def test_print_shows_command_and_file_and_does_nothing(client: str, run: Run, home: Path) -> None:
+def test_print_shows_command_and_file_and_does_nothing(run: Run, home: Path) -> None:
+    client = "cursor"
     before = sorted(home.rglob("*"))
     ran = run("register", client, "--print", "--env-file", str(home / "s.env"), "--name", "room")
     assert ran.returncode == 0
@@ -160,43 +160,23 @@ def test_what_the_settings_lack_is_said_and_it_is_registered_all_the_same(
     assert f"chmod 600 {home / 's.env'}" in ran.stderr
 
 
-@pytest.mark.parametrize("client", ["claude-desktop", "vscode", "cursor", "gemini"])
-def test_an_approval_that_the_client_does_not_have_exits_2(
-    client: str, run: Run, home: Path
-) -> None:
-    ran = run("register", client, "--approve-send", "--env-file", str(home / "s.env"))
+def test_an_approval_that_the_client_does_not_have_exits_2(run: Run, home: Path) -> None:
+    ran = run("register", "cursor", "--approve-send", "--env-file", str(home / "s.env"))
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "cannot be told in advance to approve xmppSend" in ran.stderr
-    assert not (home / FILES[client]).exists()
+    assert not (home / FILES["cursor"]).exists()
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["emacs"],
-        ["codex", "--name", "a.b"],
-        ["codex", "--name", ""],
-        ["codex", "--name", "x" * 65],
-        ["codex", "--name", "-x y"],
-    ],
+    "arguments", [[], ["emacs"], ["codex", "--name", "a.b"], ["codex", "--name", "x" * 65]]
 )
 def test_what_cannot_be_meant_exits_2(arguments: list[str], run: Run) -> None:
     for command in ("register", "unregister"):
         assert run(command, *arguments).returncode == 2
 
 
-@pytest.mark.parametrize("command", ["register", "unregister"])
-def test_help_has_an_example(command: str, run: Run) -> None:
-    ran = run(command, "--help")
-    assert ran.returncode == 0
-    assert f"example:\n  xmpp-bridge {command} codex" in ran.stdout
-
-
-@pytest.mark.parametrize("client", FILES)
-def test_a_broken_file_exits_1_and_stays_and_what_to_write_is_shown(
-    client: str, run: Run, home: Path
-) -> None:
+def test_a_broken_file_exits_1_and_stays_and_what_to_write_is_shown(run: Run, home: Path) -> None:
+    client = "codex"
     file = home / FILES[client]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{")
@@ -234,9 +214,9 @@ def test_a_registered_command_that_does_not_answer_exits_1(run: Run, home: Path)
 
 
 def test_with_a_real_server_the_tools_are_listed_and_the_room_is_left(
-    run: Run, home: Path, xmpp_server: XmppServer
+    run: Run, home: Path, sandbox: XmppServer
 ) -> None:
-    settings = xmpp_server.environment()
+    settings = sandbox.environment()
     (home / "s.env").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
     ran = run("register", "codex", "--env-file", str(home / "s.env"))
     assert ran.returncode == 0

@@ -8,35 +8,7 @@ from tests.servers.witness import Witness
 UNDER_WAY = {"resolving", "connecting", "securing", "authenticating", "joining"}
 
 
-async def test_a_message_from_somebody_else_becomes_the_last_incoming_one(
-    endpoint: Endpoint, tmp_path: Path
-) -> None:
-    server = endpoint.server
-    settings = endpoint.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(server, server.witness, room, "Wilma", endpoint.transport) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await witness.joined("McpDebug")
-        assert (await bridge.joined())["lastIncoming"] is None
-        witness.say("does anybody hear me?\nsecond line <&>")
-        status = await bridge.until(lambda it: it["lastIncoming"])
-        incoming = status["lastIncoming"]
-        assert incoming.pop("receivedAt").endswith("Z")
-        assert incoming == {
-            "body": "does anybody hear me?\nsecond line <&>",
-            "sender": "Wilma",
-            "from": f"{room}/Wilma",
-            "type": "groupchat",
-        }
-        await bridge.stderr_says("<Wilma> does anybody hear me?\\u{A}second line")
-
-
-async def test_what_the_agent_says_is_heard_and_comes_back_reflected(
-    endpoint: Endpoint, tmp_path: Path
-) -> None:
+async def test_what_is_said_goes_both_ways(endpoint: Endpoint, tmp_path: Path) -> None:
     server = endpoint.server
     settings = endpoint.environment()
     room = settings["MUC_ROOM"]
@@ -52,6 +24,17 @@ async def test_what_the_agent_says_is_heard_and_comes_back_reflected(
         assert (sent["to"], sent["message"]) == (room, "here I am")
         assert sent["roundTripMs"] > 0
         assert (await bridge.status())["lastIncoming"] is None
+
+        witness.say("does anybody hear me?\nsecond line <&>")
+        incoming = (await bridge.until(lambda it: it["lastIncoming"]))["lastIncoming"]
+        assert incoming.pop("receivedAt").endswith("Z")
+        assert incoming == {
+            "body": "does anybody hear me?\nsecond line <&>",
+            "sender": "Wilma",
+            "from": f"{room}/Wilma",
+            "type": "groupchat",
+        }
+        await bridge.stderr_says("<Wilma> does anybody hear me?\\u{A}second line")
 
 
 async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_path: Path) -> None:
@@ -93,12 +76,12 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
 
 
 async def test_with_several_rooms_the_log_and_the_clients_notices_say_which(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    rooms = [real_server.room() for _ in range(2)]
-    settings = real_server.environment(MUC_ROOM=",".join(rooms))
+    rooms = [prosody.room() for _ in range(2)]
+    settings = prosody.environment(MUC_ROOM=",".join(rooms))
     async with (
-        Witness(real_server, real_server.witness, rooms[1], "Wilma") as wilma,
+        Witness(prosody, prosody.witness, rooms[1], "Wilma") as wilma,
         BridgeProcess(tmp_path, settings) as bridge,
     ):
         await bridge.initialize()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -136,53 +136,3 @@ async def test_the_resources_of_a_room_are_read_by_its_jid_and_told_of_when_it_c
             await bridge.request("resources/read", {"uri": "bridge://room/nowhere@x/messages"})
         assert refused.value.code == -32002
         await bridge.request("resources/unsubscribe", {"uri": uris[1]})
-
-
-async def test_one_status_says_which_of_five_rooms_is_in_trouble_and_one_wait_follows_the_others(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    rooms = [real_server.room() for _ in range(5)]
-    environment = real_server.environment(MUC_ROOM=", ".join(rooms))
-    async with AsyncExitStack() as stack:
-        people = [
-            await stack.enter_async_context(
-                Witness(real_server, real_server.witness, room, "Wilma")
-            )
-            for room in rooms
-        ]
-        bridge = await stack.enter_async_context(BridgeProcess(tmp_path, environment))
-        await bridge.initialize()
-        await bridge.until(lambda it: {one["phase"] for one in it["rooms"]} == {"joined"})
-        await people[3].muc.set_affiliation(rooms[3], "outcast", jid=real_server.bot.jid)
-        status = await bridge.until(lambda it: it["rooms"][3]["phase"] != "joined")
-        assert [one["phase"] for one in status["rooms"]] == [
-            *["joined"] * 3,
-            "failed",
-            "joined",
-        ]
-        (trouble,) = (one for one in status["rooms"] if "lastError" in one)
-        assert (trouble["room"], trouble["lastError"]["condition"]) == (rooms[3], "forbidden")
-        assert "banned" in trouble["lastError"]["message"]
-        assert "lift the ban" in trouble["lastError"]["hint"]
-        cursor = status["cursor"]
-        for number in (4, 0, 2, 1):
-            people[number].say(f"hello from {number}")
-            waited = await bridge.call("xmppWait", since=cursor)
-            assert (waited["entry"]["body"], waited["entry"]["room"]) == (
-                f"hello from {number}",
-                rooms[number],
-            )
-            cursor = waited["next"]
-
-
-async def test_all_rooms_together_have_one_send_rate(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    rooms = [real_server.room(), real_server.room()]
-    environment = real_server.environment(MUC_ROOM=",".join(rooms), BRIDGE_SEND_RATE="1")
-    async with BridgeProcess(tmp_path, environment) as bridge:
-        await bridge.initialize()
-        await bridge.until(lambda it: {one["phase"] for one in it["rooms"]} == {"joined"})
-        assert (await bridge.call("xmppSend", message="one"))["to"] == rooms[0]
-        with pytest.raises(ToolFailedError, match="1 message a minute"):
-            await bridge.call("xmppSend", message="two", room=rooms[1])

@@ -8,11 +8,7 @@ import bridge
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.servers.server import XmppServer
 
-USED = "used"
 MISSING = "missing"
-SAYS_NOTHING = "sets none of our variables"
-SETS_NO_ROOM = "not used, since it sets no account, server or room"
-NOT_NEEDED = "not needed, an earlier one was used"
 
 SANDBOX = {
     "XMPP_SERVICE": "xmpp://127.0.0.1:1",
@@ -67,10 +63,6 @@ def _write(path: Path, settings: dict[str, str]) -> None:
     path.write_text("".join(f"{k}='{v}'\n" for k, v in settings.items()), encoding="utf-8")
 
 
-def _room(name: str) -> dict[str, str]:
-    return SANDBOX | {"MUC_ROOM": f"{name}@conference.localhost"}
-
-
 async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_missing(
     places: Places,
 ) -> None:
@@ -106,34 +98,6 @@ async def test_each_place_for_the_file_leads_into_the_room(
     assert f"[Server] settings: {path}: used" in run.stderr
 
 
-async def test_the_current_directory_comes_first(places: Places) -> None:
-    for name in ("here", "elsewhere", "package"):
-        _write(getattr(places, name), _room(name))
-    async with places.run() as run:
-        status = await run.status()
-        assert status["room"] == "here@conference.localhost"
-        assert status["envFile"] == str(places.here)
-        assert status["envCandidates"] == places.candidates(USED, NOT_NEEDED, NOT_NEEDED)
-
-
-async def test_a_repositorys_file_neither_hides_nor_lifts_what_the_users_own_restricts(
-    places: Places,
-) -> None:
-    _write(places.here, _room("here") | {"BRIDGE_READ_ONLY": "0", "BRIDGE_SEND_RATE": "6000"})
-    _write(places.elsewhere, _room("elsewhere") | {"BRIDGE_READ_ONLY": "1"})
-    async with places.run(BRIDGE_READ_ONLY="0") as run:
-        status = await run.status()
-        assert status["envFile"] == str(places.here)
-        with pytest.raises(RpcFailedError) as refusal:
-            await run.bare("xmppSend", message="hello")
-        assert f"BRIDGE_READ_ONLY in '{places.elsewhere}'" in refusal.value.data
-        told = "\n".join(status["warnings"])
-        assert f"BRIDGE_READ_ONLY in '{places.elsewhere}' holds" in told
-        assert f"'{places.here}' is used" in told
-    for warning in status["warnings"]:
-        assert f"[Server] WARNING: {warning}" in run.stderr
-
-
 async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check(
     sandbox: XmppServer, places: Places
 ) -> None:
@@ -164,71 +128,6 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
         assert (await run.call("xmppSend", message="second"))["sent"] is True
 
 
-async def test_the_file_that_the_environment_names_comes_before_the_packages_own(
-    places: Places,
-) -> None:
-    for name in ("elsewhere", "package"):
-        _write(getattr(places, name), _room(name))
-    async with places.run() as run:
-        status = await run.status()
-        assert status["room"] == "elsewhere@conference.localhost"
-        assert status["envCandidates"] == places.candidates(MISSING, USED, NOT_NEEDED)
-
-
-async def test_another_projects_file_shadows_nothing(places: Places) -> None:
-    _write(places.here, {"DATABASE_URL": "postgres://localhost", "LOG_LEVEL": "DEBUG"})
-    _write(places.elsewhere, {"XMPP_PASSWORD": "  ", "MUC_ROOM": ""})
-    _write(places.package, _room("package"))
-    async with places.run() as run:
-        status = await run.status()
-        assert status["room"] == "package@conference.localhost"
-        assert status["envCandidates"] == places.candidates(SETS_NO_ROOM, SAYS_NOTHING, USED)
-        assert status.get("warnings", []) == []
-
-
-async def test_a_name_of_no_file_is_said_on_stderr_and_in_the_status(places: Places) -> None:
-    _write(places.package, _room("package"))
-    async with places.run() as run:
-        (warning,) = (await run.status())["warnings"]
-        assert warning.startswith(f"TIA_ENV_PATH names {str(places.elsewhere)!r}")
-    assert f"[Server] WARNING: {warning}" in run.stderr.splitlines()
-
-
-async def test_files_are_never_mixed(places: Places) -> None:
-    _write(places.elsewhere, {"MUC_ROOM": "elsewhere@conference.localhost"})
-    _write(places.package, _room("package"))
-    async with places.run() as run:
-        status = await run.status()
-        assert status["phase"] == "unconfigured"
-        assert status["envFile"] == str(places.elsewhere)
-        assert any(problem.startswith("XMPP_PASSWORD") for problem in status["problems"])
-
-
-async def test_the_process_environment_wins_over_the_file_and_blanks_count_as_unset(
-    places: Places,
-) -> None:
-    _write(places.elsewhere, _room("elsewhere") | {"MCP_BOT_NICKNAME": "FromFile"})
-    async with places.run(MUC_ROOM="env@conference.localhost", MCP_BOT_NICKNAME=" ") as run:
-        status = await run.status()
-        assert status["room"] == "env@conference.localhost"
-        assert status["nickname"] == "FromFile"
-
-
-async def test_a_file_named_on_the_command_line_is_the_only_one(places: Places) -> None:
-    for name in ("here", "elsewhere", "package"):
-        _write(getattr(places, name), _room(name))
-    named = places.here.parent.parent / "named.env"
-    _write(named, _room("named"))
-    async with BridgeProcess(
-        places.here.parent,
-        {"TIA_ENV_PATH": str(places.elsewhere)},
-        arguments=("serve", "--env-file", "../named.env"),
-    ) as run:
-        status = await run.status()
-        assert status["room"] == "named@conference.localhost"
-        assert [one["reason"] for one in status["envCandidates"]] == [USED]
-
-
 async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
     places: Places,
 ) -> None:
@@ -243,19 +142,6 @@ async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
         assert "TIA_ENV_PATH" in told
         assert SANDBOX["XMPP_PASSWORD"] not in told
     assert SANDBOX["XMPP_PASSWORD"] not in run.stderr
-
-
-async def test_no_secret_is_shown_anywhere_at_the_most_talkative_level(
-    xmpp_server: XmppServer, tmp_path: Path
-) -> None:
-    settings = xmpp_server.environment(LOG_LEVEL="DEBUG", MUC_PASSWORD="room-secret-2342")
-    async with BridgeProcess(tmp_path, settings) as run:
-        await run.initialize()
-        status = await run.joined()
-        await run.bare("xmppSend", message="hello")
-    for secret in (xmpp_server.bot.password, "room-secret-2342"):
-        assert secret not in str(status)
-        assert secret not in run.stderr
 
 
 async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:

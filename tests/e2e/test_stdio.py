@@ -13,8 +13,7 @@ import pytest
 
 from bridge.mcp.session import CHANGES_SECONDS
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
-from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess
-from tests.e2e.company import in_company
+from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -224,37 +223,6 @@ async def test_changes_that_nobody_reads_of_are_told_once_when_somebody_reads_ag
         await replies.aclose()
 
 
-async def test_a_reader_that_is_slow_at_the_end_of_input_gets_everything(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    asked = PIPE_BYTES // len(BODY)
-    async with unread(tmp_path, sandbox.environment()) as (bridge, client):
-        for number in range(asked):
-            bridge.send(echo(number))
-        bridge.close_input()
-        got = [message["id"] async for message in client.messages()]
-        assert got == list(range(asked))
-        assert await bridge.wait() == 0
-
-
-async def test_a_pipe_that_is_full_and_never_read_does_not_hold_up_the_end(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment()
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        unread(tmp_path, settings) as (bridge, _),
-    ):
-        await witness.joined("McpDebug")
-        for number in range(PIPE_BYTES // len(BODY)):
-            bridge.send(echo(number))
-        started = monotonic()
-        bridge.close_input()
-        assert await bridge.wait() == 0
-        assert monotonic() - started < GONE_SECONDS * SLACK
-        await witness.left("McpDebug")
-
-
 async def test_a_pipe_that_is_closed_with_replies_in_it_ends_the_bridge(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
@@ -358,58 +326,3 @@ async def test_a_signal_puts_the_leave_on_the_wire_at_once_with_replies_that_nob
             assert took < LEAVE_SECONDS * SLACK
             assert await bridge.wait() == 0
             assert monotonic() - started < GONE_SECONDS * SLACK
-
-
-async def test_calls_in_flight_at_the_end_of_input_finish_before_the_room_is_left(
-    xmpp_server: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
-        answers = {}
-        for number in range(20):
-            answers[number] = bridge.expect(number)
-            call = {"jsonrpc": "2.0", "id": number, "method": "xmppSend"}
-            bridge.send(call | {"params": {"message": f"last word {number}"}})
-        bridge.close_input()
-        assert await bridge.wait() == 0
-        for number, answer in answers.items():
-            assert (await bridge.answer(answer))["result"]["sent"] is True
-            await witness.heard(f"last word {number}")
-        await witness.left("McpDebug")
-
-
-async def test_a_whole_conversation_in_content_length_framing(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment()
-
-    def framed(message: dict[str, object]) -> bytes:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        return b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        # An older server's manners: no revision in `initialize`, which such clients leave out.
-        bridge.send_raw(framed({"id": 0, "method": "initialize", "params": {}}))
-        assert (await bridge.frame())["result"]["protocolVersion"] == "2024-11-05"
-        bridge.send_raw(framed({"method": "notifications/initialized"}))
-        bridge.send_raw(framed({"id": 1, "method": "tools/list"}))
-        tools = (await bridge.frame())["result"]["tools"]
-        assert [tool["name"] for tool in tools] == TOOLS
-        call = {"name": "xmppSend", "arguments": {"message": "grüße\r\n\r\nContent-Length: 5"}}
-        bridge.send_raw(framed({"id": 2, "method": "tools/call", "params": call}))
-        assert (await bridge.frame())["result"]["isError"] is False
-        uri = {"uri": "bridge://room/messages"}
-        bridge.send_raw(framed({"id": 3, "method": "resources/subscribe", "params": uri}))
-        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 3, "result": {}}
-        witness.say("does it come in headers too?")
-        updated = await bridge.frame()
-        assert (updated["method"], updated["params"]) == ("notifications/resources/updated", uri)
-        for byte in framed({"id": 4, "method": "ping"}):
-            bridge.send_raw(bytes([byte]))
-        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 4, "result": {}}
-        assert bridge.framed == 6
-        bridge.send({"jsonrpc": "2.0", "id": 5, "method": "ping"})
-        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 5, "result": {}}
-        assert bridge.framed == 6

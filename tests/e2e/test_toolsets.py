@@ -15,8 +15,6 @@ from tests.e2e.bridge_process import (
     COMMAND,
     TOOLS,
     BridgeProcess,
-    RpcFailedError,
-    ToolFailedError,
 )
 from tests.samples.open_meteo import OpenMeteoServer, running_open_meteo
 
@@ -93,26 +91,6 @@ def further(tools: list[dict[str, Any]]) -> list[str]:
     return names[len(ours) :]
 
 
-def test_a_pipe_into_the_command_lists_every_tool_of_a_set(tmp_path: Path) -> None:
-    child = subprocess.run(
-        [COMMAND, "serve", "--toolset", "samples"],
-        input=b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n',
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        check=True,
-    )
-    result = json.loads(child.stdout)["result"]
-    assert further(result["tools"]) == SAMPLES
-
-
-async def test_a_set_that_is_not_asked_for_is_not_there(tmp_path: Path, installed: str) -> None:
-    async with serving(tmp_path, path=installed) as bridge:
-        await bridge.initialize()
-        assert await listed(bridge) == []
-    assert LOADED not in bridge.stderr
-
-
 async def test_what_is_not_asked_for_is_not_imported(tmp_path: Path, installed: str) -> None:
     async with serving(tmp_path, "samples", path=installed) as bridge:
         await bridge.initialize()
@@ -120,138 +98,8 @@ async def test_what_is_not_asked_for_is_not_imported(tmp_path: Path, installed: 
     assert LOADED not in bridge.stderr
 
 
-CALLS: list[tuple[str, dict[str, object]]] = [
-    ("word_count", {"text": "the quick brown fox jumps"}),
-    ("sentiment", {"text": "great good nice fun love happy joy, but sad"}),
-    ("current_time", {}),
-    ("answer_general_question", {"question": "Why is the sky blue?"}),
-    ("current_weather", {"location": "Paris"}),
-]
-
-
-@pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=[name for name, _ in CALLS])
-async def test_every_sample_works_in_all_three_ways_of_speaking(
-    tmp_path: Path, open_meteo: OpenMeteoServer, tool: str, arguments: dict[str, object]
-) -> None:
-    async with serving(tmp_path, "samples", **open_meteo.environment) as bridge:
-        await bridge.initialize()
-        tools = (await bridge.request("tools/list"))["tools"]
-        described = next(one for one in tools if one["name"] == tool)
-        Draft202012Validator.check_schema(described["inputSchema"])
-        call = {"name": tool, "arguments": arguments}
-        handshake = await bridge.request("tools/call", call)
-        stateless = await bridge.request("tools/call", {**call, "_meta": ENVELOPE})
-        bare = await bridge.bare(tool, **arguments)
-        assert not handshake["isError"]
-        assert stateless["resultType"] == "complete"
-        if "outputSchema" not in described:
-            assert handshake["content"] == stateless["content"] == bare["content"]
-            assert "structuredContent" not in handshake
-            return
-        validator = Draft202012Validator(described["outputSchema"])
-        for result in (handshake, stateless):
-            validator.validate(result["structuredContent"])
-            data, told = result["content"]
-            assert json.loads(data["text"]) == result["structuredContent"]
-            assert told["annotations"] == {"audience": ["assistant"]}
-        json_part, interpret_part = bare["content"]
-        validator.validate(json_part["json"])
-        assert json.loads(json_part["text"]) == json_part["json"]
-        said = told["text"]
-        assert interpret_part == {"type": "interpret", "prompt": said, "text": said}
-
-
-async def test_the_samples_results_are_as_their_siblings_have_them(tmp_path: Path) -> None:
-    async with serving(tmp_path, "samples") as bridge:
-        assert await bridge.bare("word_count", text="the quick brown fox jumps") == text("5")
-        assert await bridge.bare(
-            "sentiment", text="great good nice fun love happy joy, but sad"
-        ) == text("positive (score=0.75)")
-        question = "Why is the sky\nblue?"
-        assert await bridge.bare("answer_general_question", question=question) == text(question)
-
-
-async def test_every_set_is_served_alike_in_both_framings(tmp_path: Path, installed: str) -> None:
-    call = {"name": "dice.say", "arguments": {"number": 2.5}}
-    asked: list[dict[str, Any]] = [
-        {"method": "word_count", "params": {"text": "a b"}},
-        {"method": "tools/call", "params": call},
-        {"method": "tools/call", "params": {**call, "_meta": ENVELOPE}},
-        {"method": "tools/call", "params": {"name": "throw_and_tell"}},
-    ]
-    async with serving(tmp_path, "samples", "dice", path=installed) as bridge:
-        for number, one in enumerate(asked):
-            answers = []
-            for framing in (framed, lined):
-                id_ = f"{number} {framing.__name__}"
-                answer = bridge.expect(id_)
-                bridge.send_raw(framing({"jsonrpc": "2.0", "id": id_, **one}))
-                answers.append((await bridge.answer(answer))["result"])
-            assert answers[0] == answers[1]
-            assert answers[0]["content"]
-        assert bridge.framed == len(asked)
-
-
-def lined(message: object) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
 def text(content: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": content}]}
-
-
-def framed(message: object) -> bytes:
-    body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-async def test_an_older_client_is_answered_byte_for_byte_in_its_own_dialect(
-    tmp_path: Path, open_meteo: OpenMeteoServer
-) -> None:
-    asked = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-        {
-            "jsonrpc": "2.0",
-            "id": 3,
-            "method": "tools/call",
-            "params": {"name": "word_count", "arguments": {"text": "один two"}},
-        },
-        {"jsonrpc": "2.0", "id": 4, "method": "ping"},
-        {
-            "jsonrpc": "2.0",
-            "id": 5,
-            "method": "tools/call",
-            "params": {"name": "current_weather", "arguments": {"location": "Paris"}},
-        },
-    ]
-    async with serving(tmp_path, "samples", **open_meteo.environment) as bridge:
-        answers = [bridge.expect(one["id"]) for one in asked]
-        for message in asked:
-            bridge.send_raw(framed(message))
-        replies = [await bridge.answer(one) for one in answers]
-        assert bridge.framed == len(asked)
-    initialized, tools, count, _, weather = (one["result"] for one in replies)
-    assert initialized["protocolVersion"] == "2024-11-05"
-    assert {"name", "description", "inputSchema", "input_schema"} == set(tools["tools"][-1])
-    assert count == {**text("2"), "isError": False}
-    data, told = weather["content"]
-    assert (data["type"], data["json"]["place"]) == ("json", "Paris, Île-de-France, France")
-    assert json.loads(data["text"]) == data["json"]
-    assert told == {"type": "interpret", "prompt": told["prompt"], "text": told["prompt"]}
-    # All of it, in order: header, blank line, compact JSON in UTF-8, and nothing in between.
-    sent = b"".join(framed(one) for one in replies)
-    assert bridge.stdout == bodies(sent)
-
-
-def bodies(data: bytes) -> bytes:
-    """The frames without their headers, as `BridgeProcess` keeps them."""
-    found = b""
-    while data:
-        head, _, rest = data.partition(b"\r\n\r\n")
-        length = int(head.removeprefix(b"Content-Length: "))
-        found, data = found + rest[:length], rest[length:]
-    return found
 
 
 @pytest.mark.parametrize("name", ["dice", "dice_tools:TOOLS"])
@@ -283,69 +131,6 @@ async def test_somebody_elses_tools_are_listed_and_called(
     assert LOADED in bridge.stderr
 
 
-async def test_somebody_elses_errors_are_told_as_ours_are(tmp_path: Path, installed: str) -> None:
-    async with serving(tmp_path, "dice", path=installed) as bridge:
-        for arguments, complaint in (
-            ({"die": {"sides": 1}}, "die.sides is 1; the least is 2"),
-            ({"die": {}, "luck": "none"}, "luck is 'none'"),
-            ({"die": {"shape": "cone"}}, "one of cube, sphere is wanted"),
-            ({"die": {}, "extra": ["1"]}, r"extra\[0\] is a string"),
-        ):
-            with pytest.raises(RpcFailedError, match=complaint) as bare:
-                await bridge.bare("throw_dice", **arguments)
-            assert bare.value.code == -32602
-        with pytest.raises(RpcFailedError) as argument:
-            await bridge.bare("dice.say", number=-1)
-        assert (argument.value.code, argument.value.message) == (-32602, "no die shows that")
-        with pytest.raises(RpcFailedError) as lost:
-            await bridge.bare("lose")
-        assert lost.value.code == -32603
-        assert lost.value.data == {"condition": "item-not-found", "hint": "Bend down."}
-        with pytest.raises(ToolFailedError, match="fell under the table"):
-            await bridge.call("lose")
-
-
-async def test_somebody_elses_tool_tells_its_progress_and_is_cancelled(
-    tmp_path: Path, installed: str
-) -> None:
-    async with serving(tmp_path, "dice", path=installed) as bridge:
-        await bridge.initialize()
-        meta = {"progressToken": "far"}
-        params = {"name": "roll_for_long", "arguments": {}, "_meta": meta}
-        bridge.send({"jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": params})
-        assert (await bridge.frame())["params"] == {
-            "progressToken": "far",
-            "progress": 1,
-            "total": 2,
-            "message": "rolls",
-        }
-        cancel = {"method": "notifications/cancelled", "params": {"requestId": "long"}}
-        bridge.send({"jsonrpc": "2.0", **cancel})
-        await bridge.stderr_says("the die was caught")
-        assert await bridge.request("ping") == {}
-
-
-def test_a_set_that_does_not_exist_stops_the_start_with_those_that_do(
-    tmp_path: Path, installed: str
-) -> None:
-    said = refused(tmp_path, "samples", "sampels", path=installed)
-    assert said.startswith("there is no toolset 'sampels'; there are llm, samples, ")
-    assert "dice, loaded-dice, sunken, unwritten" in said
-
-
-def test_several_sets_in_one_word_are_told_how_to_be_named(tmp_path: Path) -> None:
-    said = refused(tmp_path, "samples,llm")
-    assert said.startswith("there is no toolset 'samples,llm'; there are llm, samples, ")
-    assert said.endswith("; each set takes a --toolset of its own")
-    assert "--toolset of its own" not in refused(tmp_path, "sampels")
-
-
-def test_a_clash_of_two_sets_names_both_and_the_tool(tmp_path: Path, installed: str) -> None:
-    assert refused(tmp_path, "dice", "loaded-dice", path=installed) == (
-        "the toolsets dice and loaded-dice both have a tool throw_dice"
-    )
-
-
 BROKEN = {
     "raises.py": "raise RuntimeError('no\\nluck \\u202e')",
     "leaves.py": "import sys; sys.exit(0)",
@@ -370,7 +155,13 @@ CAUSES = {
     "unwritten": "the toolset unwritten cannot be loaded: ModuleNotFoundError",
     "sunken": "the toolset sunken does not fit in here: sink wants a Ship; there are 0 here",
     "": "there is no toolset ''",
+    "sampels": "there is no toolset 'sampels'; there are llm, samples, dice, loaded-dice, sunken",
 }
+REFUSED = {
+    **{one: CAUSES[one] for one in ("raises:TOOLS", "unwritten", "sampels")},
+    "samples,llm": "'samples,llm'; there are llm, samples, ",
+}
+"""What the command line is refused; the settings are told of every cause below."""
 
 
 @pytest.fixture(scope="module")
@@ -381,13 +172,14 @@ def broken(installed: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{folder}:{installed}"
 
 
-@pytest.mark.parametrize("name", CAUSES)
+@pytest.mark.parametrize("name", REFUSED)
 def test_a_set_that_cannot_be_loaded_is_named_with_the_cause_in_one_line(
     tmp_path: Path, broken: str, name: str
 ) -> None:
     said = refused(tmp_path, name, path=broken)
-    assert CAUSES[name] in said
+    assert REFUSED[name] in said
     assert said.isprintable()
+    assert said.endswith("; each set takes a --toolset of its own") is ("," in name)
 
 
 async def test_the_settings_sets_that_do_not_do_are_problems_and_the_others_are_served(
@@ -420,22 +212,6 @@ async def test_a_set_of_the_settings_gives_way_to_one_of_the_command_line(
         assert await listed(bridge) == ["throw_dice"]
         (problem,) = [one for one in (await bridge.status())["problems"] if "TOOLSETS" in one]
         assert "the toolsets loaded-dice and dice both have a tool throw_dice" in problem
-
-
-async def test_read_only_withholds_the_writing_tools_of_every_set(
-    tmp_path: Path, installed: str
-) -> None:
-    async with serving(tmp_path, "dice", "samples", path=installed, BRIDGE_READ_ONLY="1") as bridge:
-        assert await listed(bridge) == [*(one for one in DICE if one != "throw_dice"), *SAMPLES]
-
-
-async def test_without_the_extra_the_weather_is_listed_and_names_it(tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    (tmp_path / "none" / "httpx.py").write_text("raise ModuleNotFoundError('httpx')", "utf-8")
-    async with serving(tmp_path, "samples", path=str(tmp_path / "none")) as bridge:
-        assert (await listed(bridge))[-1] == "current_weather"
-        with pytest.raises(ToolFailedError, match=r"xmpp-debug-bridge\[llm\]"):
-            await bridge.call("current_weather", location="Paris")
 
 
 def test_the_client_starts_the_bridge_with_the_sets_it_is_told(
@@ -481,23 +257,3 @@ async def test_the_current_directorys_file_names_installed_sets_and_no_module(
             one for one in (await bridge.status())["warnings"] if "BRIDGE_TOOLSETS" in one
         ]
     assert "is ignored, but for 'dice,samples', because" in warning
-
-
-def test_a_pipe_is_told_every_tool_of_every_set(tmp_path: Path) -> None:
-    asked = b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n'
-    ran = subprocess.run(
-        [COMMAND, "serve", "--toolset", "llm", "--toolset", "samples"],
-        input=asked,
-        capture_output=True,
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        timeout=20,
-        check=True,
-    )
-    names = [one["name"] for one in json.loads(ran.stdout)["result"]["tools"]]
-    assert names[: len(TOOLS)] == TOOLS
-    assert {*names[len(TOOLS) :]} == {
-        *("scout", "xmppDigest"),
-        *("word_count", "sentiment", "current_time", "answer_general_question"),
-        "current_weather",
-    }

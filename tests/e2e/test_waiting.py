@@ -1,10 +1,7 @@
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
-from bridge.tools import send, wait
-from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
@@ -40,30 +37,10 @@ async def test_an_answer_that_comes_at_once_is_never_missed(
             assert 0 <= waited["elapsedMs"] < ANSWER_MS
 
 
-async def test_waits_that_follow_next_miss_nothing_of_a_flood(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(real_server, tmp_path) as (bridge, witness):
-        cursor = (await bridge.status())["cursor"]
-        said = [f"{'needle' if number % 7 == 0 else 'hay'} {number}" for number in range(200)]
-        for body in said:
-            witness.say(body)
-        found: list[str] = []
-        seen = 0
-        while len(found) < sum(body.startswith("needle") for body in said):
-            waited = await bridge.call("xmppWait", since=cursor, pattern="^needle")
-            assert waited["matched"], waited
-            found.append(waited["entry"]["body"])
-            seen += sum(one["kind"] == "message" for one in waited["passed"])
-            cursor = waited["next"]
-        assert found == [body for body in said if body.startswith("needle")]
-        assert seen <= len(said)
-
-
 async def test_many_waits_at_once_hold_nothing_up_and_are_answered_by_one_message(
-    real_server: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    async with in_company(real_server, tmp_path) as (bridge, witness):
+    async with in_company(sandbox, tmp_path) as (bridge, witness):
         cursor = (await bridge.status())["cursor"]
         waits = [
             asyncio.create_task(bridge.call("xmppWait", since=cursor, contains="everybody"))
@@ -96,52 +73,3 @@ async def test_a_wait_without_a_connection_ends_in_time_and_says_why(tmp_path: P
         waited = await bridge.bare("xmppWait", timeoutSeconds=0)
         assert (waited["matched"], waited["phase"]) == (False, "unconfigured")
         assert "xmppStatus" in waited["outBecause"]
-
-
-async def test_progress_is_told_to_who_asks_and_grows(prosody: XmppServer, tmp_path: Path) -> None:
-    assert send.PROGRESS_SECONDS == 1
-    often = noise.at_start(
-        tmp_path / "site", noise.with_limits(wait.__name__, PROGRESS_SECONDS=0.2)
-    )
-    async with BridgeProcess(tmp_path / "home", prosody.environment() | often) as bridge:
-        await bridge.initialize()
-        await bridge.joined()
-        params = {
-            "name": "xmppWait",
-            "arguments": {"timeoutSeconds": 0.7},
-            "_meta": {"progressToken": "p1"},
-        }
-        assert (await bridge.request("tools/call", params))["isError"] is False
-        told = [await bridge.frame() for _ in range(bridge.pending_frames)]
-        assert {one["method"] for one in told} == {"notifications/progress"}
-        assert {one["params"]["progressToken"] for one in told} == {"p1"}
-        assert {one["params"]["total"] for one in told} == {0.7}
-        grown = [one["params"]["progress"] for one in told]
-        assert len(grown) == 3
-        assert grown == sorted(set(grown))
-        assert told[0]["params"]["message"].startswith("joined; ")
-
-
-async def test_a_wait_that_is_cancelled_gets_no_reply_and_holds_nothing_up(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(prosody, tmp_path) as (bridge, witness):
-        bridge.send(
-            {
-                "jsonrpc": "2.0",
-                "id": "given up",
-                "method": "tools/call",
-                "params": {"name": "xmppWait", "arguments": {"timeoutSeconds": 50}},
-            }
-        )
-        cursor = (await bridge.status())["cursor"]
-        bridge.send(
-            {
-                "jsonrpc": "2.0",
-                "method": "notifications/cancelled",
-                "params": {"requestId": "given up"},
-            }
-        )
-        witness.say("hello")
-        assert (await bridge.call("xmppWait", since=cursor))["entry"]["body"] == "hello"
-    assert not any(json.loads(line).get("id") == "given up" for line in bridge.stdout.splitlines())

@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import struct
+import subprocess
 import termios
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,19 @@ SECONDS = 20.0
 """Limit for whatever a test waits for."""
 
 ENOUGH = 1 << 16
+
+
+def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command of ours in a shell, where `"$@"` stands for it."""
+    return subprocess.run(
+        ["/bin/bash", "-c", script, "bash", COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 class Watching:
