@@ -327,8 +327,8 @@ def _add_register(command: Parser) -> None:
     """Tell a coding agent's program how to start this bridge.
 
     Registers this bridge in a client's configuration file, of which a copy is kept. What is
-    registered is the path of this command and the path of your settings file; no password. Then the
-    registered command is started once, to see that it answers.
+    registered is the path of this command and the path of your settings file; no password. First
+    the command is started once, to see that it answers.
 
         xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
     """

@@ -60,9 +60,9 @@ def location_of(key: str, name: str) -> EntryLocation:
 def register(
     location: EntryLocation, env_file: Path, *, approve_send: bool, only_shown: bool
 ) -> None:
-    """Register this bridge with its settings file, start it once, and print what was done.
+    """Start this bridge once as it is to be registered, register it, and print what was done.
 
-    Raises `RegistrationError`.
+    Raises `RegistrationError`, and then has changed nothing or says what it has changed.
     """
     there = location.client
     if approve_send and not there.takes_approval:
@@ -75,28 +75,32 @@ def register(
         complain(f"WARNING: {one_line(flaw)}")
     launch = (*own_command(sys.argv[0], sys.executable), ENV_FILE_OPTION, str(env_file))
     planned = plan(location, launch, approve_send=approve_send)
+    tools = None if only_shown else asyncio.run(list_tools(*_startable(location, planned)))
     unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
     _report(planned, only_shown=only_shown, unchanged=unchanged)
-    if only_shown:
+    if tools is None:
         return
     if approve_send:
         write_out(
             f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
-    entry = location.read(ConfigFile(there.file).read() or "")
-    if entry is None:
-        raise RegistrationError(f"{there.title} did not keep the entry: {there.file} has it not.")
-    env = {name: str(value) for name, value in entry.get("env", {}).items()}
-    for name in env.keys() & SECRETS:
-        complain(
-            f"WARNING: {name} is in {there.file}; it belongs into the settings file and nowhere "
-            "else"
-        )
-    tools = asyncio.run(list_tools([entry["command"], *entry["args"]], env))
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
     write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     write_out(f"Restart {there.title} to have them there.")
+
+
+def _startable(location: EntryLocation, planned: list[Edit]) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of the entry, as the client's file will have it."""
+    file = ConfigFile(location.client.file)
+    after = [edit.after for edit in planned if edit.file.path == file.path]
+    entry = location.read(after[0] if after else file.read() or "") or {}
+    env = {name: str(value) for name, value in entry.get("env", {}).items()}
+    for name in env.keys() & SECRETS:
+        complain(
+            f"WARNING: {name} is in {file.path}; it belongs into the settings file and nowhere else"
+        )
+    return [entry["command"], *entry["args"]], env
 
 
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
@@ -178,7 +182,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
             cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
             last = "".join(f"\nIts last words: {one_line(line, 300)}" for line in logged)
             raise RegistrationError(
-                "it is registered, but the registered command does not answer: "
+                "nothing was changed: the command that is to be registered does not answer: "
                 f"{one_line(cause, 300)}{last}"
             ) from error
     return [one_line(str(tool.get("name"))) for tool in tools]

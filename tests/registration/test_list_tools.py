@@ -54,6 +54,6 @@ async def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -
     with pytest.raises(RegistrationError) as caught:
         await list_tools([sys.executable, "-c", program], {})
     assert str(caught.value) == (
-        "it is registered, but the registered command does not answer: "
+        "nothing was changed: the command that is to be registered does not answer: "
         "the server ended without an answer\nIts last words: last \\u{1B}[31m words"
     )

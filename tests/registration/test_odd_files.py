@@ -10,7 +10,7 @@ from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.register import carry_out, plan, register
+from bridge.registration.register import register
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +27,6 @@ def _location(home: Path, key: str) -> EntryLocation:
     return location
 
 
-def _unregister(location: EntryLocation) -> None:
-    list(map(carry_out, plan(location, None)))
-
-
 def _left(location: EntryLocation) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in location.client.file.parent.iterdir()}
 
@@ -45,17 +41,20 @@ def _left(location: EntryLocation) -> dict[str, bytes]:
         {"args": ["serve", "--only", "a\0"]},
     ],
 )
-def test_an_entry_that_nothing_can_start_is_told_in_words_and_can_be_taken_out(
+def test_an_entry_that_nothing_can_start_is_told_in_words_and_the_file_left_as_it_was(
     odd: dict[str, object], home: Path
 ) -> None:
     location = _location(home, "cursor")
     entry = {"command": "/opt/xmpp-bridge", "args": ["serve"], "env": {"B": "y"}} | odd
     location.client.file.write_text(json.dumps({"mcpServers": {"xmpp": entry}}), "utf-8")
-    with pytest.raises(RegistrationError, match=r"registered command .*does not start: ") as error:
+    before = _left(location)
+    with pytest.raises(
+        RegistrationError, match=r"nothing was changed: .*does not start: "
+    ) as error:
         register(location, home / ".env", approve_send=False, only_shown=False)
     assert "hush" not in str(error.value)
-    _unregister(location)
-    assert json.loads(location.client.file.read_text("utf-8")) == {}
+    assert len(str(error.value).splitlines()) == 1
+    assert _left(location) == before
 
 
 @pytest.mark.parametrize("key", KEYS)
