@@ -21,6 +21,7 @@ from bridge.views.moments import moment
 from bridge.views.output import READER_GONE
 from bridge.views.selection import SelectionError, selection_of
 from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import CursorError
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -67,6 +68,9 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
             await log.follow(cursor)
     except StoreError as error:
         complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    except CursorError:
+        complain(f"xmpp-bridge: what was shown is in {str(path)!r} no more: it was replaced")
         return FAILURE
     except OSError as error:
         if error.errno in READER_GONE:

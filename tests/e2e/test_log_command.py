@@ -234,6 +234,25 @@ async def test_following_begins_with_the_newest_and_shows_what_others_record(
     assert (process.returncode, rest, errors) == (0, b"", b"")
 
 
+async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_shown(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    older = tmp_path / "older.db"
+    older.write_bytes(shelf.path.read_bytes())
+    shelf.say("later", at=9)
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "log", "--follow", stdout=-1, stderr=-1, cwd=tmp_path, env=_environment(tmp_path)
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(SECONDS):
+        while b"later" not in await process.stdout.readline():
+            pass
+        older.rename(shelf.path)
+        _, errors = await process.communicate()
+    (line,) = errors.decode().splitlines()
+    assert (process.returncode, str(shelf.path) in line) == (1, True)
+
+
 def test_rows_that_cannot_be_read_are_left_out_and_counted_on_stderr(
     shelf: Shelf, tmp_path: Path
 ) -> None:
