@@ -113,7 +113,9 @@ class Retention:
         """Return how much running time is left of each; notice that a clock jumped."""
         last = self._last or clocks
         passed = clocks.running - last.running
-        put_off, day_left = (max(0.0, seconds - passed) for seconds in former)
+        # What is damaged may say any number.
+        put_off = max(0.0, min(former.put_off, PUT_OFF_SECONDS) - passed)
+        day_left = max(0.0, min(former.day_left, DAY_SECONDS) - passed)
         jump = abs(clocks.wall - last.wall - (clocks.elapsed - last.elapsed)) > JUMP_SECONDS
         if self._last is None:  # later on, the newest event may be our own
             jump = database.latest() > clocks.wall + JUMP_SECONDS

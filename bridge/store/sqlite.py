@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 from urllib.parse import quote
 
@@ -39,7 +40,6 @@ from bridge.store.errors import (
 )
 from bridge.store.location import (
     BESIDE,
-    FILE_MODE,
     Location,
     exists,
     identity,
@@ -446,13 +446,16 @@ def _table(query: Query) -> str:
 
 def _make(path: Path) -> None:
     """Make an empty store; it is renamed into place once complete."""
-    new = Path(f"{path}-new")
     try:
-        new.unlink(missing_ok=True)  # of a bridge that was killed here
-        os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
-        with closing(_connect(new, "rw")) as connection:
-            connection.executescript(TABLES)
-        new.rename(path)
+        descriptor, name = mkstemp(prefix=f"{path.name}-", dir=path.parent)  # the owner's alone
+        os.close(descriptor)
+        new = Path(name)
+        try:
+            with closing(_connect(new, "rw")) as connection:
+                connection.executescript(TABLES)
+            new.rename(path)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise unusable(path, error) from error
     except sqlite3.Error as error:

@@ -367,11 +367,15 @@ def test_the_file_says_whose_it_is(path: Path) -> None:
     assert int.from_bytes(header[60:64], "big") == VERSION
 
 
-def test_an_interrupted_beginning_is_begun_anew(path: Path) -> None:
+def test_a_store_is_made_beside_whatever_else_is_there(path: Path) -> None:
     path.parent.mkdir()
-    Path(f"{path}-new").write_bytes(b"half a")
+    other = Path(f"{path}-new")
+    other.write_bytes(b"somebody's")
     _made(path)
-    assert not Path(f"{path}-new").exists()
+    assert other.read_bytes() == b"somebody's"
+    assert {one.name for one in path.parent.iterdir()} == {
+        f"{path.name}{suffix}" for suffix in ("", "-lock", "-new")
+    }
 
 
 @pytest.mark.parametrize("size", range(0, 131_072, 8_192))
@@ -379,5 +383,6 @@ def test_a_store_that_a_full_disk_kept_from_being_made_is_made_later(size: int, 
     with no_file_beyond(size), suppress(FullStoreError):
         _made(path)
     _made(path)
+    assert {one.name for one in path.parent.iterdir()} == {path.name, f"{path.name}-lock"}
     with closing(SqliteDatabase(path)) as database:
         assert database.newest() in {1, 2}

@@ -244,6 +244,20 @@ def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
     assert len(rows(path)) == 95
 
 
+@pytest.mark.parametrize("ageing", [Ageing(put_off=9e18), Ageing(day_left=9e18)])
+def test_a_damaged_number_does_not_put_it_off_for_good(
+    ageing: Ageing, database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
+    _say(database, 95)
+    with database.transaction():
+        database.set_ageing(ageing)
+    machine = Machine(database)
+    for _ in range(25):
+        machine.run(PUT_OFF_SECONDS)
+    assert len(rows(path)) == 95
+
+
 def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
     database: SqliteDatabase, path: Path
 ) -> None:
