@@ -15,9 +15,9 @@ from bridge.logs import can_print, complain
 from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path
 from bridge.store.errors import StoreError
-from bridge.text import iso
+from bridge.text import iso, quoted
 from bridge.views.log import NEWEST, Log
-from bridge.views.moments import moment
+from bridge.views.moments import is_zone, moment
 from bridge.views.output import READER_GONE
 from bridge.views.selection import SelectionError, selection_of
 from bridge.xmpp.model.filter import EventFilter
@@ -42,6 +42,8 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
     except (SelectionError, ValueError) as error:
         raise UsageError(str(error)) from error
+    if any(asked) and not is_zone(zone := os.environ.get("TZ", "")):
+        raise UsageError(f"TZ names no time zone: {quoted(zone)}; write TZ=Europe/Berlin or TZ=UTC")
     if selection is not None and parsed.stanzas:
         raise UsageError("--stanzas cannot be combined with filters")
     if parsed.follow and parsed.until:
