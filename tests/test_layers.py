@@ -269,7 +269,8 @@ def test_nothing_imports_the_nodes_unless_they_are_asked_for() -> None:
         *(
             one
             for one in IMPORTS
-            if one.of("bridge.llm") and not one.by("bridge.llm", "bridge.toolkit")
+            if one.of("bridge.llm")
+            and not one.by("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
         )
     )
 

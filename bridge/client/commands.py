@@ -3,10 +3,10 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
@@ -123,12 +123,18 @@ def parse(line: str) -> Command:
     return Command(None, line)
 
 
+Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
+"""Takes an answer with an instruction, and returns the one that is shown."""
+
+
 @dataclass(eq=False)
 class CommandRunner:
     """Carries out commands, one after the other."""
 
     client: Client
     frontend: Frontend
+    interpret: Interpreter | None
+    """Asks a model; None where there is none."""
     catalogue_is_stale: bool = False
     """Whether to read the lists of the server again before the next command."""
     _began: float = 0.0
@@ -148,7 +154,11 @@ class CommandRunner:
             return console_error(str(error))
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
-        return answer if answer.own else replace(answer, seconds=monotonic() - self._began)
+        if not answer.own:
+            answer = replace(answer, seconds=monotonic() - self._began)
+        if answer.instruction and self.interpret is not None:
+            return await self.interpret(answer)
+        return answer
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from bridge.client.client import Client
-from bridge.client.commands import LEAVE, Command, CommandRunner, parse
+from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, parse
 from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, console_error
 from bridge.client.forms import fill_in
 from bridge.client.frontend import Frontend, Pipe
+from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import SkippedInput
@@ -41,6 +42,9 @@ SCRIPT_SECONDS = 300.0
 CLOSING_SECONDS = 1.0
 """How long a terminal may take to restore its modes when the server has ended."""
 
+QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
+"""Shown when a line is typed while a command is carried out."""
+
 EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
 """A line of the bridge's log about an event of the room, and what of it a person is shown."""
 
@@ -49,12 +53,15 @@ SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
 
 Lines about others have `<` or `*` after the time and perhaps the room: they do not match."""
 
+OCCUPANTS_CHANGED = (" * ", " in the room as ")
+"""Found in the lines after which the nicknames are read again, for completion."""
+
 
 async def run_client(command: Sequence[str], *, as_json: bool, configuration: Configuration) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
     From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
-    code is 1 if any call failed, or the server did. `configuration` says where the log goes.
+    code is 1 if any call failed, or the server did. `configuration` may have a model.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     task = asyncio.current_task()
@@ -92,7 +99,8 @@ async def _talk(
         if interactive and to_terminal:
             handler = _LogHandler(frontend.tell, configuration.log_level)
             logging.getLogger("bridge").handlers[0] = handler
-        return await Conversation(client, frontend, to_terminal=to_terminal).run()
+        interpret = None if as_json else interpreter_for(configuration)
+        return await Conversation(client, frontend, interpret, to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
         return 1
@@ -117,7 +125,9 @@ class _LogHandler(logging.Handler):
 class Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
-    def __init__(self, client: Client, frontend: Frontend, *, to_terminal: bool) -> None:
+    def __init__(
+        self, client: Client, frontend: Frontend, interpret: Interpreter | None, to_terminal: bool
+    ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client
         self._frontend = frontend
@@ -128,7 +138,7 @@ class Conversation:
         """Shows a line of the client's own, or of the server's log."""
         self._following = False
         """Whether what happens in the room is shown at the prompt."""
-        self._runner = CommandRunner(client, frontend)
+        self._runner = CommandRunner(client, frontend, interpret)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
@@ -167,7 +177,10 @@ class Conversation:
         async with self._asking:
             if self._call is None or self._call.done():
                 return {"action": "cancel"}
-            return await fill_in(params, self._frontend)
+            try:
+                return await fill_in(params, self._frontend)
+            finally:
+                self._watch_typing()  # the prompt took its place
 
     async def _room_state(self) -> str:
         """Return whether the bridge is in the room, once that is settled."""
@@ -225,6 +238,7 @@ class Conversation:
     async def _answer(self, command: Command) -> Answer | None:
         """Carry out `command` and return its answer; None if the person cancelled it."""
         self._call = asyncio.create_task(self._runner.run(command))
+        self._watch_typing()
         try:
             async with asyncio.timeout(self._answer_seconds):
                 return await self._call
@@ -237,10 +251,24 @@ class Conversation:
             self._frontend.tell("(cancelled)")
         except (InputCancelledError, EOFError):
             self._frontend.tell("(not called)")
+        finally:
+            if self._interactive:
+                asyncio.get_running_loop().remove_reader(sys.stdin)
         return None
 
+    def _watch_typing(self) -> None:
+        """Watch for a line that is typed while there is no prompt, so that it gets an answer."""
+        if self._interactive and self._call is not None and not self._call.done():
+            # Nobody reads it before the next prompt: the terminal keeps it.
+            asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
+
+    def _tell_queued(self) -> None:
+        """Say, once a command, that a line was typed while it is carried out."""
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        self._frontend.tell(QUEUED)
+
     def _take_log_line(self, line: str) -> None:
-        """Show a line of the server's log; after an event of the room, read anew who is there."""
+        """Show a line of the server's log, and read anew who is there if that may have changed."""
         event_line = EVENT_LINE.match(line) if self._following else None
         if event_line is None or not self._to_terminal:
             self._note(one_line(line))
@@ -249,7 +277,9 @@ class Conversation:
         event = one_line(event_line[1])
         if not SENDING_LINE.match(event):
             self._frontend.tell(event)
-        if self._reading_nicknames is None or self._reading_nicknames.done():
+        reading = self._reading_nicknames
+        changed = any(words in event for words in OCCUPANTS_CHANGED)
+        if changed and (reading is None or reading.done()):
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:

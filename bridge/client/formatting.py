@@ -4,9 +4,9 @@ What strangers wrote, or another server says of itself, is escaped before it rea
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bridge.client.errors import RequestError
 from bridge.mcp.jsonrpc import Json, parse
@@ -35,6 +35,10 @@ class Answer:
     """Whether the server was not asked: the words are the console's, and may be several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
+    data: Mapping[object, Json] = field(default_factory=dict)
+    """What `instruction` is about, without it; `value` has both."""
+    instruction: str = ""
+    """How to report the data to a person; empty where the tool has none."""
 
 
 def console_message(text: str, *, raw: Json = None) -> Answer:
@@ -57,9 +61,23 @@ def tool_result(result: Json) -> Answer:
     if result.get("isError") is True:
         return Answer(result, None, text, failed=True)
     structured = result.get("structuredContent")
+    match with_instruction := _with_instruction(content, structured):
+        case {"interpret": str(instruction), **data} if data and instruction:
+            return Answer(result, with_instruction, data=data, instruction=instruction)
     if structured is None or not _repeats(content, structured):
         return Answer(result, None, text)
     return Answer(result, structured)
+
+
+def _with_instruction(content: Sequence[Json], structured: Json) -> Json:
+    """Return the object of a result, which may have an instruction, in any dialect."""
+    match content:
+        case [{"type": "json", "json": dict(data)}, {"type": "interpret", "prompt": instruction}]:
+            return {**data, "interpret": instruction}
+        # A revision without structured content has the same object as a text.
+        case [{"type": "text", "text": str(text)}, {"type": "text"}] if structured is None:
+            return _parsed(text)
+    return structured
 
 
 def error_response(refusal: RequestError) -> Answer:
@@ -111,7 +129,9 @@ def first_line(text: Json) -> str:
 def for_person(answer: Answer) -> str:
     """Return `answer` in several lines, with the time it took."""
     text = answer.text
-    if not text and answer.value is not None:
+    if not text and answer.instruction:
+        text = f"{_readable(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
+    elif not text and answer.value is not None:
         text = _page(answer.value) or _as_json(answer.value, indent=2)
     if answer.seconds is None:
         return text
@@ -176,17 +196,20 @@ def _content_block(block: Json) -> str:
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:
-    """Whether the content only repeats the structured content; else it is made for reading.
-
-    What comes with it for a model alone is how to report it, which the structured content has too.
-    """
+    """Whether the content only repeats the structured content; else it is made for reading."""
     match content:
-        case [{"type": "text", "text": str(text)}] | [
-            {"type": "text", "text": str(text)},
-            {"annotations": {"audience": ["assistant"]}},
-        ]:
+        case [{"type": "text", "text": str(text)}]:
             return bool(_parsed(text) == structured)
     return not content
+
+
+def _readable(data: Mapping[object, Json]) -> str:
+    """Return an object as a line a field."""
+    lines = []
+    for name, value in data.items():
+        text = visible(value) if isinstance(value, str) else _as_json(value, indent=2)
+        lines.append(f"{one_line(str(name))}: {text}")
+    return "\n".join(lines)
 
 
 def _parsed(text: str) -> Json:

@@ -15,7 +15,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     command = parsed.server or _own_command(parsed)
-    configuration = read(parsed, {})  # for the log alone: all else is the server's concern
+    configuration = read(parsed, {})  # for the model alone: rooms are the server's concern
     return asyncio.run(run_client(command, as_json=parsed.json, configuration=configuration))
 
 

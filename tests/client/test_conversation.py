@@ -84,12 +84,6 @@ def test_a_server_that_is_not_there_is_a_verdict_too(tmp_path: Path) -> None:
     assert "[Client] not in the room: Nothing listens at xmpp://127.0.0.1:1." in ran.stderr
 
 
-def test_a_log_file_that_cannot_be_written_is_said_and_the_client_goes_on(tmp_path: Path) -> None:
-    ran = run(tmp_path, "hello\n", more={"BRIDGE_LOG_FILE": str(tmp_path / "none" / "log")})
-    assert "[Client] WARNING: BRIDGE_LOG_FILE leads to " in ran.stderr
-    assert (ran.stdout, ran.returncode) == ("Echo: hello\n", 0)
-
-
 async def test_it_takes_the_settings_of_the_bridge(prosody: XmppServer, tmp_path: Path) -> None:
     settings = prosody.environment()
     async with Witness(prosody, prosody.witness, settings["MUC_ROOM"], "W") as witness:

@@ -143,7 +143,7 @@ async def test_a_tool_beyond_what_is_read_of_a_list_can_be_called() -> None:
     async with running(LISTS_MANY) as (server, _):
         client = Client(server)
         await client.read_catalogue()
-        runner = CommandRunner(client, Pipe())
+        runner = CommandRunner(client, Pipe(), None)
         called = await runner.run(parse(f"/call t{MANY - 1}"))
         assert (called.failed, called.text) == (False, f"t{MANY - 1}")
         shown = await runner.run(parse(f"/tools t{MANY - 1}"))
@@ -156,6 +156,6 @@ async def test_a_script_gives_up_a_server_that_never_lists_its_tools(
 ) -> None:
     monkeypatch.setattr(conversation, "SCRIPT_SECONDS", 0.3)
     async with running(LISTS_NOTHING) as (server, _):
-        talk = Conversation(Client(server), Pipe(json=False), to_terminal=False)
+        talk = Conversation(Client(server), Pipe(json=False), None, False)
         with pytest.raises(ServerError, match=r"no lists within 0\.3 s"):
             await talk.run()

@@ -43,16 +43,6 @@ def test_a_text_made_for_reading_goes_before_the_object() -> None:
     assert for_pipe(answer) == "sunny"
 
 
-def test_an_instruction_for_a_model_alone_is_not_shown_beside_the_object_that_has_it() -> None:
-    data = {"degrees": 7, "interpret": "Tell it."}
-    told = _result(json.dumps(data), structuredContent=data)
-    for_model = {"type": "text", "text": "Tell it.", "annotations": {"audience": ["assistant"]}}
-    answer = tool_result({**told, "content": [*told["content"], for_model]})
-    assert json.loads(for_pipe(answer)) == data
-    typed = [{"type": "json", "json": {"degrees": 7}}, {"type": "interpret", "prompt": "Tell it."}]
-    assert for_person(tool_result({"content": typed})) == '{\n  "degrees": 7\n}\nTell it.'
-
-
 def test_a_bare_result_is_the_object_itself() -> None:
     assert for_pipe(tool_result({"phase": "joined"})) == '{"phase": "joined"}'
     assert for_pipe(tool_result(None)) == "null"

@@ -287,24 +287,27 @@ def test_without_colours_none_are_sent(tmp_path: Path) -> None:
     assert "\x1b[4" not in terminal.written
 
 
-def test_what_is_typed_while_a_call_runs_is_answered_then(sandboxed: Terminal) -> None:
+def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
+    sandboxed: Terminal,
+) -> None:
     sandboxed.type(f"/wait timeoutSeconds=3{ENTER}")
     sandboxed.shows("echo> /wait")
     sandboxed.type("hello\r")
+    sandboxed.shows("(queued until the call that runs has ended")
+    assert "Echo: hello" not in sandboxed.written
     sandboxed.shows("Echo: hello")
+    assert sandboxed.written.count("(queued") == 1
     sandboxed.prompts()
 
 
-def test_ctrl_c_gives_up_what_is_queued_with_the_call(tmp_path: Path) -> None:
-    with Terminal(tmp_path, OTHER) as terminal:
-        terminal.prompts()
-        terminal.type(f"/call sleep seconds=60{ENTER}")
-        terminal.shows("asleep")
-        terminal.type("hello\r")
-        terminal.shows("hello")  # as the terminal itself shows what is typed
-        terminal.type(CTRL_C)
-        terminal.shows("(cancelled)")
-        terminal.prompts()
-        terminal.type(f"there{ENTER}")
-        terminal.shows("Other: there")
-        assert "Other: hello" not in terminal.written
+def test_ctrl_c_gives_up_what_is_queued_with_the_call(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/wait timeoutSeconds=50{ENTER}")
+    sandboxed.shows("echo> /wait")
+    sandboxed.type("hello\r")
+    sandboxed.shows("(queued")
+    sandboxed.type(CTRL_C)
+    sandboxed.shows("(cancelled)")
+    sandboxed.prompts()
+    sandboxed.type(f"there{ENTER}")
+    sandboxed.shows("Echo: there")
+    assert "Echo: hello" not in sandboxed.written
