@@ -1,13 +1,10 @@
 import asyncio
-from collections.abc import Mapping
-from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 from hypothesis import given
 
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
@@ -26,6 +23,7 @@ from bridge.xmpp.queries.disco import (
     whole_number,
 )
 from tests.xmpp.elements import parsed, trees
+from tests.xmpp.played_connection import Answer, PlayedConnection
 
 HASTY = 0.05
 """Seconds for an answer that does not come."""
@@ -203,32 +201,9 @@ def _wrapped(content: Element) -> Element:
     return iq
 
 
-class Played:
-    """A connection on which each namespace has its answer: None is silence."""
-
-    def __init__(self, answers: Mapping[str, Element | Exception | None]) -> None:
-        self.answers = answers
-        self.asked: list[tuple[str | None, str]] = []
-        self.seconds = 0.0
-        """How long an answer takes."""
-
-    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        assert type_ == "get"
-        namespace = payload.tag[1:].partition("}")[0]
-        self.asked.append((to, namespace))
-        answer = self.answers[namespace]
-        await asyncio.sleep(self.seconds)
-        if answer is None:
-            await asyncio.Event().wait()
-        if isinstance(answer, Exception):
-            raise answer
-        assert answer is not None
-        return answer
-
-
-async def _inform(played: Played, address: str, *, is_server: bool) -> disco.Information:
+async def _inform(played: PlayedConnection, address: str, *, is_server: bool) -> disco.Information:
     async with asyncio.timeout(SOON):
-        return await discover(cast(Connection, played), address, is_server=is_server)
+        return await discover(played.connection, address, is_server=is_server)
 
 
 @pytest.fixture
@@ -241,7 +216,7 @@ REFUSAL = StanzaError("service-unavailable", "no")
 
 @pytest.mark.usefixtures("hasty")
 async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
-    played = Played(
+    played = PlayedConnection(
         {
             DISCO_INFO: _info("<feature var='a'/>"),
             disco.VERSION: None,
@@ -258,7 +233,7 @@ async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> 
 
 @pytest.mark.usefixtures("hasty")
 async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
-    played = Played(dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST)))
+    played = PlayedConnection(dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST)))
     told = await _inform(played, "b.example", is_server=True)
     assert [one.question for one in told.unanswered] == [DISCO_INFO, disco.VERSION, disco.LAST]
     assert told.description == Description()
@@ -267,7 +242,9 @@ async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
 
 async def test_all_queries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.5)
-    played = Played({DISCO_INFO: _service(), DISCO_ITEMS: _items(""), disco.VERSION: _info("")})
+    played = PlayedConnection(
+        {DISCO_INFO: _service(), DISCO_ITEMS: _items(""), disco.VERSION: _info("")}
+    )
     played.seconds = 0.3
     told = await _inform(played, "conference.example", is_server=False)
     assert (told.answered, told.description.has_rooms) == (True, True)
@@ -279,32 +256,32 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
     version = parsed("<iq><query xmlns='jabber:iq:version'><name>X</name></query></iq>")
     last = parsed("<iq><query xmlns='jabber:iq:last' seconds='9'/></iq>")
     answers = {DISCO_INFO: announced, disco.VERSION: version, disco.LAST: last}
-    played = Played(answers)
+    played = PlayedConnection(answers)
     told = await _inform(played, "w@b.example/home", is_server=False)
     assert [one for _, one in played.asked] == [DISCO_INFO, disco.VERSION]
     assert (told.software, told.uptime_seconds) == (Software("X", None, None), None)
-    told = await _inform(Played(answers), "b.example", is_server=False)
+    told = await _inform(PlayedConnection(answers), "b.example", is_server=False)
     assert told.uptime_seconds == 9
-    played = Played(answers | {DISCO_INFO: _info("")})
+    played = PlayedConnection(answers | {DISCO_INFO: _info("")})
     await _inform(played, "b.example", is_server=False)
     assert [one for _, one in played.asked] == [DISCO_INFO]
 
 
 @pytest.mark.parametrize("is_server", [True, False])
 async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not(is_server: bool) -> None:
-    answers: dict[str, Element | Exception | None] = {
+    answers: dict[str, Answer] = {
         DISCO_INFO: _service(),
         DISCO_ITEMS: _items("<item jid='a@conference.example' name='A'/>"),
         disco.VERSION: IqError(REFUSAL),
         disco.LAST: IqError(REFUSAL),
     }
-    told = await _inform(Played(answers), "conference.example", is_server=is_server)
+    told = await _inform(PlayedConnection(answers), "conference.example", is_server=is_server)
     assert told.rooms == (Item("a@conference.example", "A"),)
-    played = Played(answers)
+    played = PlayedConnection(answers)
     assert (await _inform(played, "a@conference.example", is_server=False)).rooms == ()
     assert DISCO_ITEMS not in [one for _, one in played.asked]
     refused = answers | {DISCO_ITEMS: IqError(REFUSAL)}
-    told = await _inform(Played(refused), "conference.example", is_server=False)
+    told = await _inform(PlayedConnection(refused), "conference.example", is_server=False)
     assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSAL))
 
 
@@ -317,19 +294,19 @@ def _service() -> Element:
 async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused(is_server: bool) -> None:
     refused = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST), IqError(REFUSAL))
     with pytest.raises(IqError):
-        await _inform(Played(refused), "b.example", is_server=is_server)
+        await _inform(PlayedConnection(refused), "b.example", is_server=is_server)
 
 
 @pytest.mark.parametrize("when", [DISCO_INFO, disco.LAST])
 async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
     lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
-    answers: dict[str, Element | Exception | None] = {
+    answers: dict[str, Answer] = {
         DISCO_INFO: _info(""),
         disco.VERSION: parsed("<iq/>"),
         disco.LAST: parsed("<iq/>"),
     }
     with pytest.raises(ConnectionFailedError):
-        await _inform(Played(answers | {when: lost}), "b.example", is_server=True)
+        await _inform(PlayedConnection(answers | {when: lost}), "b.example", is_server=True)
 
 
 def test_the_question_is_the_standards() -> None:

@@ -1,19 +1,18 @@
 """Whose silence it is: the occupant's, the room's or our own connection's."""
 
 import asyncio
-from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared
+from tests.xmpp.place import PLACE
+from tests.xmpp.played_connection import Answer, PlayedConnection
 
+PING = "urn:xmpp:ping"
 ROOM, SERVER = "lobby@conference.example", "b.example"
 OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
@@ -28,30 +27,13 @@ OUT, SERVICE_GONE, UNKNOWN = (
 )
 
 
-class Played:
-    """A connection on which each address has its answer: None is silence."""
-
-    def __init__(self, answers: Mapping[str, Element | Exception | None]) -> None:
-        self.answers = answers
-        self.asked: list[str] = []
-        self.place = SimpleNamespace(domain="B.example")
-
-    async def request(self, type_: str, to: str, payload: Element) -> Element:
-        assert (type_, payload.tag) == ("get", "{urn:xmpp:ping}ping")
-        self.asked.append(to)
-        await asyncio.sleep(0)
-        answer = self.answers.get(to)
-        if answer is None:
-            await asyncio.Event().wait()
-        if isinstance(answer, Exception):
-            raise answer
-        assert answer is not None
-        return answer
+def _played(answers: dict[str, Answer]) -> PlayedConnection:
+    return PlayedConnection(answers, PLACE._replace(domain="B.example"))
 
 
-async def _compared(played: Played, target: Target, seconds: float = HASTY) -> Comparison:
+async def _compared(played: PlayedConnection, target: Target, seconds: float = HASTY) -> Comparison:
     async with asyncio.timeout(seconds + 1):
-        return await ping_compared(cast(Connection, played), target, seconds)
+        return await ping_compared(played.connection, target, seconds)
 
 
 ALONE = "The occupant alone is silent: the room and our server answer."
@@ -85,16 +67,19 @@ OURS_SILENT = "Our own server is silent, or the connection to it is dead."
     ],
 )
 async def test_a_silence_is_the_nearest_one_that_there_is(
-    target: Target, answers: dict[str, Element | Exception | None], verdict: str
+    target: Target, answers: dict[str, Answer], verdict: str
 ) -> None:
-    played = Played(answers)
+    played = _played(answers)
     found = await _compared(played, target)
     assert found.verdict == verdict
     assert (found.pong.seconds, found.pong.reachable) == (None, False)
     assert found.pong.error is not None
     assert found.pong.error.condition == "remote-server-timeout"
     between = {TargetKind.OCCUPANT: [SERVER, OWN], TargetKind.SERVER: []}
-    assert played.asked == [target.address, *between.get(target.kind, [SERVER])]
+    assert [address for address, _ in played.asked] == [
+        target.address,
+        *between.get(target.kind, [SERVER]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,19 +95,19 @@ async def test_a_silence_is_the_nearest_one_that_there_is(
 async def test_an_answer_is_one_ping_and_says_whether_somebody_is_there(
     target: Target, answer: Element | Exception, verdict: str, reachable: bool
 ) -> None:
-    played = Played({WILMA: answer})
+    played = _played({WILMA: answer})
     found = await _compared(played, target, 5)
     assert (found.verdict, found.pong.reachable) == (verdict, reachable)
     assert found.pong.seconds is not None
     assert 0 < found.pong.seconds < ALONE_SECONDS
-    assert (found.server, found.own, played.asked) == (None, None, [WILMA])
+    assert (found.server, found.own, played.asked) == (None, None, [(WILMA, PING)])
     expected = verdict.startswith("The room")
     assert (found.pong.in_room in {Verdict.IN, Verdict.OUT}) is expected
 
 
 async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None:
-    class Late(Played):
-        async def request(self, type_: str, to: str, payload: Element) -> Element:
+    class Late(PlayedConnection):
+        async def request(self, type_: str, to: str | None, payload: Element) -> Element:
             if to == OWN:
                 self.came.set()
             if to == WILMA:
@@ -141,13 +126,13 @@ async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None
 async def test_the_end_of_the_connection_is_no_answer(address: str) -> None:
     lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
     with pytest.raises(ConnectionFailedError):
-        await _compared(Played({address: lost}), OCCUPANT)
+        await _compared(_played({address: lost}), OCCUPANT)
 
 
 async def test_a_call_that_is_given_up_leaves_no_ping_behind() -> None:
     before = asyncio.all_tasks()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await ping_compared(cast(Connection, Played({})), OCCUPANT, 5)
+            await ping_compared(_played({}).connection, OCCUPANT, 5)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
