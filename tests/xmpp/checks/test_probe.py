@@ -189,7 +189,6 @@ def answering(
     *others: str,
     confirms: bool = True,
     returns: str = "",
-    afterwards: str = "",
 ) -> Script:
     """A room that refuses disco so, has these people in it, and returns messages so."""
 
@@ -209,7 +208,7 @@ def answering(
                         wire.send(f"<presence type='unavailable' from='{to}'>{user}</presence>")
                 case "presence", _:
                     here = "".join(scripted.present(one) for one in others)
-                    wire.send(here + scripted.present(to.partition("/")[2], 110) + afterwards)
+                    wire.send(here + scripted.present(to.partition("/")[2], 110))
                 case "message", _:
                     wire.send(returns.format(id=id_))
                 case _:
@@ -292,12 +291,17 @@ async def test_a_room_that_does_not_confirm_our_leaving_is_told(
     assert "did not confirm" in failed(report, "leave").detail
 
 
+async def asked_to_join(wire: Wire) -> str:
+    """Answer what is asked before; return under which address we want to be."""
+    while scripted.local(element := await wire.element()) != "presence":
+        id_, to = element.get("id", ""), element.get("to", "")
+        wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+    return element.get("to", "")
+
+
 async def test_being_put_out_meanwhile_is_told() -> None:
     async def join(wire: Wire) -> None:
-        while scripted.local(element := await wire.element()) != "presence":
-            id_, to = element.get("id", ""), element.get("to", "")
-            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
-        us = element.get("to", "")
+        us = await asked_to_join(wire)
         codes = "<status code='110'/><status code='307'/>"
         out = f"<x xmlns='{scripted.MUC_USER}'><item role='none'/>{codes}</x>"
         wire.send(scripted.present(us.partition("/")[2], 110))
@@ -311,11 +315,9 @@ async def test_being_put_out_meanwhile_is_told() -> None:
 
 async def test_a_nickname_that_the_room_refuses_may_be_only_ours() -> None:
     async def join(wire: Wire) -> None:
-        while scripted.local(element := await wire.element()) != "presence":
-            id_, to = element.get("id", ""), element.get("to", "")
-            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+        us = await asked_to_join(wire)
         error = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
-        wire.send(f"<presence type='error' from='{element.get('to')}'>{error}</presence>")
+        wire.send(f"<presence type='error' from='{us}'>{error}</presence>")
         await wire.gone()
 
     report = await checked(replace(HONEST, join=join))
