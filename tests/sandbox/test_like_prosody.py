@@ -5,12 +5,12 @@ order. The types of errors but `auth`, and the code 100, are left out; docs/comm
 differences, too.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 from tests.sandbox.company import (
-    Company,
     affiliates,
     asks,
     changes,
@@ -36,7 +36,6 @@ Told = tuple[str, ...]
 
 The order counts for each of them.
 """
-Step = tuple[str, str, Told]
 
 OWNER = ("owner", enters("Owner"))
 OPEN = ("owner", configures(whois="anyone", publicroom="1"))
@@ -45,9 +44,12 @@ THIRD = ("third", enters("Third"))
 GUEST_LEAVES = ("guest", leaves("Guest"))
 BOTH = (OWNER, OPEN, GUEST)
 ALL = (*BOTH, THIRD)
+SET_UP = {OPEN, THIRD}
+"""What is not compared: their configurations differ, and who is there comes in any order."""
+UNTOLD = {("third", leaves("Third"))}
+"""What tells nobody anything."""
 
 HISTORY = "message Owner groupchat body 'earlier' delay"
-HELLO = "message Guest groupchat body 'hello'"
 SUBJECT = "<subject>Tea</subject>"
 REFUSAL = (
     "<error type='modify'><not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
@@ -94,357 +96,213 @@ def refusal(condition: str, stanza: str = "iq room") -> Told:
     return (f"me: {stanza} error {condition}",)
 
 
-def done(nick: str, rest: str, own: str = "guest", others: str = "owner") -> Told:
-    """What was asked for is done, and shows in a presence."""
-    return (*seen(nick, rest, own, others), *result())
-
-
-def ranked(rank: str, who: str = "guest", by: str = "Owner", others: str = "owner") -> Told:
-    """Somebody gets another affiliation and role."""
-    return done(who.title(), f"by {by} is {who} {rank}", who, others)
-
-
-def put_out(code: str, left: str, reason: str = "", others: str = "owner") -> Told:
-    """The owner puts out the guest, who is left with this affiliation."""
-    why = f" reason '{reason}'" if reason else ""
-    return done("Guest unavailable", f"{code} by Owner is guest {left}/none{why}", others=others)
-
-
-def absent(who: str, affiliation: str, code: str = "", present: str = "owner") -> Told:
-    """Somebody who is not here gets an affiliation."""
-    line = f"message room {code}is {who} {affiliation}/None"
-    return (*to(present, line), *result())
-
-
-CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
+CONVERSATIONS: dict[str, tuple[Deed, ...]] = {
     "coming and going": (
-        ("guest", pings("Guest"), refusal("item-not-found", "iq Guest")),
-        ("guest", discovers(), refusal("item-not-found")),
-        ("guest", says("hello"), refusal("item-not-found", "message room")),
-        (*GUEST_LEAVES, refusal("item-not-found", "presence Guest")),
-        (
-            *OWNER,
-            (
-                "owner: presence Owner 110 201 is owner owner/moderator",
-                "owner: message room groupchat",
-            ),
-        ),
-        OPEN,
-        ("guest", shows("Guest", ""), refusal("item-not-found", "presence Guest")),
-        ("guest", shows("", ""), refusal("jid-malformed", "presence room")),
-        ("guest", says("hello"), refusal("not-acceptable", "message room")),
-        (*GUEST, arrival()),
-        (*GUEST, arrival()),
-        ("third", enters("Guest"), refusal("conflict", "presence Guest")),
-        ("third", leaves("Third"), ()),
-        (
-            "guest",
-            shows("Guest", "<show>dnd</show>"),
-            seen("Guest", "is guest none/participant show 'dnd'"),
-        ),
-        (
-            "guest",
-            leaves("Guest", "<status>bye</status>"),
-            seen("Guest unavailable", "is guest none/none status 'bye'"),
-        ),
-        GUEST,
-        ("owner", leaves("Owner")),
-        (
-            *OWNER,
-            (
-                "owner: presence Guest is guest none/participant",
-                *seen("Owner", "is owner owner/moderator", "owner", "guest"),
-                "owner: message room groupchat",
-            ),
-        ),
-    ),
-    "a room that everybody has left": (
+        ("guest", pings("Guest")),
+        ("guest", discovers()),
+        ("guest", says("hello")),
+        GUEST_LEAVES,
         OWNER,
         OPEN,
+        ("guest", shows("Guest", "")),
+        ("guest", shows("", "")),
+        ("guest", says("hello")),
+        GUEST,
+        GUEST,
+        ("third", enters("Guest")),
+        ("third", leaves("Third")),
+        ("guest", shows("Guest", "<show>dnd</show>")),
+        ("guest", leaves("Guest", "<status>bye</status>")),
+        GUEST,
         ("owner", leaves("Owner")),
-        (*GUEST, A_NEW_ROOM),
+        OWNER,
     ),
+    "a room that everybody has left": (OWNER, OPEN, ("owner", leaves("Owner")), GUEST),
     "a room that lasts": (
         OWNER,
         OPEN,
         ("owner", configures(persistentroom="1")),
         ("owner", leaves("Owner")),
-        (
-            *GUEST,
-            (
-                "guest: presence Guest 110 is guest none/participant",
-                "guest: message room groupchat",
-            ),
-        ),
+        GUEST,
     ),
     "nicknames": (
         *BOTH,
-        ("guest", shows("Owner", ""), refusal("conflict", "presence Owner")),
-        (
-            "guest",
-            shows("Visitor", ""),
-            (
-                *seen("Guest unavailable", "303 is guest nick Visitor none/participant"),
-                *seen("Visitor", "is guest none/participant"),
-            ),
-        ),
-        (
-            "owner",
-            shows("Boss", ""),
-            (
-                *seen(
-                    "Owner unavailable", "303 is owner nick Boss owner/moderator", "owner", "guest"
-                ),
-                *seen("Boss", "is owner owner/moderator", "owner", "guest"),
-            ),
-        ),
+        ("guest", shows("Owner", "")),
+        ("guest", shows("Visitor", "")),
+        ("owner", shows("Boss", "")),
         ("owner", leaves("Boss")),
-        (
-            "third",
-            enters("Guest"),
-            (
-                "third: presence Visitor is guest none/participant",
-                *seen("Guest", "is third none/participant", "third", "guest"),
-                "third: message room groupchat",
-            ),
-        ),
+        ("third", enters("Guest")),
     ),
     "messages": (
         *BOTH,
-        ("guest", says("hello"), to("owner guest", HELLO)),
-        ("guest", sends("<x xmlns='urn:x'/>"), to("owner guest", "message Guest groupchat")),
-        ("guest", sends("<body>x</body>", "Owner"), refusal("bad-request", "message Owner")),
-        ("guest", says("psst", "Guest"), to("guest", "message Guest chat body 'psst'")),
-        ("guest", says("psst", "Nobody"), refusal("item-not-found", "message Nobody")),
-        ("third", says("psst", "Owner"), refusal("not-acceptable", "message Owner")),
+        ("guest", says("hello")),
+        ("guest", sends("<x xmlns='urn:x'/>")),
+        ("guest", sends("<body>x</body>", "Owner")),
+        ("guest", says("psst", "Guest")),
+        ("guest", says("psst", "Nobody")),
+        ("third", says("psst", "Owner")),
         THIRD,
-        ("guest", says("psst", "Owner"), to("owner", "message Guest chat body 'psst'")),
-        (
-            "guest",
-            sends(REFUSAL, "Owner", "error"),
-            to("owner", "message Guest error not-acceptable"),
-        ),
+        ("guest", says("psst", "Owner")),
+        ("guest", sends(REFUSAL, "Owner", "error")),
     ),
     "history": (
         OWNER,
         OPEN,
         ("owner", says("first")),
         ("owner", says("earlier")),
-        ("guest", enters("Guest", "<history maxstanzas='0'/>"), arrival()),
+        ("guest", enters("Guest", "<history maxstanzas='0'/>")),
         GUEST_LEAVES,
-        (
-            "guest",
-            enters("Guest", "<history maxstanzas='1'/>"),
-            arrival("none/participant", HISTORY, "message room groupchat"),
-        ),
+        ("guest", enters("Guest", "<history maxstanzas='1'/>")),
     ),
     "subjects": (
         *BOTH,
-        ("guest", sends(SUBJECT), refusal("auth forbidden", "message room")),
-        ("owner", sends(SUBJECT), to("owner guest", "message Owner groupchat subject 'Tea'")),
+        ("guest", sends(SUBJECT)),
+        ("owner", sends(SUBJECT)),
         GUEST_LEAVES,
-        (*GUEST, arrival("none/participant", "message Owner groupchat delay subject 'Tea'")),
+        GUEST,
         ("owner", configures(changesubject="1")),
-        ("guest", sends(SUBJECT), to("owner guest", "message Guest groupchat subject 'Tea'")),
-        (
-            "guest",
-            sends(f"{SUBJECT}<body>hello</body>"),
-            to("owner guest", f"{HELLO} subject 'Tea'"),
-        ),
-        ("owner", sends("<subject/>"), to("owner guest", "message Owner groupchat")),
+        ("guest", sends(SUBJECT)),
+        ("guest", sends(f"{SUBJECT}<body>hello</body>")),
+        ("owner", sends("<subject/>")),
     ),
     "questions": (
         *BOTH,
-        ("guest", pings("Guest"), to("guest", "iq Guest result")),
-        ("third", pings("Third"), refusal("not-acceptable", "iq Third")),
-        ("guest", pings("Nobody"), refusal("item-not-found", "iq Nobody")),
-        ("guest", discovers("items"), result()),
-        (
-            "guest",
-            asks("get", "<query xmlns='jabber:iq:version'/>", "Owner"),
-            ("owner: iq Guest get", "guest: iq Owner error feature-not-implemented"),
-        ),
+        ("guest", pings("Guest")),
+        ("third", pings("Third")),
+        ("guest", pings("Nobody")),
+        ("guest", discovers("items")),
+        ("guest", asks("get", "<query xmlns='jabber:iq:version'/>", "Owner")),
     ),
     "kicks": (
         *BOTH,
-        ("third", gives("Guest", "none"), refusal("not-allowed")),
+        ("third", gives("Guest", "none")),
         THIRD,
-        ("guest", gives("Third", "none"), refusal("not-allowed")),
-        ("owner", gives("Nobody", "none"), refusal("item-not-found")),
-        ("owner", gives("Guest", "none", "noise"), put_out("307", "none", "noise", "owner third")),
+        ("guest", gives("Third", "none")),
+        ("owner", gives("Nobody", "none")),
+        ("owner", gives("Guest", "none", "noise")),
         ("third", leaves("Third")),
-        (*GUEST, arrival()),
-        ("owner", gives("Guest", "none"), put_out("307", "none")),
+        GUEST,
+        ("owner", gives("Guest", "none")),
     ),
     "bans": (
         *ALL,
-        ("guest", affiliates("third", "outcast"), refusal("not-allowed")),
-        ("owner", affiliates("owner", "outcast"), refusal("conflict")),
-        (
-            "owner",
-            affiliates("guest", "outcast", "noise"),
-            put_out("301", "outcast", "noise", "owner third"),
-        ),
+        ("guest", affiliates("third", "outcast")),
+        ("owner", affiliates("owner", "outcast")),
+        ("owner", affiliates("guest", "outcast", "noise")),
         ("third", leaves("Third")),
-        ("owner", affiliates("third", "outcast"), absent("third", "outcast", "301 ")),
+        ("owner", affiliates("third", "outcast")),
         ("owner", affiliates("third", "none")),
-        ("owner", lists("affiliation='outcast'"), result("is guest outcast/None")),
-        (*GUEST, refusal("auth forbidden", "presence Guest")),
+        ("owner", lists("affiliation='outcast'")),
+        GUEST,
         ("owner", affiliates("guest", "none")),
-        (*GUEST, arrival()),
-        ("owner", changes("nick='Guest' affiliation='outcast'"), put_out("301", "outcast")),
+        GUEST,
+        ("owner", changes("nick='Guest' affiliation='outcast'")),
     ),
     "voice": (
         *BOTH,
-        (
-            "owner",
-            gives("Guest", "visitor", "quiet"),
-            done("Guest", "by Owner is guest none/visitor reason 'quiet'"),
-        ),
-        ("guest", says("hello"), refusal("auth forbidden", "message room")),
-        ("guest", says("hello", "Owner"), to("owner", "message Guest chat body 'hello'")),
-        ("owner", gives("Guest", "moderator"), ranked("none/moderator")),
+        ("owner", gives("Guest", "visitor", "quiet")),
+        ("guest", says("hello")),
+        ("guest", says("hello", "Owner")),
+        ("owner", gives("Guest", "moderator")),
         THIRD,
-        ("guest", gives("Third", "moderator"), refusal("not-allowed")),
-        (
-            "guest",
-            gives("Third", "visitor"),
-            ranked("none/visitor", "third", "Guest", "owner guest"),
-        ),
-        ("owner", gives("Guest", "king"), refusal("not-acceptable")),
-        (
-            "owner",
-            changes("nick='Guest' jid='{guest}' affiliation='member' role='visitor'"),
-            refusal("bad-request"),
-        ),
-        ("owner", changes("nick='Owner'"), refusal("bad-request")),
+        ("guest", gives("Third", "moderator")),
+        ("guest", gives("Third", "visitor")),
+        ("owner", gives("Guest", "king")),
+        ("owner", changes("nick='Guest' jid='{guest}' affiliation='member' role='visitor'")),
+        ("owner", changes("nick='Owner'")),
     ),
     "a moderated room": (
         OWNER,
         OPEN,
         ("owner", configures(moderatedroom="1")),
-        (*GUEST, arrival("none/visitor")),
-        ("guest", says("hello"), refusal("auth forbidden", "message room")),
-        ("owner", gives("Guest", "participant"), ranked("none/participant")),
-        ("guest", says("hello"), to("owner guest", HELLO)),
-        GUEST_LEAVES,
         GUEST,
+        ("guest", says("hello")),
+        ("owner", gives("Guest", "participant")),
+        ("guest", says("hello")),
+        GUEST_LEAVES,
+        ("guest", enters("Guest", "<history maxstanzas='0'/>")),
         ("owner", affiliates("guest", "member")),
-        ("guest", says("hello"), to("owner guest", HELLO)),
+        ("guest", says("hello")),
     ),
     "affiliations": (
         *BOTH,
-        ("owner", affiliates("guest", "member"), ranked("member/participant")),
-        ("guest", lists("affiliation='member'"), refusal("auth forbidden")),
-        ("owner", affiliates("third", "member"), absent("third", "member", present="owner guest")),
-        (
-            "owner",
-            lists("affiliation='member'"),
-            result("is guest is third member/None member/None"),
-        ),
-        ("owner", lists("affiliation='owner'"), result("is owner owner/None")),
-        ("owner", lists("affiliation='admin'"), result()),
-        ("owner", lists("affiliation='king'"), refusal("bad-request")),
-        ("owner", affiliates("guest", "king"), refusal("not-acceptable")),
-        ("owner", changes("jid='{guest}/x' affiliation='member'"), refusal("jid-malformed")),
-        ("owner", affiliates("owner", "admin"), refusal("conflict")),
-        ("owner", affiliates("guest", "owner"), ranked("owner/moderator")),
-        ("owner", affiliates("owner", "none"), ranked("none/participant", "owner", others="guest")),
+        ("owner", affiliates("guest", "member")),
+        ("guest", lists("affiliation='member'")),
+        ("owner", affiliates("third", "member")),
+        ("owner", lists("affiliation='member'")),
+        ("owner", lists("affiliation='owner'")),
+        ("owner", lists("affiliation='admin'")),
+        ("owner", lists("affiliation='king'")),
+        ("owner", affiliates("guest", "king")),
+        ("owner", changes("jid='{guest}/x' affiliation='member'")),
+        ("owner", affiliates("owner", "admin")),
+        ("owner", affiliates("guest", "owner")),
+        ("owner", affiliates("owner", "none")),
     ),
     "admins": (
         *ALL,
-        ("guest", affiliates("third", "member"), refusal("not-allowed")),
-        (
-            "owner",
-            affiliates("guest", "admin"),
-            done("Guest", "admin/moderator by Owner is guest", others="owner third"),
-        ),
-        ("guest", gives("Owner", "none"), refusal("not-allowed")),
-        ("guest", affiliates("owner", "outcast"), refusal("not-allowed")),
-        ("guest", affiliates("third", "admin"), refusal("not-allowed")),
-        ("guest", lists("affiliation='owner'"), refusal("auth forbidden")),
-        ("guest", lists("affiliation='member'"), result()),
-        (
-            "guest",
-            affiliates("third", "member"),
-            ranked("member/participant", "third", "Guest", "owner guest"),
-        ),
-        (
-            "guest",
-            gives("Third", "none"),
-            done("Third unavailable", "307 by Guest is third member/none", "third", "owner guest"),
-        ),
-        ("owner", affiliates("guest", "member"), ranked("member/participant")),
+        ("guest", affiliates("third", "member")),
+        ("owner", affiliates("guest", "admin")),
+        ("guest", gives("Owner", "none")),
+        ("guest", affiliates("owner", "outcast")),
+        ("guest", affiliates("third", "admin")),
+        ("guest", lists("affiliation='owner'")),
+        ("guest", lists("affiliation='member'")),
+        ("guest", affiliates("third", "member")),
+        ("guest", gives("Third", "none")),
+        ("owner", affiliates("guest", "member")),
     ),
     "several items": (
         *BOTH,
         (
             "owner",
             changes("jid='{guest}' affiliation='member'/><item jid='{third}' affiliation='member'"),
-            ranked("member/participant"),
         ),
     ),
     "roles": (
         *ALL,
-        ("owner", lists("role='moderator'"), result("is owner nick Owner owner/moderator")),
-        (
-            "owner",
-            lists("role='participant'"),
-            result("is guest is third nick Guest nick Third none/participant none/participant"),
-        ),
-        ("guest", lists("role='participant'"), refusal("auth forbidden")),
+        ("owner", lists("role='moderator'")),
+        ("owner", lists("role='participant'")),
+        ("guest", lists("role='participant'")),
     ),
     "a room for members": (
         OWNER,
         OPEN,
         ("owner", configures(membersonly="1")),
-        (*GUEST, refusal("auth registration-required", "presence Guest")),
+        GUEST,
         ("owner", affiliates("guest", "outcast")),
-        (*GUEST, refusal("auth registration-required", "presence Guest")),
-        ("owner", affiliates("guest", "member"), absent("guest", "member")),
-        (*GUEST, arrival("member/participant")),
-        ("owner", affiliates("guest", "none", "over"), put_out("321", "none", "over")),
+        GUEST,
+        ("owner", affiliates("guest", "member")),
+        GUEST,
+        ("owner", affiliates("guest", "none", "over")),
     ),
     "a password": (
         OWNER,
         OPEN,
         ("owner", configures(roomsecret="sesame")),
-        (*GUEST, refusal("auth not-authorized", "presence Guest")),
-        (
-            "guest",
-            enters("Guest", "<password>please</password>"),
-            refusal("auth not-authorized", "presence Guest"),
-        ),
-        ("guest", enters("Guest", "<password>sesame</password>"), arrival()),
+        GUEST,
+        ("guest", enters("Guest", "<password>please</password>")),
+        ("guest", enters("Guest", "<password>sesame</password>")),
         GUEST_LEAVES,
         ("owner", affiliates("guest", "member")),
-        (*GUEST, refusal("auth not-authorized", "presence Guest")),
+        GUEST,
         ("owner", configures(roomsecret="")),
-        (*GUEST, arrival("member/participant")),
+        GUEST,
     ),
     "configuring": (
         *BOTH,
-        ("owner", owns("get", ""), result("publicroom=1")),
-        ("guest", owns("get", ""), refusal("auth forbidden")),
-        ("guest", configures(moderatedroom="1"), refusal("auth forbidden")),
-        ("owner", configures("request", moderatedroom="1"), refusal("bad-request")),
-        ("owner", configures(kind="result"), refusal("bad-request")),
-        ("owner", owns("set", "<x xmlns='jabber:x:data' type='submit'/>"), result()),
-        ("owner", configures(moderatedroom="0"), result()),
-        ("owner", configures(colour="red"), result()),
-        ("owner", configures(kind="cancel", moderatedroom="1"), result()),
-        (
-            "guest",
-            discovers(),
-            result(
-                "conference nonanonymous occupants=2 open public temporary unmoderated unsecured",
-            ),
-        ),
-        (
-            "owner",
-            configures(moderatedroom="1"),
-            (*result(), *to("owner guest", "message room groupchat 104")),
-        ),
+        ("owner", owns("get", "")),
+        ("guest", owns("get", "")),
+        ("guest", configures(moderatedroom="1")),
+        ("owner", configures("request", moderatedroom="1")),
+        ("owner", configures(kind="result")),
+        ("owner", owns("set", "<x xmlns='jabber:x:data' type='submit'/>")),
+        ("owner", configures(moderatedroom="0")),
+        ("owner", configures(colour="red")),
+        ("owner", configures(kind="cancel", moderatedroom="1")),
+        ("guest", discovers()),
+        ("owner", configures(moderatedroom="1")),
+        GUEST_LEAVES,
         (
             "owner",
             configures(
@@ -456,32 +314,17 @@ CONVERSATIONS: dict[str, tuple[Deed | Step, ...]] = {
                 membersonly="true",
             ),
         ),
-        (
-            "owner",
-            discovers(),
-            result(
-                "conference Tea description=A room hidden membersonly moderated nonanonymous "
-                "occupants=1 passwordprotected persistent"
-            ),
-        ),
+        ("owner", discovers()),
     ),
     "the end of a room": (
         *BOTH,
         ("owner", configures(moderatedroom="1")),
-        ("guest", owns("set", "<destroy/>"), refusal("auth forbidden")),
-        (
-            "owner",
-            owns("set", "<destroy><reason>over</reason></destroy>"),
-            (
-                "owner: presence Owner unavailable 110 destroy is owner owner/none reason 'over'",
-                *result(),
-                "guest: presence Guest unavailable 110 destroy is guest none/none reason 'over'",
-            ),
-        ),
-        (*GUEST, A_NEW_ROOM),
+        ("guest", owns("set", "<destroy/>")),
+        ("owner", owns("set", "<destroy><reason>over</reason></destroy>")),
+        GUEST,
     ),
 }
-"""What both tell alike."""
+"""Of which both tell the same, deed by deed."""
 
 SAID_EARLIER = (OWNER, OPEN, ("owner", says("earlier")))
 NAMED_HISTORY = arrival(
@@ -606,33 +449,33 @@ def by_person(told: Iterable[str], me: str = "") -> list[str]:
     return sorted(named, key=lambda line: line.partition(":")[0])
 
 
-@pytest.fixture(params=["prosody", "sandbox"])
-def server(request: pytest.FixtureRequest) -> XmppServer:
-    found: XmppServer = request.getfixturevalue(request.param)
+async def told(server: XmppServer, deeds: Sequence[Deed]) -> list[list[str]]:
+    """What everybody is told of each deed."""
+    found = []
+    async with company(server, {who for who, _ in deeds}) as present:
+        for who, deed in deeds:
+            await present.does(who, deed)
+            found.append(by_person(present.told()))
     return found
 
 
-async def told(present: Company, *deeds: Deed) -> list[str]:
-    """What everybody is told of the last deed."""
-    for who, deed in deeds:
-        present.told()
-        await present.does(who, deed)
-    return by_person(present.told())
-
-
 @pytest.mark.parametrize("name", CONVERSATIONS)
-async def test_both_tell_the_same(name: str, server: XmppServer) -> None:
-    conversation = CONVERSATIONS[name]
-    async with company(server, {who for who, *_ in conversation}) as present:
-        for who, deed, *expected in conversation:
-            heard = await told(present, (who, deed))
-            for lines in expected:
-                assert heard == by_person(lines, who), (who, deed)
+async def test_the_sandbox_tells_what_prosody_tells(
+    name: str, prosody: XmppServer, sandbox: XmppServer
+) -> None:
+    deeds = CONVERSATIONS[name]
+    judge, judged = await asyncio.gather(told(prosody, deeds), told(sandbox, deeds))
+    for deed, expected, heard in zip(deeds, judge, judged, strict=True):
+        if deed not in SET_UP:
+            assert heard == expected, deed
+            assert heard or deed in UNTOLD, deed
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-async def test_a_difference_is_as_it_is_listed(name: str, server: XmppServer) -> None:
+@pytest.mark.parametrize("server", ["prosody", "sandbox"])
+async def test_a_difference_is_as_it_is_listed(
+    name: str, server: str, request: pytest.FixtureRequest
+) -> None:
     deeds, *expected = DIFFERENCES[name]
-    async with company(server, {who for who, _ in deeds}) as present:
-        heard = await told(present, *deeds)
-    assert heard == by_person(expected[server.name == "sandbox"], deeds[-1][0])
+    *_, heard = await told(request.getfixturevalue(server), deeds)
+    assert heard == by_person(expected[server == "sandbox"], deeds[-1][0])
