@@ -15,6 +15,7 @@ from bridge.sandbox import configuration
 from bridge.sandbox.stanza import (
     CLIENT,
     MUC,
+    PART_LIMIT,
     PING,
     Deliveries,
     RefusedError,
@@ -37,11 +38,12 @@ CONTENT_LIMIT = 262_144
 """Characters of XML in a stanza that is passed on. Writing it anew puts its namespace into each
 name in it, which makes 11 MB of 250 kB: more than anybody can be sent at once."""
 
+PRESENCE_LIMIT = 2000
+"""Characters of XML in a presence that is passed on; real ones have up to 700. Whoever enters is
+sent that of everybody at once, and one client can be there many times."""
+
 AFFILIATION_LIMIT = 1000
 """Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
-
-PART_LIMIT = 1023
-"""Characters of a nickname, and of each half of an account's JID (RFC 7622 section 3.1)."""
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
@@ -129,7 +131,8 @@ class Room:
 
         Sections 7.2, 7.6, 7.7 and 7.14.
         """
-        jid, content, request = stanza.get("from", ""), _content(stanza), stanza.find(f"{{{MUC}}}x")
+        jid, request = stanza.get("from", ""), stanza.find(f"{{{MUC}}}x")
+        content = _content(stanza, PRESENCE_LIMIT)
         present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
             return self._remove(replace(present, role="none", presence=content)) if present else []
@@ -397,8 +400,8 @@ def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
     return [(to.jid, tag("message", content, to=to.jid, **head)) for to in audience]
 
 
-def _content(stanza: Element) -> str:
+def _content(stanza: Element, limit: int = CONTENT_LIMIT) -> str:
     namespace = CLIENT.strip("{}")
     content = "".join(written(child, namespace) for child in stanza if child.tag not in RESERVED)
-    refuse(policy_violation=len(content) > CONTENT_LIMIT)
+    refuse(policy_violation=len(content) > limit)
     return content

@@ -15,6 +15,10 @@ DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 PING = "{urn:xmpp:ping}ping"
 
+PART_LIMIT = 1023
+"""Characters of a nickname or another resource, and of each half of an account's JID (RFC 7622
+section 3.1)."""
+
 AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
 """Conditions of errors of the type `auth`; all others are of the type `cancel` (section 8.3.3)."""
 

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
-from bridge.sandbox.stanza import CLIENT, DOMAIN, tag
+from bridge.sandbox.stanza import CLIENT, DOMAIN, PART_LIMIT, tag
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import escaped
 
@@ -70,7 +70,7 @@ class Stream:
         if iq.tag != f"{CLIENT}iq" or request is None:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
-        self.jid = f"{username}@{DOMAIN}/{resource}"
+        self.jid = f"{username}@{DOMAIN}/{resource[:PART_LIMIT]}"
         bound = tag("bind", tag("jid", escaped(self.jid)), xmlns=BIND)
         self.send(tag("iq", bound, type="result", id=iq.get("id")))
 

@@ -8,10 +8,10 @@ from bridge.sandbox.room import (
     AFFILIATION_LIMIT,
     HISTORY_CHARACTERS,
     HISTORY_LIMIT,
-    PART_LIMIT,
+    PRESENCE_LIMIT,
     Room,
 )
-from bridge.sandbox.stanza import Deliveries
+from bridge.sandbox.stanza import PART_LIMIT, Deliveries
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 JID = "tea@rooms.localhost"
@@ -115,6 +115,16 @@ def test_a_room_remembers_no_more_than_who_enters_can_be_sent_at_once() -> None:
     told = bodies(party.join(BOB, "bob"))
     assert told[-1].startswith("4")
     assert len(told) == 2
+
+
+def test_a_presence_is_no_longer_than_everybodys_can_be_sent_at_once() -> None:
+    party = Party("alice", "bob")
+    status = "s" * (PRESENCE_LIMIT - len("<status></status>"))
+    assert condition(party.send(ALICE, f"<presence><status>s{status}</status></presence>")) == (
+        "policy-violation"
+    )
+    told = party.send(ALICE, f"<presence><status>{status}</status></presence>", "alice")
+    assert status in seen(BOB, told)[0]
 
 
 @pytest.mark.parametrize(

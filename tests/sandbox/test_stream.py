@@ -1,6 +1,7 @@
 import pytest
 
 from bridge.sandbox.server import ACCOUNT, LOBBY, Sandbox
+from bridge.sandbox.stanza import PART_LIMIT
 from bridge.sandbox.stream import DEPTH_LIMIT, STANZA_LIMIT
 from tests.sandbox.wire import HEADER, Wire, element
 
@@ -103,6 +104,12 @@ async def test_a_resource_that_is_taken_goes_to_the_newcomer() -> None:
         await new.log_in(address, "desk")
         assert "<stream:error><conflict " in await old.rest()
         await new.join(LOBBY, "old")
+
+
+async def test_a_resource_is_cut_to_the_length_that_one_may_have() -> None:
+    async with Sandbox() as address, Wire.to(address) as wire:
+        jid = await wire.log_in(address, "d" * (PART_LIMIT + 1))
+        assert jid == f"{ACCOUNT}@localhost/{'d' * PART_LIMIT}"
 
 
 async def test_the_end_of_the_stream_is_answered_with_its_end() -> None:
