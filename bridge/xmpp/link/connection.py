@@ -103,8 +103,9 @@ class Connection:
         self._rooms = rooms | {room.partition("@")[2] for room in rooms}
         """Our rooms and their services: some put out an occupant who does not answer them."""
         self._answering_until: dict[str, float] = {}
-        """Until when the answers that were given take, by `ANSWER_BYTES`, on the loop's clock: to
-        each of our rooms, to each whom we are asking, and to all others, who have no name here."""
+        """When the server will have read the answers that were given, at `ANSWER_BYTES` a second,
+        on the loop's clock. There is one time for each of our rooms, one for each address that we
+        are asking, and one, under an empty name, for all others."""
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
@@ -290,7 +291,6 @@ class Connection:
             self._negotiation.forget()
             if transport is not None:  # None: what was injected has ended the connection
                 stream.connection_made(transport)
-        tls.acknowledge_at_once(stream)
         secured = tls.ssl_object(stream)
         if secured is None:
             raise ConnectionResetError
@@ -421,8 +421,8 @@ class Connection:
     def _reply_to(self, iq: Element) -> None:
         """Answer a question, unless too much was answered of late.
 
-        Our server is always answered. Others cost neither a room its answers nor whom we are
-        asking: that may be ourselves, by way of a room.
+        Our server is always answered. A flood of questions takes nothing from our rooms and from
+        those whom we are asking, which may be ourselves by way of a room.
         """
         reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
         known = sender in self._rooms or any(sender == to for to, _ in self._requests.values())

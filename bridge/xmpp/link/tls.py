@@ -1,9 +1,7 @@
 """TLS under a stream: its SSL context, what it protects by, its channel bindings (RFC 5929)."""
 
 import hashlib
-import socket
 import ssl
-from contextlib import suppress
 
 from bridge.settings.sources import UnusableError, check_readable
 from bridge.settings.table import Settings
@@ -13,17 +11,6 @@ from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import Tls
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
-
-
-def acknowledge_at_once(stream: Stream) -> None:
-    """Turn delayed TCP acknowledgements off until the system turns them on again.
-
-    The server's next data waits until its TLS session tickets are acknowledged: 40 ms.
-    """
-    quick = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
-    if quick is not None and stream.transport is not None:
-        with suppress(OSError):  # it is closed already
-            stream.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, quick, 1)
 
 
 def ssl_object(stream: Stream) -> ssl.SSLObject | None:
