@@ -231,20 +231,6 @@ async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Sc
         assert len(told(eyes.messages(), "meanwhile")) == 1
 
 
-async def test_a_machine_that_slept_asks_at_once_and_stays_where_all_is_well(
-    stage: Scene,
-) -> None:
-    asleep = 0.0
-    stage.clock = lambda: time.time() + asleep
-    stage.timing = ATTENTIVE
-    async with stage.participant() as eyes:
-        await eyes.joined()
-        assert eyes.status().self_ping_ms is None
-        asleep = 3600.0
-        status = await eyes.until(lambda status: status.self_ping_ms is not None)
-        assert (status.phase, status.last_error) == (Phase.JOINED, None)
-
-
 async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()

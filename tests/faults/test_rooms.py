@@ -2,10 +2,9 @@
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -389,21 +388,6 @@ async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
             await us.joined()
             assert (guest.joins, guest.leaves) == (1, 0)
     assert _resumed(eyes) == [False, True]
-
-
-async def test_a_machine_that_slept_asks_every_room(stage: Scene, guests: list[Guest]) -> None:
-    asleep = 0.0
-    stage.clock = lambda: time.time() + asleep
-    stage.timing = replace(CALM, check_interval=0.1)
-    async with stage.participant() as eyes:
-        for us in eyes.rooms:
-            await us.joined()
-            assert us.status().self_ping_ms is None
-        asleep = 3600.0
-        for us, guest in zip(eyes.rooms, guests, strict=True):
-            status = await us.until(lambda status: status.self_ping_ms is not None)
-            assert (status.phase, status.last_error) == (Phase.JOINED, None)
-            assert (guest.joins, guest.leaves) == (1, 0)
 
 
 async def test_a_room_that_rests_when_the_session_is_cut_rests_on(

@@ -224,7 +224,7 @@ class Participant:
         connection.start_dispatch()
         staying = [asyncio.create_task(member.run(attempt)) for member in self.memberships]
         try:
-            fault = await keep_alive(connection, self._timing, self._wake, self._clock)
+            fault = await keep_alive(connection, self._timing, self._clock)
             connection.end(fault)
             return fault
         finally:
@@ -243,10 +243,6 @@ class Participant:
                 membership.receive(stanza)
             finally:
                 self._publisher.stanza = 0
-
-    def _wake(self) -> None:
-        for membership in self.memberships:
-            membership.doubt()
 
     def _hang_up(self) -> None:
         for membership in self.memberships:

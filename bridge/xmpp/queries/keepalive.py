@@ -6,7 +6,6 @@ server now and then (XEP-0199), a room after a silence, by a ping to ourselves t
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,9 +30,6 @@ class Timing:
     """How long a room may leave it open whether we are in it; then we count as out."""
     check_interval: float = 5.0
     """The time from one look at the clocks, or one undecided self-ping, until the next."""
-    clock_jump: float = 10.0
-    """How far the wall clock may run ahead of the loop's. Beyond that the machine was asleep, and
-    the server is pinged at once."""
 
 
 TIMING = Timing()
@@ -43,25 +39,19 @@ TIMING = Timing()
 async def keep_alive(
     connection: Connection,
     timing: Timing,
-    on_wake: Callable[[], None] = lambda: None,
-    wall: Callable[[], float] = time.time,
+    wall: Callable[[], float],
 ) -> Fault:
     """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason.
 
-    `on_wake` is called when the machine was asleep.
+    `wall` is the clock that goes on while the machine sleeps: once awake, the server is pinged at
+    once. If somebody sets that clock, the server is pinged too.
     """
-    loop = asyncio.get_running_loop()
-    offset, pinged = wall() - loop.time(), loop.time()
+    pinged = wall()
     while not connection.ended.done():
         await asyncio.wait((connection.ended,), timeout=timing.check_interval)
-        now, before = loop.time(), offset
-        offset = wall() - now
-        asleep = offset - before > timing.clock_jump
-        if not asleep and now - pinged < timing.ping_interval:
+        if abs(wall() - pinged) < timing.ping_interval:
             continue
-        pinged = now
-        if asleep:
-            on_wake()
+        pinged = wall()
         with suppress(ConnectionFailedError):  # `ended` says so
             if not await answers(connection, timing.ping_deadline):
                 return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
