@@ -22,9 +22,6 @@ _PKCS_1, _ECDSA = (bytes.fromhex(oid) for oid in ("2a 86 48 86 f7 0d 01 01", "2a
 """Beginnings of object identifiers, as DER writes them: 1.2.840.113549.1.1 and 1.2.840.10045.4.
 They are compared in this form, since a number in one may be of any length."""
 
-_WIDE_ENCODINGS = {0x1C: "utf-32-be", 0x1E: "utf-16-be"}
-"""The encodings of UniversalString and BMPString, by tag; all other text is read as UTF-8."""
-
 _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
 _SUBJECT_ALT_NAME = b"\x55\x1d\x11"  # 2.5.29.17
@@ -135,7 +132,8 @@ def _days(count: int) -> str:
 def _name(contents: bytes) -> str:
     """Return the values of a distinguished name in the order of the certificate."""
     groups = map(elements_in, (group.contents for group in elements_in(contents)))
-    return ", ".join(_text(_pair(attribute)[1]) for group in groups for attribute in group)
+    values = (_pair(attribute)[1].contents for group in groups for attribute in group)
+    return ", ".join(value.decode("utf-8", "replace") for value in values)
 
 
 def _pair(node: DerElement) -> tuple[bytes, DerElement]:
@@ -144,10 +142,6 @@ def _pair(node: DerElement) -> tuple[bytes, DerElement]:
     if identifier.tag != OID or not rest:
         raise DerError("an attribute or a name is not a pair of identifier and value")
     return identifier.contents, rest[-1]
-
-
-def _text(node: DerElement) -> str:
-    return node.contents.decode(_WIDE_ENCODINGS.get(node.tag, "utf-8"), "replace")
 
 
 def _time(node: DerElement) -> datetime:
