@@ -22,7 +22,7 @@ COMMIT_SECONDS = 0.25
 """How long an event waits for others, to be written together with them."""
 
 BATCH = 1_000
-"""The weight of a transaction at most, and one item: another bridge waits while it is written."""
+"""The weight at which a transaction is full: another bridge waits while it is written."""
 
 RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""

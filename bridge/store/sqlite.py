@@ -390,7 +390,7 @@ class SqliteDatabase:
         """Give back to the disk some of what is free."""
         (free,) = self._row("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
-            self._all("PRAGMA incremental_vacuum(1)", ())  # of more, `sqlite3` does but the first
+            self._all("PRAGMA incremental_vacuum(1)", ())  # of several, only the first is freed
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""

@@ -43,8 +43,8 @@ MAX_FOUND = 20_000
 an equal share of it."""
 
 MAX_WAITING = 20_000
-"""The weight of what waits to be written: 40 MB. The writer keeps as much of what others are to
-write, or what a room said before it let us in."""
+"""The most that what waits to be written may weigh: 40 MB. As much again may weigh what the writer
+keeps: what others are to write, and what rooms said before they let us in."""
 
 
 class Entered(NamedTuple):

@@ -24,9 +24,10 @@ from bridge.wire import scram
 from bridge.xmpp.checks import diagnosis
 from bridge.xmpp.checks.report import expected_stages
 from bridge.xmpp.link import stream
-from bridge.xmpp.model import backoff, faults
+from bridge.xmpp.model import backoff, faults, formatting, room
 from bridge.xmpp.model.events import KINDS, Phase
 from bridge.xmpp.model.faults import Fault, Place, Retry
+from bridge.xmpp.muc import reading
 from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 
@@ -269,6 +270,8 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
     for page, figures in {
         "docs/security.md": (
             f"{stream.MAX_STANZA_BYTES >> 20} MiB",
+            f"{room.MAX_OCCUPANTS:,} occupants with {reading.MAX_PRESENCE_CHARACTERS:,} characters",
+            f"{formatting.MAX_TEXT_CHARACTERS:,} characters of a text",
             f"{stream.MAX_NEGOTIATION_BYTES >> 10} kB",
             f"{entries.RESULT_BYTES:,} bytes",
             f"{paging.MAX_BYTES:,} with `maxBytes`",

@@ -64,7 +64,7 @@ _OWN_NICKNAME = (
 
 
 class Probe:
-    """Checks the way that `settings` lead, as often as it is asked to."""
+    """Checks the way into the rooms of `settings`, as often as it is asked to."""
 
     def __init__(self, settings: Settings, *, trace: Tracer = untraced) -> None:
         self._settings = settings

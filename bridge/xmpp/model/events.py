@@ -105,7 +105,8 @@ class Shared:
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room.
 
-    To the room it is shared, though not marked so: a private message (`type`) has one reader.
+    A message to the room is shared. It is not marked so, since a private message (`type`) has one
+    reader.
     """
 
     kind: ClassVar[Kind] = "message"

@@ -108,8 +108,8 @@ class EventFilter:
     silent: bool = True
     """Whether messages match that have no body, only a `payload`."""
     unheard: Container[str] | None = None
-    """The ids of our messages that the room has not sent back: a brief account shows them as they
-    were sent. None: the account is full."""
+    """The ids of our messages that the room has not sent back. A brief account shows these as they
+    were sent, and all others as they came back. None: a full account, which shows both."""
 
     @property
     def nickname(self) -> str:
@@ -118,7 +118,7 @@ class EventFilter:
         return "" if "@" in sender or ESCAPE in sender else sender
 
     def tells(self, event: events.Event) -> bool:
-        """Whether the account has `event`, wanted or not.
+        """Whether the account has such an event at all, whoever caused it and whatever it says.
 
         A brief account has the steps of connecting only if `kinds` names them; a fault is no step.
         """

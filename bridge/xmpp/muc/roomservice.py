@@ -31,15 +31,12 @@ MAX_NAME_CHARACTERS = 60
 MAX_SIMILAR = 5
 """Rooms that are named for their likeness."""
 
-LIKENESS = 0.6
-"""How much of two names has to be the same, by the ratio of `difflib`."""
-
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
 
 async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
-    """Return what an address (prepared if it can be) says of itself, or an error instead.
+    """Return what an address says of itself, or an error instead.
 
     Raises `ConnectionFailedError` when the connection ends.
     """
@@ -82,7 +79,7 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
     # In a thread, since names of somebody's choice may take half a second.
-    similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR, LIKENESS)
+    similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR)
     return [names[name] for name in similar]
 
 
