@@ -90,7 +90,7 @@ class _Room:
     since: Entered | None = None
     """None while we are entering."""
     began: float = 0
-    """A number just below that of the first item of our stay: a gap before it is sorted by this."""
+    """The number by which a gap before our stay is sorted: just below that of its first item."""
     pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
     foreign: list[Mark] = field(default_factory=list)

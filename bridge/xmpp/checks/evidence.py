@@ -122,7 +122,7 @@ class Evidence(NamedTuple):
     """Everything that findings are made of."""
 
     nickname: str
-    """Whom it concerns: as the room has it, or as it was asked for."""
+    """The occupant's, as the room has it; of somebody who is not there, as it was asked for."""
     room: str
     status: RoomStatus
     occupant: Occupant | None

@@ -227,7 +227,8 @@ class Journal(Records[Record]):
         self._sharing: frozenset[str] = frozenset()
         """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
-        """As many as the settings have named while the bridge ran, and the connection."""
+        """The records of each room that the settings have named while the bridge ran, and, under an
+        empty name, those of the connection."""
         self._length = self._weight = 0
         """The number and the weight of the events of all rooms together."""
 
