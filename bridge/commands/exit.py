@@ -17,7 +17,10 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class UsageError(Exception):
-    """The command line or the settings ask for what cannot be done; the text says what."""
+    """The command line or the settings ask for what cannot be done.
+
+    The text says what; it is empty where that was said already.
+    """
 
 
 def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:

@@ -9,11 +9,17 @@ from contextlib import closing
 from pathlib import Path
 
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
-from bridge.commands.settings import ReadSettings, complain_of, require_trust, run_with_settings
+from bridge.commands.settings import (
+    ReadSettings,
+    complain_of,
+    require_trust,
+    run_with_settings,
+    usable,
+)
 from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
-from bridge.settings.table import Configuration
+from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
@@ -96,10 +102,7 @@ def _word(text: str) -> str:
 
 async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
-    configuration = read()
-    complain_of(configuration)
-    if configuration.settings is None or any(map(configuration.rejected, NEEDED)):
-        return USAGE
+    configuration, settings = usable(read, *NEEDED)
     require_trust(configuration, "record rooms")
     path = store_path(configuration, os.environ, making=True)
     assert path is not None  # the settings are trusted
@@ -115,13 +118,11 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
-    return SUCCESS if await _stay(configuration, path) else FAILURE
+    return SUCCESS if await _stay(configuration, settings, path) else FAILURE
 
 
-async def _stay(configuration: Configuration, path: Path) -> bool:
+async def _stay(configuration: Configuration, settings: Settings, path: Path) -> bool:
     """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
-    settings = configuration.settings
-    assert settings is not None
     # Under a name of its own: a bridge may be in the room already.
     participant = Participant(
         settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY

@@ -15,8 +15,9 @@ from bridge.mcp.toolset import ToolsetError
 from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
 from bridge.settings.sources import TO_TRUST_IT
-from bridge.settings.table import Configuration
+from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
+from bridge.views.selection import SelectionError
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
@@ -45,8 +46,9 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
                 environment = (await stack.enter_async_context(Sandbox())).environment()
             try:
                 return await command(parsed, partial(read, parsed, environment))
-            except (UsageError, ToolsetError) as error:
-                complain(f"xmpp-bridge: {one_line(str(error))}")
+            except (UsageError, SelectionError, ToolsetError) as error:
+                if str(error):
+                    complain(f"xmpp-bridge: {one_line(str(error))}")
                 return USAGE
             finally:
                 ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
@@ -77,6 +79,18 @@ def current_directory() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         return Path("/")
+
+
+def usable(read: ReadSettings, *needed: str) -> tuple[Configuration, Settings]:
+    """Return the settings, and those of the participant, after saying what is wrong with them.
+
+    Raises `UsageError` if they lead to no room, or if one of the `needed` variables is wrong.
+    """
+    configuration = read()
+    complain_of(configuration)
+    if configuration.settings is None or any(map(configuration.rejected, needed)):
+        raise UsageError
+    return configuration, configuration.settings
 
 
 def require_trust(configuration: Configuration, what: str) -> None:
