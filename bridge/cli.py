@@ -47,9 +47,6 @@ exit codes:
   1  what was checked or asked for failed
   2  a mistake on the command line or in the settings"""
 
-ENVIRONMENT = ("LOG_LEVEL", "TIA_ENV_PATH")
-"""The variables that are mostly set in the environment rather than in a file."""
-
 FILES = """\
   .env.example in the source explains each. They come from the environment and,
   where that is silent, from one file: the one that --env-file names, or the
@@ -100,7 +97,7 @@ def _unknown(why: str) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose `--help` also lists the settings, the environment and the exit codes."""
+    """A parser whose `--help` also lists the settings and the exit codes."""
 
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
@@ -115,7 +112,7 @@ class Parser(argparse.ArgumentParser):
         is_first = " " not in self.prog
         # Every command that reads settings has this option.
         reads_settings = is_first or "--env-file" in page
-        sections = [_settings(), _environment()] if reads_settings else []
+        sections = [_settings()] if reads_settings else []
         sections += [EXIT_CODES, ELSEWHERE] if is_first else [EXIT_CODES]
         return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
 
@@ -447,17 +444,10 @@ def _settings() -> str:
     restrictions = _listed(row.name for row in TABLE if row.is_restriction)
     adding_up = (
         f"Restrictions add up: the strictest {restrictions} of the environment and all these "
-        "files hold; with --env-file, of that file alone."
+        "files hold; with --env-file, of that file alone. NO_COLOR keeps colours off a terminal."
     )
     named = f"{needed} are needed; there are also {others}."
     return "\n".join(["settings:", _filled(named, "  "), FILES, _filled(adding_up, "  ")])
-
-
-def _environment() -> str:
-    entries = {row.name: row.plain_meaning for row in TABLE if row.name in ENVIRONMENT}
-    entries["NO_COLOR"] = "no colour on a terminal, if it holds anything"
-    lines = [_filled(meaning, f"  {name:14}") for name, meaning in sorted(entries.items())]
-    return "\n".join(["environment:", *lines])
 
 
 def _listed(names: Iterable[str]) -> str:

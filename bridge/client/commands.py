@@ -1,6 +1,5 @@
 """The commands of the client: what can be typed, what it means, and carrying it out."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,9 +17,6 @@ from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
 from bridge.text import one_line, rooms_named
-
-RAW_SECONDS = 5.0
-"""How long an answer to a text that is no message is waited for: there may be none."""
 
 
 class ToolCommand(NamedTuple):
@@ -230,12 +226,8 @@ class CommandRunner:
             example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
             return console_error(f"What? For example /raw {example}")
         ids, body = _answered_ids(text), text.encode("utf-8", "replace")
-        try:
-            async with asyncio.timeout(RAW_SECONDS if None in ids else None):
-                # A response without an id ends the waiting, whether it was expected or not.
-                responses = await self.client.server.exchange(body, "raw", ids, None)
-        except TimeoutError:
-            return console_error(f"no answer within {RAW_SECONDS:g} s")
+        # A response without an id ends the waiting, whether it was expected or not.
+        responses = await self.client.server.exchange(body, "raw", ids, None)
         if not responses:
             return console_message("(sent; nothing answers that)")
         failed = any(each.error is not None for each in responses)

@@ -87,8 +87,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
 
 def _why_nothing(oldest: float, path: Path, *, stanzas: bool) -> str:
     if oldest < inf:
-        begin = f"records begin at {iso(oldest)}"
-        return f"nothing recorded matches (rooms, time and filters); {begin}"
+        return f"nothing recorded matches; records begin at {iso(oldest)}"
     if stanzas:
         return "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"
     return f"{str(path)!r} is empty; `xmpp-bridge record` records the rooms"

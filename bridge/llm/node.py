@@ -23,11 +23,8 @@ DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 CODE_BYTES = 16
 """The random bytes in the markers around data: nobody guesses them."""
 
-MAX_TEXT_CHARACTERS = 256 * 1024
-"""The most that a model may say: some think aloud before they answer."""
-
 MAX_ANSWER_BYTES = 16 * 1024
-"""The longest JSON in it: a result made of that is no longer than a page of the room."""
+"""The longest JSON in what a model says: a result of it is no longer than a page of the room."""
 
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""
@@ -119,10 +116,6 @@ def read_answer(text: str, read: Reader) -> object:
 
     A model may put a fence around the JSON, and words before and after it.
     """
-    if len(text) > MAX_TEXT_CHARACTERS:
-        raise MismatchError(
-            f"the answer has {len(text):,} characters; the most is {MAX_TEXT_CHARACTERS:,}"
-        )
     reason = "it is empty"
     # An answer that begins at once has no thoughts before it, whatever its texts say.
     begins = text.lstrip().startswith(("{", "```"))

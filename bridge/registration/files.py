@@ -51,7 +51,6 @@ class ConfigFile:
         A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
         `before`.
         """
-        self.check_writable()
         folder = self._target.parent
         with _naming(folder, "made"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

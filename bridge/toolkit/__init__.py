@@ -29,7 +29,6 @@ from bridge.mcp.asking import STATE_SECONDS as STATE_SECONDS
 from bridge.mcp.asking import Elicitation as Elicitation
 from bridge.mcp.asking import Question as Question
 from bridge.mcp.asking import elicitation as elicitation
-from bridge.mcp.asking import read_elicitation as read_elicitation
 from bridge.mcp.asking import read_sampling as read_sampling
 from bridge.mcp.asking import sampling as sampling
 from bridge.mcp.content import Audio as Audio
@@ -54,7 +53,6 @@ from bridge.mcp.schema import wire_name as wire_name
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS as DEFAULT_DEADLINE_SECONDS
 from bridge.mcp.toolset import Completes as Completes
 from bridge.mcp.toolset import Prompt as Prompt
-from bridge.mcp.toolset import Resource as Resource
 from bridge.mcp.toolset import Tool as Tool
 from bridge.mcp.toolset import Toolset as Toolset
 from bridge.mcp.toolset import ToolsetError as ToolsetError

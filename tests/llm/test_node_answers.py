@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.node import MAX_ANSWER_BYTES, MAX_TEXT_CHARACTERS, read_answer
+from bridge.llm.node import MAX_ANSWER_BYTES, read_answer
 from bridge.mcp.schema import Bounds, MismatchError, describe, render
 
 
@@ -72,16 +72,6 @@ def test_the_json_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> N
         assert isinstance(read_answer(f"Well. {text}", READ), Verdict)
         return
     with pytest.raises(MismatchError, match=f"the most is {MAX_ANSWER_BYTES:,}"):
-        read_answer(text, READ)
-
-
-@pytest.mark.parametrize("extra", [0, 1])
-def test_so_may_all_that_is_said(extra: int) -> None:
-    text = FITTING.rjust(MAX_TEXT_CHARACTERS + extra, "x")
-    if not extra:
-        assert read_answer(text, READ) == VERDICT
-        return
-    with pytest.raises(MismatchError, match=f"the most is {MAX_TEXT_CHARACTERS:,}"):
         read_answer(text, READ)
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from inspect import Parameter, getdoc
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from bridge.testing.collector import VERBS
 from bridge.testing.scenario import MAX_SECONDS, Bot, Verbs, parameters
@@ -82,7 +82,7 @@ def _of_parameter(parameter: Parameter) -> Schema:
 
 def _of_type(hint: Any) -> Schema:
     kind, arguments = get_origin(hint) or hint, get_args(hint)
-    if kind in (Union, UnionType, Annotated):
+    if kind in (Union, UnionType):
         return _of_type(arguments[0])
     if kind is Literal:
         return {"enum": list(arguments)}
