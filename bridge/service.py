@@ -186,7 +186,7 @@ def _pass_on(
 
 
 async def _take_part(link: RoomLink, settings: Settings | None, loaded: asyncio.Event) -> None:
-    """Be in the rooms once slixmpp is loaded: in a thread, since an agent waits for the tools."""
+    """Load slixmpp in a thread, since an agent waits for the tools, and then be in the rooms."""
     try:
         await asyncio.to_thread(load)
     except ImportError as error:

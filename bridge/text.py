@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 def visible_within(value: object) -> object:
     """Return JSON with hidden characters as escapes in its texts, names of members included.
 
-    To be done before it is written: JSON has another escape for the same characters.
+    Do this before the value is encoded: JSON has another escape for the same characters.
     """
     match value:
         case str():

@@ -263,7 +263,7 @@ class ServerProcess:
             del self._answers[request.id]
 
     def _reply(self, response: Response) -> None:
-        """Answer the server; what it asks while it reads nothing is not answered without end."""
+        """Answer the server, unless it leaves `MAX_UNSENT_BYTES` of what we wrote unread."""
         if self._stdin.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(jsonrpc.encode(response))
 

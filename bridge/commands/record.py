@@ -35,7 +35,7 @@ HISTORY = 1_000
 """Events kept in memory, which nobody asks this process for."""
 
 NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
-"""Settings without which nothing is recorded: under a default, what was to be kept would go."""
+"""Settings of which none may be wrong: under a default, what was to be kept would be deleted."""
 
 UNIT = f"""\
 [Unit]
@@ -122,7 +122,7 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
 
 
 async def _stay(configuration: Configuration, settings: Settings, path: Path) -> bool:
-    """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
+    """Record until a signal or until no room can be reached; return whether it was a signal."""
     # Under a name of its own: a bridge may be in the room already.
     participant = Participant(
         settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY

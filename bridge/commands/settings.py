@@ -23,7 +23,7 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
 
 OF_A_SERVER = ("XMPP_", "MUC_", "NODE_", "TIA_")
-"""How the names of settings begin that lead to a server; they do not count where there is a
+"""The beginnings of the names of settings that lead to a server. They do not count where there is a
 sandbox."""
 
 ReadSettings: TypeAlias = Callable[..., Configuration]

@@ -42,7 +42,7 @@ CONDITIONS = {
     404: "item-not-found",
     429: "resource-constraint",
 }
-"""The condition for a status (RFC 9110, section 15); of the others the first digit decides."""
+"""The condition for a status (RFC 9110, section 15). For other statuses the first digit decides."""
 
 Answer = TypeVar("Answer")
 

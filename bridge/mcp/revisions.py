@@ -44,7 +44,8 @@ class Revision(NamedTuple):
     date: str
     """The name of the revision on the wire."""
     handshake: bool = True
-    """A session opens with `initialize`; without, each request names its revision in `_meta`."""
+    """Whether a session opens with `initialize`. If not, each request names its revision in
+    `_meta`."""
     batches: bool = False
     """Several messages may arrive in one array."""
     typed_parts: bool = False
@@ -56,7 +57,7 @@ class Revision(NamedTuple):
     """The error code for a resource that does not exist."""
 
     def has(self, method: str) -> bool:
-        """Whether `method` is not missing from this revision; unknown methods never are."""
+        """Whether this revision has `method`. Also true for a method that no revision has."""
         return method not in (STATELESS_METHODS if self.handshake else HANDSHAKE_METHODS)
 
 

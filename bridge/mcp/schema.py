@@ -297,7 +297,7 @@ def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
             raise _mismatch(value, path, "an object")
         return {key: read(member, f"{path}.{key}") for key, member in value.items()}
 
-    # Anything at all is what a schema allows that does not name it.
+    # Without `additionalProperties` a schema allows values of any type.
     return {"type": "object"} | ({"additionalProperties": schema} if schema else {}), read_values
 
 

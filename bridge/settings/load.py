@@ -36,8 +36,9 @@ MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
-"""A regular expression of `user:password@host`: a value in which it is found is not shown. Wrong
-values are searched for more, by their rows; a valid nickname may have a `?` or a `#` in it."""
+"""A regular expression of `user:password@host`: a value in which it is found is not shown. A wrong
+value is searched for what its row calls a `credential`, too: a valid nickname may have a `?` or a
+`#` in it."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one

@@ -91,8 +91,8 @@ class Actor:
         self._news = asyncio.Event()
         self._participant.listen(lambda record: self._news.set())
         self._looked: dict[str, int] = {}
-        """The number of the event that met the last expectation: by the nickname for coming and
-        going, by nothing for messages."""
+        """The number of the event that met the last expectation: under the nickname for coming and
+        going, under an empty text for messages."""
         self._running: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:

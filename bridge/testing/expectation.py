@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Generic, TypedDict, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
 from bridge.text import quoted
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
@@ -16,7 +16,7 @@ FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
 OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
 BEFORE_LOOKING = "before the actor's last expectation"
 ONLY_ALONE = frozenset({OWN, BEFORE_COMING, BEFORE_LOOKING})
-"""Shortcomings of which an event may have one alone to be named."""
+"""An event with one of these shortcomings is named only if it has no other."""
 
 Expected = TypeVar("Expected", MessageReceived, OccupantJoined, OccupantLeft)
 
@@ -26,7 +26,7 @@ class Conditions(TypedDict, total=False):
 
     contains: str
     """A part of the text, compared as in `xmppHistory`: without case and hidden characters."""
-    pattern: Annotated[str, Pattern, "no regular expression of RE2"]
+    pattern: str
     """A regular expression (RE2) that is found in the text."""
     from_: str
     """A nickname, an occupant JID or a real JID; anybody but the actor itself without it."""

@@ -2,9 +2,8 @@
 
 The file is TOML. Python's own types say what its tables may hold: a table has the fields of
 `Scenario`, `Bot` or `ScenarioStep`, and the verb of a step has the arguments of the function that
-does it. A trailing underscore is dropped: `from_` is `from`. An `Annotated` type has a function
-that raises `ValueError` for a wrong value, and words for such a value. docs/scenario.schema.json is
-made from the same types.
+does it. A trailing underscore is dropped: `from_` is `from`. docs/scenario.schema.json is made from
+the same types.
 """
 
 import tomllib
@@ -15,7 +14,7 @@ from functools import reduce
 from inspect import Parameter, isclass, signature
 from operator import getitem
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
@@ -57,7 +56,8 @@ class ScenarioStep:
     verb: str
     arguments: Mapping[str, Any]
     actor: str
-    """The nickname of who does it, and enters with the first step; empty for who did the last."""
+    """The nickname of who does it, and who enters with their first step. If it is empty, it is
+    whoever did the step before."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def parse(text: str, verbs: Verbs) -> Scenario:
 def line_of(text: str, path: Path) -> int:
     """Return the line in which the value at `path` begins.
 
-    Readers of TOML do not tell: it is the first line without which the value is not there.
+    `tomllib` does not say it: it is the first line without which the value is missing.
     """
     lines = text.split("\n")
 
@@ -104,7 +104,7 @@ def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
     if not isclass(function):
         del known[0]
     if known and known[-1].kind is Parameter.VAR_KEYWORD:  # `Unpack` of a `TypedDict`
-        hints = get_type_hints(get_args(known.pop().annotation)[0], include_extras=True)
+        hints = get_type_hints(get_args(known.pop().annotation)[0])
         for key, hint in hints.items():
             known.append(Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=hint))
     return {parameter.name.rstrip("_"): parameter for parameter in known}
@@ -132,12 +132,6 @@ class _TomlReader:
         kind, arguments = get_origin(hint) or hint, get_args(hint)
         if kind in (Union, UnionType):  # with None, which TOML does not have
             return self.read(arguments[0], value, path)
-        if kind is Annotated:
-            try:
-                arguments[1](self.read(arguments[0], value, path))
-            except ValueError as error:
-                raise self._wrong(path, f"{arguments[2]}: {error}") from None
-            return value
         if kind is Any or (kind is Literal and value in arguments):
             return value
         if kind is Literal:

@@ -32,7 +32,7 @@ which clients give up."""
 
 
 OUR_WORDS = frozenset({"settings", "resolve", "connect"})
-"""The stages in whose details no server and nobody in a room has a word."""
+"""The stages whose details quote nothing that a server or somebody in a room said."""
 
 log = logging.getLogger(__name__)
 

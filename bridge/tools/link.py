@@ -81,7 +81,7 @@ class RoomLink:
         )
 
     def connection(self, room: Membership, *, inside: bool = False) -> Connection:
-        """Return the connection to the server, with `inside` only while it is in `room`.
+        """Return the connection to the server; with `inside`, only while the bridge is in `room`.
 
         Raises `ToolError` while there is none.
         """
@@ -118,9 +118,9 @@ class RoomLink:
         )
 
     def records(self, name: str | None) -> Records[Record]:
-        """Return what reads the events of the room of this name, or without one of all rooms.
+        """Return the events of the room of this name, or without a name those of all rooms.
 
-        What is of the connection alone is of no room. Raises as `room` does.
+        An event of the connection alone belongs to no room. Raises as `room` does.
         """
         return self.participant.journal.of(None if name is None else self.room(name).name)
 

@@ -23,7 +23,7 @@ from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
 
 LEFT_SECONDS = 3_600.0
-"""How long `left` has somebody who went."""
+"""How long somebody who went is listed in `left`."""
 
 MAX_LEFT = 20
 """The most entries of `left`: those who went last."""

@@ -71,7 +71,7 @@ def _said_in(link: RoomLink, room: str) -> Messages:
 
 
 def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
-    """Return the URIs of what an event in its exact form changed, of these rooms.
+    """Return the URIs of the resources that an event, in its exact form, changed in these rooms.
 
     The default room is the first. What happens to the connection changes every room.
     """

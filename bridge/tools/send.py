@@ -43,10 +43,10 @@ SECOND_ANSWER_SECONDS = 1.5
 """How long another answer is waited for after the first: who answers twice does so at once."""
 
 TOLERANCE_SECONDS = 1e-6
-"""Whoever waits as long as the refusal said is let through, whatever floats make of the sum."""
+"""A rounding error that is forgiven, so that whoever waits as long as the refusal said may send."""
 
 SECONDS = 60.0
-"""The rate is one a minute, and a minute's worth may go at once."""
+"""The time for which the rate counts. As many messages as go in it may go at once."""
 
 
 class RateLimiter:

@@ -36,7 +36,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits from which on a check that passed is a warning, or critical."""
+    """The limits beyond which a check that passed counts as a warning, or as critical."""
 
     warn_ms: int | None
     crit_ms: int | None
