@@ -19,7 +19,7 @@ from bridge.text import iso, quoted
 from bridge.views.log import NEWEST, Log
 from bridge.views.moments import is_zone, moment
 from bridge.views.output import READER_GONE
-from bridge.views.selection import selection_of
+from bridge.views.selection import SelectionError, selection_of
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
 
@@ -32,11 +32,11 @@ def run(parsed: argparse.Namespace) -> int:
 async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration, settings = usable(read, "BRIDGE_STORE")
     require_trust(configuration, "show recorded rooms")
-    selection = selection_of(parsed, settings.rooms)
     try:
+        selection = selection_of(parsed, settings.rooms)
         asked = (parsed.since, parsed.until)
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
-    except ValueError as error:
+    except (SelectionError, ValueError) as error:
         raise UsageError(str(error)) from error
     if any(asked) and not is_zone(zone := os.environ.get("TZ", "")):
         raise UsageError(f"TZ names no time zone: {quoted(zone)}; write TZ=Europe/Berlin or TZ=UTC")

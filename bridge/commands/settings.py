@@ -17,7 +17,6 @@ from bridge.settings.load import load
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
-from bridge.views.selection import SelectionError
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
@@ -46,7 +45,7 @@ def run_with_settings(parsed: argparse.Namespace, command: Command) -> int:
                 environment = (await stack.enter_async_context(Sandbox())).environment()
             try:
                 return await command(parsed, partial(read, parsed, environment))
-            except (UsageError, SelectionError, ToolsetError) as error:
+            except (UsageError, ToolsetError) as error:
                 if str(error):
                     complain(f"xmpp-bridge: {one_line(str(error))}")
                 return USAGE

@@ -5,7 +5,7 @@ import argparse
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.commands.settings import ReadSettings, run_with_settings, usable
 from bridge.logs import can_print, open_log
-from bridge.views.selection import Selection, selection_of
+from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import watch
 from bridge.xmpp.link.from_slixmpp import load
 
@@ -20,7 +20,10 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration, settings = usable(read)
-    selection = selection_of(parsed, settings.rooms)
+    try:
+        selection = selection_of(parsed, settings.rooms)
+    except SelectionError as error:
+        raise UsageError(str(error)) from error
     if selection is None and (parsed.first or parsed.timeout is not None):
         selection = Selection()
     if selection is not None and parsed.stanzas:
