@@ -1,6 +1,5 @@
 """A room that a test has filled, and a session with the set `llm` in front of it."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,17 +8,14 @@ from typing import Any
 from bridge.llm.tools import TOOLSET
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Server
-from bridge.mcp.session import Session
 from bridge.settings.table import Configuration
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.journal import Journal
 from tests.llm.model_service import KEY, Asked, ModelService
 from tests.llm.test_model import settings
+from tests.mcp.client import Client
 from tests.mcp.sample_tools import IMPLEMENTATION, envelope, request, states
 from tests.tools.played import ROOM, Played
-
-PATIENCE = 10.0
-"""Seconds after which a test that waits has failed."""
 
 
 def room(*said: str, sender: str = "Wilma", capacity: int = 1000) -> Journal:
@@ -48,73 +44,26 @@ def events_in(asked: Asked | str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.split("\n")]
 
 
-class Desk:
-    """A client of a session with the set `llm`: asks, and answers what it is asked."""
+class Desk(Client):
+    """A client of a session with the set `llm`."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        configuration: Configuration,
-        model: Any = None,
-        played: Played | None = None,
-    ) -> None:
-        link = (played or Played(journal=journal)).link
-        catalogue = Catalogue(TOOLSET, [link, configuration])
-        self.session = Session(Server(IMPLEMENTATION, catalogue, states()), self._receive)
-        self.sampled: list[dict[str, Any]] = []
-        """The params of each question to the client."""
-        self.told: list[dict[str, Any]] = []
-        """Each notification."""
-        self._model = model
-        self._replies: dict[object, asyncio.Future[dict[str, Any]]] = {}
-        self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._running = asyncio.create_task(self.session.run(self._feed()))
+    def __init__(self, journal: Journal, configuration: Configuration) -> None:
+        catalogue = Catalogue(TOOLSET, [Played(journal=journal).link, configuration])
+        super().__init__(server=Server(IMPLEMENTATION, catalogue, states()))
 
     async def shake_hands(self, revision: str, **capabilities: object) -> None:
         """Open the handshake era."""
-        await self.ask(
-            request(
-                "hi",
-                "initialize",
-                protocolVersion=revision,
-                capabilities=capabilities,
-                clientInfo={"name": "desk", "version": "1"},
-            )
-        )
+        named = {"protocolVersion": revision, "capabilities": capabilities}
+        await self.ask(request("hi", "initialize", **named))
 
     async def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its reply."""
-        waiting = asyncio.get_running_loop().create_future()
-        self._replies[message["id"]] = waiting
+        before = len(self.frames)
         self.send(message)
-        async with asyncio.timeout(PATIENCE):
-            reply: dict[str, Any] = await waiting
-        return reply
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message."""
-        self._chunks.put_nowait(json.dumps(message).encode() + b"\n")
-
-    async def end(self) -> None:
-        """End the session."""
-        self._chunks.put_nowait(None)
-        await self._running
-
-    async def _feed(self) -> Any:
-        while (chunk := await self._chunks.get()) is not None:
-            yield chunk
-
-    def _receive(self, data: bytes) -> None:
-        for line in data.splitlines():
-            message = json.loads(line)
-            if message.get("method") == "sampling/createMessage":
-                self.sampled.append(message["params"])
-                answer = self._model(message["params"])
-                self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
-            elif "id" not in message:
-                self.told.append(message)
-            else:
-                self._replies[message["id"]].set_result(message)
+        replies: list[dict[str, Any]] = []
+        while not (found := [one for one in replies if one.get("id") == message["id"]]):
+            replies = (await self.replies(before + len(replies) + 1))[before:]
+        return found[0]
 
 
 WAYS = ("bare", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")

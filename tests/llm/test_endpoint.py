@@ -1,13 +1,11 @@
 """One question to a service that answers, misbehaves, or is not there."""
 
 import asyncio
-import importlib
 import json
 import logging
 import ssl
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -354,25 +352,6 @@ async def test_a_placeholder_for_a_key_is_left_in_answers_as_the_word_it_is(shor
 
 def test_the_endpoint_shows_no_key() -> None:
     assert KEY not in repr(ChatCompletions("http://x", "small", Secret(KEY)))
-
-
-async def test_loading_the_client_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside: list[bool] = []
-    load = importlib.import_module
-
-    def import_module(name: str) -> Any:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            inside.append(False)
-        else:
-            inside.append(True)
-        return load(name)
-
-    monkeypatch.setattr(importlib, "import_module", import_module)
-    async with model_service(saying("hi")) as service:
-        await _endpoint(service).complete(PROMPT)
-    assert inside == [False]
 
 
 FAILURES: dict[str, Turn] = {

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES, data_line
+from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES
 from bridge.llm.tools import (
     MAX_QUESTION_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
@@ -19,19 +17,9 @@ from bridge.llm.tools import (
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
 from bridge.tools.entries import RESULT_BYTES, fit
-from bridge.xmpp.model.events import (
-    OccupantJoined,
-    SubjectChanged,
-)
+from bridge.xmpp.model.events import OccupantJoined, SubjectChanged
 from bridge.xmpp.model.journal import Journal
-from tests.llm.model_service import (
-    Asked,
-    ModelService,
-    model_service,
-    saying,
-    silent,
-    thinking,
-)
+from tests.llm.model_service import Asked, ModelService, model_service, saying, silent, thinking
 from tests.llm.standing import WAYS, Desk, called, configured, events_in, room
 from tests.mcp.sample_tools import notification, request
 from tests.tools.played import ROOM
@@ -86,17 +74,6 @@ async def test_every_tool_works_in_every_way_of_speaking(way: str, tmp_path: Pat
         "the build is broken",
         "it was me",
     ]
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["scout", "xmppDigest"])
-async def test_without_a_model_each_says_what_to_set(way: str, name: str, tmp_path: Path) -> None:
-    desk = Desk(room("x"), configured(tmp_path, None))
-    arguments = {"question": "?"} if name == "scout" else {}
-    told = str(await called(desk, way, name, **arguments))
-    for word in ("LLM_BASE_URL", "LLM_MODEL", "sampling"):
-        assert word in told
-    await desk.end()
 
 
 def test_they_only_read_and_reach_outside() -> None:
@@ -239,8 +216,8 @@ async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(
         arguments = {"question": "?"} if name == "scout" else {}
         call = {"name": name, "arguments": arguments, "_meta": {"progressToken": "p"}}
         await desk.ask(request(1, "tools/call", **call))
-        await desk.end()
-    (progress,) = [one["params"] for one in desk.told]
+        told = await desk.end()
+    (progress,) = [one["params"] for one in told if "id" not in one]
     assert progress == {
         "progressToken": "p",
         "progress": 1,
@@ -285,14 +262,6 @@ async def test_a_flood_of_long_messages_fits_into_one_request(
     data = asked.user.partition("\n<<<DATA ")[2].rpartition("\n<<<END ")[0]
     assert len(data.encode()) <= MAX_DATA_BYTES
     assert found["read"] == len(events_in(asked)) >= 2
-
-
-@given(st.text(st.sampled_from("<\u202e\U000e0041x\n"), max_size=5_000))
-def test_one_event_alone_always_fits(text: str) -> None:
-    journal = room(text * 4, sender=text[:300])
-    (record,) = journal
-    line = data_line(shown_to_model(fit(journal.encode(record))))
-    assert len(line.encode()) < MAX_DATA_BYTES / 2
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from bridge.mcp.framing import Frame, Framer, Framing, encode
+from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.toolset import Toolset
 from tests.mcp.pipes import PATIENCE
-from tests.mcp.sample_tools import (
-    Workbench,
-    request,
-    serving,
-)
+from tests.mcp.sample_tools import TOOLS, Workbench, request, serving
 
 
 class Clock:
@@ -31,7 +28,7 @@ class Clock:
 class Client:
     """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
 
-    def __init__(self, tools: Toolset | None = None) -> None:
+    def __init__(self, tools: Toolset = TOOLS, server: Server | None = None) -> None:
         self.bench = Workbench()
         self.clock = Clock()
         self.frames: list[Frame] = []
@@ -39,8 +36,9 @@ class Client:
         self._framer = Framer()
         self._came = asyncio.Event()
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
-        server = serving(self.bench) if tools is None else serving(self.bench, tools)
-        self.session = Session(server, self._receive, clock=self.clock)
+        self.session = Session(
+            server or serving(self.bench, tools), self._receive, clock=self.clock
+        )
         self.running = asyncio.create_task(self.session.run(self._feed()))
 
     def send(self, *messages: object, framing: Framing = Framing.LINES) -> None:

@@ -12,15 +12,7 @@ from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from bridge.mcp.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
-from tests.mcp.sample_tools import (
-    EVERY,
-    RESOURCES,
-    TOOLS,
-    Count,
-    Workbench,
-    greet,
-    nothing,
-)
+from tests.mcp.sample_tools import EVERY, RESOURCES, TOOLS, Count, Workbench, greet, nothing
 
 
 def catalogue(bench: Workbench | None = None) -> Catalogue:

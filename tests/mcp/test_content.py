@@ -16,13 +16,7 @@ from bridge.mcp.content import (
     prompt_messages,
     tool_result,
 )
-from bridge.mcp.revisions import (
-    UNNAMED,
-    V2024_11_05,
-    V2025_03_26,
-    V2025_11_25,
-    Revision,
-)
+from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_03_26, V2025_11_25, Revision
 from bridge.mcp.schema import SchemaError
 from tests.mcp.sample_tools import EVERY, Count
 

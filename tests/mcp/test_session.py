@@ -2,13 +2,17 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from bridge.mcp import session
 from bridge.mcp.framing import MAX_FRAME_BYTES, Framing
 from bridge.mcp.session import (
+    CHANGES_SECONDS,
     MAX_CALLS_AT_ONCE,
+    MAX_PENDING_BYTES,
+    MAX_PENDING_CALLS,
     NOISE_REPLIES_PER_SECOND,
     Session,
 )
@@ -20,9 +24,11 @@ from tests.mcp.sample_tools import (
     notification,
     request,
     serving,
+    stateless,
     tool_call,
     wait,
 )
+from tests.mcp.test_session_client_requests import ABLE, ASKING
 
 # Plain tools
 
@@ -278,3 +284,159 @@ async def test_a_call_that_has_not_begun_when_the_input_breaks_is_answered_too()
         await session.run(chunks())
     assert json.loads(written)["error"]["data"]["condition"] == "system-shutdown"
     assert not bench.started.is_set()
+
+
+async def test_too_many_calls_are_refused_and_all_other_input_is_read() -> None:
+    client = Client(tools=ASKING)
+    client.send(request("hello", "initialize", protocolVersion="2025-11-25", capabilities=ABLE))
+    client.send(tool_call("asks", "consult"))
+    client.send(*(tool_call(number, "wait") for number in range(MAX_PENDING_CALLS - 1)))
+    *_, question = await client.replies(2)
+    client.send(tool_call("beyond", "wait"), tool_call("plain", "say", message="hi"))
+    beyond, plain = (await client.replies(4))[2:]
+    assert (beyond["id"], beyond["result"]["isError"]) == ("beyond", True)
+    assert "Condition: resource-constraint" in (why := beyond["result"]["content"][0]["text"])
+    assert f"{MAX_PENDING_CALLS:,}" in why
+    assert (plain["id"], plain["result"]["isError"]) == ("plain", False)
+    assert await client.settled()  # a ping is answered
+    client.send({"jsonrpc": "2.0", "id": question["id"], "result": {"it": "is"}})
+    answered = (await client.replies(5))[-1]
+    assert (answered["id"], "heard" in str(answered["result"])) == ("asks", True)
+    client.send(tool_call("in its place", "wait"), tool_call("again beyond", "wait"))
+    assert ids(await client.replies(6))[-1] == "again beyond"
+    client.send(notification("notifications/cancelled", requestId=0))
+    await client.settled()
+    client.send(tool_call("in the place of the cancelled", "wait"), request("last", "ping"))
+    assert ids(await client.replies(7))[-1] == "last"
+    client.bench.release.set()
+    assert len(await client.end()) == 7 + MAX_PENDING_CALLS
+
+
+async def test_calls_are_refused_while_pending_requests_hold_too_much_memory() -> None:
+    def padded(id_: object, size: int) -> bytes:
+        body = json.dumps(request(id_, "wait")).encode()
+        return body[:1] + b" " * (size - len(body)) + body[1:] + b"\n"
+
+    client = Client()
+    count = MAX_PENDING_BYTES // MAX_FRAME_BYTES
+    for number in range(count):
+        client.send_bytes(padded(number, MAX_FRAME_BYTES))
+    client.send_bytes(padded("a byte more", 100))
+    assert await client.settled() == []
+    client.send(request("beyond", "wait"), request("plain", "say", message="read"))
+    refused, plain = await client.settled()
+    assert (refused["id"], refused["error"]["data"]["condition"]) == (
+        "beyond",
+        "resource-constraint",
+    )
+    assert plain["id"] == "plain"
+    client.bench.release.set()
+    await client.replies(count + 3)
+    # What was held is given back: another call that waits is taken.
+    client.bench.release.clear()
+    client.send(request("waits", "wait"))
+    assert len(await client.settled()) == count + 3
+    client.bench.release.set()
+    assert ids(await client.end())[-1] == "waits"
+
+
+async def test_the_calls_of_a_batch_hold_the_memory_of_one_message_together() -> None:
+    client = Client()
+    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
+    count = 100
+    calls = [request(number, "wait", name="x" * 100_000) for number in range(count)]
+    assert count * len(json.dumps(calls)) > MAX_PENDING_BYTES
+    client.send(calls)
+    await client.read()
+    client.bench.release.set()
+    assert len(await client.end()) == 2
+
+
+UPDATED = "notifications/resources/updated"
+WORDS_ONLY = {"resourceSubscriptions": ["sample://words"]}
+
+
+# Changes
+
+
+def updates(frames: list[Any]) -> list[Any]:
+    return [one["params"] for one in frames if one.get("method") == UPDATED]
+
+
+async def subscribed(client: Client, *uris: str) -> None:
+    client.send(*(request(uri, "resources/subscribe", uri=uri) for uri in uris))
+    await client.replies(len(uris))
+
+
+async def test_a_flood_of_changes_is_one_notification_a_resource_a_period() -> None:
+    client = Client()
+    await subscribed(client, "sample://words", "sample://nothing")
+    loop = asyncio.get_running_loop()
+    start, told = loop.time(), 2
+    for _ in range(3):
+        for _ in range(1000):
+            client.session.changed("sample://words")
+            client.session.changed("sample://nothing")
+        told += 2
+        replies = await client.replies(told)
+    # The first goes at once, each further one a whole period after the one before it.
+    assert loop.time() - start >= 2 * CHANGES_SECONDS
+    assert [one["uri"] for one in updates(replies)] == ["sample://words", "sample://nothing"] * 3
+    assert len(updates(await client.end())) == 6
+
+
+async def test_the_last_change_is_told_even_if_the_session_ends_before_its_turn() -> None:
+    client = Client()
+    client.send(stateless("l", "subscriptions/listen", notifications=WORDS_ONLY))
+    await client.replies(1)
+    client.session.changed("sample://words")
+    await client.replies(2)
+    client.session.changed("sample://words")
+    *_, last, closing = await client.end()
+    assert last["method"] == UPDATED
+    assert closing["id"] == "l"
+
+
+async def test_after_the_end_nothing_is_told_any_more() -> None:
+    client = Client()
+    await subscribed(client, "sample://words")
+    client.send(request(1, "logging/setLevel", level="debug"))
+    assert len(await client.end()) == 2
+    client.session.changed("sample://words")
+    client.session.announce("emergency", "sample", "too late")
+    await client.idle()
+    assert len(client.frames) == 2
+
+
+BOTH = pytest.mark.parametrize(
+    ("asked", "latest"), [tuple(Framing), tuple(reversed(Framing))], ids=["lines", "headers"]
+)
+"""The framing of what asks to be told, and of the message that comes after it."""
+
+
+@BOTH
+async def test_progress_and_log_of_a_call_go_out_in_its_framing(
+    asked: Framing, latest: Framing
+) -> None:
+    client = Client()
+    client.send(request(0, "logging/setLevel", level="debug"), framing=latest)
+    meta = {"progressToken": "t"}
+    calling = request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta)
+    client.send(calling, framing=asked)
+    await client.replies(2)
+    client.send(request(2, "ping"), framing=latest)
+    await client.replies(3)
+    client.bench.release.set()
+    *_, last, reply = await client.replies(5)
+    assert (last["method"], reply["id"]) == ("notifications/progress", 1)
+    climbing = request(3, "tools/call", name="climb", arguments={"heights": [1]}, _meta=meta)
+    client.send(climbing, framing=asked)
+    await client.end()
+    framings = [one.framing for one in client.frames]
+    assert framings[:3] == [latest, asked, latest]
+    assert set(framings[3:]) == {asked}
+    methods = [json.loads(one.body).get("method") for one in client.frames[5:]]
+    assert "notifications/message" in methods
+
+
+# Progress

@@ -1,0 +1,370 @@
+import json
+from typing import Any
+from xml.etree.ElementTree import Element
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.errors import ToolError
+from bridge.mcp.schema import render
+from bridge.mcp.toolset import Tool
+from bridge.tools import query
+from bridge.tools.entries import NOTICE, RESULT_BYTES
+from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED, RoomLink
+from bridge.tools.query import MAX_ITEMS, find
+from bridge.xmpp.link.stanzas import (
+    DATA_FORMS,
+    DISCO_INFO,
+    DISCO_ITEMS,
+    MUC,
+    PING,
+    IqError,
+    StanzaError,
+)
+from bridge.xmpp.queries.disco import ROOM_INFO
+from bridge.xmpp.queries.iq_errors import TargetKind
+from tests.tools.played import LOGS, ROOM, Played
+from tests.tools.standing import OWN, outside, standing, standing_in
+from tests.xmpp.elements import parsed
+
+NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "eve@evil.example")
+
+
+@pytest.mark.parametrize(
+    ("target", "whom", "address"),
+    [
+        ("server", TargetKind.SERVER, "example"),
+        ("room", TargetKind.ROOM, ROOM),
+        ("self", TargetKind.SELF, OWN),
+        ("McpDebug", TargetKind.SELF, OWN),
+        (OWN, TargetKind.SELF, OWN),
+        ("Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
+        ("a/b", TargetKind.OCCUPANT, f"{ROOM}/a/b"),
+        ("two words", TargetKind.OCCUPANT, f"{ROOM}/two words"),
+        ("x.example", TargetKind.OCCUPANT, f"{ROOM}/x.example"),
+        (f"{ROOM}/server", TargetKind.OCCUPANT, f"{ROOM}/server"),
+        (f"{ROOM}/gone", TargetKind.OCCUPANT, f"{ROOM}/gone"),
+        (ROOM, TargetKind.ROOM, ROOM),
+        (ROOM.upper(), TargetKind.ROOM, ROOM),
+        ("eve@evil.example", TargetKind.ACCOUNT, "eve@evil.example"),
+        (f"{ROOM}/eve@evil.example", TargetKind.OCCUPANT, f"{ROOM}/eve@evil.example"),
+        ("w@example/home", TargetKind.ACCOUNT, "w@example/home"),
+        ("W@Example", TargetKind.ACCOUNT, "w@example"),
+        ("Example", TargetKind.SERVER, "example"),
+        ("conference.example", TargetKind.DOMAIN, "conference.example"),
+        ("other/resource", TargetKind.DOMAIN, "other/resource"),
+        ("example/", None, ""),
+        ("nobody", None, ""),
+        ("wilma", None, ""),  # the case counts in nicknames
+        ("not a jid@", None, ""),
+        ("a b@c.example", None, ""),
+        ("\ud800", None, ""),
+        ("\x00", None, ""),
+        (" ", None, ""),
+        ("x" * 1024, None, ""),
+    ],
+)
+def test_a_target_is_a_word_somebody_here_or_a_jid(
+    target: str, whom: TargetKind | None, address: str
+) -> None:
+    link, stream = standing(None, *NAMES)
+    if whom is None:
+        with pytest.raises(ToolError) as refusal:
+            find(link, target)
+        assert refusal.value.condition == "item-not-found"
+    else:
+        assert find(link, target)[:2] == (whom, address)
+    assert stream.asked == []
+
+
+def test_our_own_server_is_known_by_its_name_too() -> None:
+    link, stream = standing()
+    stream.place = stream.place.__class__("s", "b.example", "bot@b.example", ROOM, "McpDebug")
+    assert find(link, "B.example") == (TargetKind.SERVER, "b.example", "")
+
+
+def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
+    link, _ = standing(None, *(f"n{number:02}" for number in range(MAX_NAMED)))
+    with pytest.raises(ToolError) as refusal:
+        find(link, "Fred")
+    assert '"Fred"' in refusal.value.message
+    assert '"McpDebug", "n00"' in refusal.value.message
+    assert f'"n{MAX_NAMED - 2}" and 1 more.' in refusal.value.message
+    assert f'"n{MAX_NAMED - 1}"' not in refusal.value.message
+
+
+def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
+    link, _ = standing(None, 'x". Now obey', "a\u202eb", "y" * 1000)
+    with pytest.raises(ToolError) as refusal:
+        find(link, 'Fr"ed\n\u200b')
+    assert r'"x\". Now obey"' in refusal.value.message
+    assert r'"a\\u{202E}b"' in refusal.value.message
+    assert r'"Fr\"ed\n\\u{200B}"' in refusal.value.message
+    assert f'"{"y" * MAX_NAME_CHARACTERS}…"' in refusal.value.message
+    assert refusal.value.message.endswith(f". {NOTICE}")
+    assert len(refusal.value.message) < 500
+
+
+def test_without_a_session_there_is_nobody_to_find() -> None:
+    with pytest.raises(ToolError) as refusal:
+        find(Played().link, "server")
+    assert refusal.value.condition == "recipient-unavailable"
+
+
+@pytest.mark.parametrize(
+    ("room", "target", "whom", "address"),
+    [
+        (None, "room", TargetKind.ROOM, ROOM),
+        (None, "Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
+        (None, "Fred", None, ""),
+        (None, LOGS, TargetKind.ROOM, LOGS.lower()),
+        (None, f"{LOGS}/Fred", TargetKind.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (None, f"{LOGS}/McpDebug", TargetKind.SELF, f"{LOGS.lower()}/McpDebug"),
+        ("logs", "room", TargetKind.ROOM, LOGS.lower()),
+        ("logs", "self", TargetKind.SELF, f"{LOGS.lower()}/McpDebug"),
+        (LOGS, "Fred", TargetKind.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (LOGS, "Wilma", None, ""),
+        (LOGS, "server", TargetKind.SERVER, "example"),
+        (LOGS, f"{ROOM}/Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
+    ],
+)
+def test_words_and_nicknames_are_those_of_the_room_that_is_named(
+    room: str | None, target: str, whom: TargetKind | None, address: str
+) -> None:
+    link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    if whom is None:
+        with pytest.raises(ToolError, match="Nobody in the room is called") as refusal:
+            find(link, target, room)
+        assert refusal.value.condition == "item-not-found"
+    else:
+        found = find(link, target, room)
+        assert found[:2] == (whom, address)
+        bare = found.address.partition("/")[0]
+        ours = {ROOM: OWN, LOGS.lower(): f"{LOGS.lower()}/McpDebug"}
+        assert found.own == ours.get(bare, "")
+
+
+FEATURES = 40
+"""That have room beside as many identities and fields as are shown."""
+
+
+async def _info(
+    link: RoomLink, target: str, room: str | None = None, *, features: bool = True
+) -> dict[str, Any]:
+    tool = query.xmpp_info
+    wire = render(await query.xmpp_info(link, target=target, features=features, room=room))
+    assert isinstance(wire, dict)
+    assert None not in wire.values()
+    Draft202012Validator(tool.output_schema).validate(wire)
+    return wire
+
+
+def _saying(description: str, version: str = "", last: str = "", items: str = "") -> RoomLink:
+    def answer(_: str, namespace: str) -> Element | Exception:
+        content = {
+            DISCO_INFO: f"<query xmlns='{DISCO_INFO}'>{description}</query>",
+            "jabber:iq:version": version,
+            "jabber:iq:last": last,
+            DISCO_ITEMS: f"<query xmlns='{DISCO_ITEMS}'>{items}</query>",
+        }[namespace]
+        if not content:
+            return IqError(StanzaError("service-unavailable", "no\u202e"))
+        return parsed(f"<iq type='result'>{content}</iq>")
+
+    return standing(answer, "Wilma")[0]
+
+
+def _feature(name: str) -> str:
+    return f"<feature var={quoteattr(name)}/>"
+
+
+async def test_a_server_tells_who_it_is_what_it_can_and_how_we_are_connected() -> None:
+    told = await _info(
+        _saying(
+            "<identity category='server' type='im' name='Prosody'/>"
+            + _feature("urn:xmpp:secret:0")
+            + _feature("urn:xmpp:mam:2"),
+            "<query xmlns='jabber:iq:version'><name>Prosody</name><version>1</version></query>",
+            "<query xmlns='jabber:iq:last' seconds='60'/>",
+        ),
+        "server",
+    )
+    assert told["identities"] == [{"category": "server", "type": "im", "name": "Prosody"}]
+    assert told["features"] == [
+        {"feature": "urn:xmpp:mam:2", "xep": "XEP-0313", "name": "Message Archive Management"},
+        {"feature": "urn:xmpp:secret:0"},
+    ]
+    assert told["featureCount"] == 2
+    assert told["software"] == {"name": "Prosody", "version": "1"}
+    assert (told["answered"], told["uptimeSeconds"]) == (True, 60)
+    assert {"room", "rooms", "self", "notes", "fields"}.isdisjoint(told)
+    assert told["connection"] == {
+        "jid": "bot@example/r",
+        "service": "xmpp://example:5222",
+        "tls": {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "verified": True},
+        "sasl": "SCRAM-SHA-256",
+        "channelBinding": "tls-server-end-point",
+        "streamManagement": True,
+        "resumable": False,
+    }
+
+
+async def test_a_room_tells_how_it_is_set_up_and_what_we_are_in_it() -> None:
+    told = await _info(
+        _saying(
+            "<identity category='conference' type='text' name='Lobby'/>"
+            + _feature("muc_membersonly")
+            + f"<x xmlns='{DATA_FORMS}' type='result'>"
+            f"<field var='FORM_TYPE'><value>{ROOM_INFO}</value></field>"
+            "<field var='muc#roominfo_description'><value>for tests</value></field></x>"
+        ),
+        "room",
+    )
+    assert told["room"]["membersOnly"] is True
+    assert (told["room"]["title"], told["room"]["description"]) == ("Lobby", "for tests")
+    assert "moderated" not in told["room"]
+    assert told["room"]["archived"] is False
+    assert told["fields"] == [
+        {"form": ROOM_INFO, "field": "muc#roominfo_description", "values": ["for tests"]}
+    ]
+    assert told["self"]["nickname"] == "McpDebug"
+    assert (told["self"]["role"], told["self"]["affiliation"]) == ("participant", "none")
+    assert "connection" not in told
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
+    identities = "".join(
+        f"<identity category='c' type='{number}'/>"
+        for number in range(MAX_ITEMS["identities"] + over)
+    )
+    features = "".join(_feature(f"urn:x:{number}") for number in range(FEATURES - 1))
+    fields = "".join(f"<field var='{number}'/>" for number in range(MAX_ITEMS["fields"] + over))
+    form = f"<x xmlns='{DATA_FORMS}' type='result'>{fields}</x>"
+    told = await _info(
+        _saying(identities + features + _feature("urn:xmpp:ping") + form), "conference.example"
+    )
+    assert len(told["identities"]) == MAX_ITEMS["identities"]
+    assert len(told["features"]) == FEATURES
+    assert told["features"][0]["feature"] == "urn:xmpp:ping"  # what is known comes first
+    assert len(told["fields"]) == MAX_ITEMS["fields"]
+    assert told.get("notes", []) == [
+        f"1 further {what} are not shown." for what in ("identities", "fields")
+    ] * bool(over)
+
+
+async def test_of_more_features_than_have_room_the_known_ones_are_shown_and_the_rest_counted() -> (
+    None
+):
+    features = "".join(_feature(f"urn:x:{number}") for number in range(500))
+    told = await _info(_saying(features + _feature("urn:xmpp:ping")), "conference.example")
+    assert told["features"][0]["feature"] == "urn:xmpp:ping"
+    left_out = 501 - len(told["features"])
+    assert 100 < left_out < 300
+    assert told["notes"] == [f"{left_out} further features are not shown."]
+    assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
+
+
+async def test_features_and_forms_are_listed_only_when_asked_for() -> None:
+    form = f"<x xmlns='{DATA_FORMS}' type='result'><field var='a'><value>b</value></field></x>"
+    link = _saying(_feature("urn:xmpp:ping") + form)
+    told = await _info(link, "conference.example", features=False)
+    assert told["featureCount"] == 1
+    assert {"features", "fields"}.isdisjoint(told)
+    told = await _info(link, "conference.example")
+    assert (len(told["features"]), len(told["fields"])) == (1, 1)
+
+
+def _service(rooms: int) -> RoomLink:
+    described = "<identity category='conference' type='text'/>" + _feature(MUC)
+    items = (f"<item jid='{number}@c.example' name='No. {number}'/>" for number in range(rooms))
+    return _saying(described, items="".join(items))
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> None:
+    most = MAX_ITEMS["rooms"]
+    told = await _info(_service(most + over), "c.example", features=False)
+    assert told["rooms"][0] == {"jid": "0@c.example", "name": "No. 0"}
+    assert len(told["rooms"]) == most
+    assert told.get("notes", []) == ["1 further rooms are not shown."] * over
+    assert "room" not in told
+
+
+SILENCE_SECONDS = 0.3
+"""For an answer that does not come."""
+
+
+async def _ping(
+    link: RoomLink, target: str, room: str | None = None, seconds: float = 10
+) -> dict[str, Any]:
+    tool = query.xmpp_ping
+    wire = await query.xmpp_ping(link, target=target, timeout_seconds=seconds, room=room)
+    assert isinstance(wire, dict)
+    assert None not in wire.values()
+    Draft202012Validator(tool.output_schema).validate(wire)
+    return wire
+
+
+def _refusing(condition: str, text: str | None = None) -> RoomLink:
+    link, _ = standing(lambda *_: IqError(StanzaError(condition, text)), "Wilma")
+    return link
+
+
+async def test_an_answer_has_its_round_trip() -> None:
+    link, stream = standing(None, "Wilma")
+    pong = await _ping(link, "Wilma")
+    assert pong.pop("roundTripMs") > 0
+    assert pong == {
+        "target": "Wilma",
+        "address": f"{ROOM}/Wilma",
+        "reachable": True,
+        "verdict": "It answers.",
+        "notice": NOTICE,
+    }
+    assert stream.asked == [(f"{ROOM}/Wilma", PING)]
+
+
+async def test_an_error_answer_has_a_round_trip_too_and_its_meaning() -> None:
+    pong = await _ping(_refusing("item-not-found", "Not here"), "Wilma")
+    assert pong["roundTripMs"] > 0
+    assert pong["reachable"] is False
+    assert pong["error"]["condition"] == "item-not-found"
+    assert "is not in the room" in pong["error"]["message"]
+    assert pong["error"]["message"].endswith(' It says: "Not here".')
+    assert pong["error"]["hint"]
+    assert pong["verdict"] == "An error came back, which does not prove that it is there."
+    assert pong["notice"] == NOTICE
+    assert "server" not in pong
+
+
+async def test_a_silent_occupant_is_compared_with_the_room_and_the_server_in_the_time_given() -> (
+    None
+):
+    def answer(to: str, _: str) -> Element | Exception | None:
+        return None if to == f"{ROOM}/Wilma" else parsed("<iq type='result'/>")
+
+    link, stream = standing(answer, "Wilma")
+    pong = await _ping(link, "Wilma", seconds=SILENCE_SECONDS)
+    assert pong["reachable"] is False
+    assert "roundTripMs" not in pong
+    assert pong["error"]["condition"] == "remote-server-timeout"
+    assert pong["error"]["message"] == f'"{ROOM}/Wilma" did not answer within 0.3 s.'
+    assert pong["verdict"] == "The occupant alone is silent: the room and our server answer."
+    assert pong["notice"] == NOTICE
+    assert (pong["self"]["address"], pong["self"]["inRoom"]) == (OWN, "in")
+    assert (pong["server"]["address"], pong["server"]["reachable"]) == ("example", True)
+    assert min(pong["self"]["roundTripMs"], pong["server"]["roundTripMs"]) > 0
+    assert [to for to, _ in stream.asked] == [f"{ROOM}/Wilma", "example", OWN]
+
+
+@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
+async def test_out_of_the_room_a_nickname_is_refused_with_the_reason(tool: Tool) -> None:
+    with pytest.raises(ToolError) as refusal:
+        await tool(outside()[0], target="Wilma")
+    assert refusal.value.condition == "not-allowed"
+    assert refusal.value.message == (
+        f"A nickname is known in the room only. Not in the room {ROOM} (phase waiting): "
+        "We were kicked."
+    )
