@@ -110,13 +110,6 @@ def test_what_does_not_fit_is_refused_with_what_is_wanted(name: str, typed: str)
         BY_NAME[name].read(typed)
 
 
-def test_a_question_says_what_is_wanted() -> None:
-    assert BY_NAME["count"].question == "  count (integer) [2]: "
-    assert BY_NAME["colour"].question == "  colour (string: red, green) *: "
-    hostile = Parameter("\x1b[31m", ("string",), required=False)
-    assert "\x1b" not in hostile.question
-
-
 @pytest.mark.parametrize(
     ("typed", "arguments"),
     [

@@ -243,15 +243,6 @@ async def test_the_log_says_what_was_sent_and_what_came_back(
     assert KEY not in caplog.text
 
 
-async def test_the_log_names_no_size_where_nothing_but_a_question_is_sent(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO", "bridge.llm.httpclient")
-    with suppress(ToolError):
-        await _service("http://127.0.0.1:1").ask("ask", _whole, seconds=PATIENCE)
-    assert caplog.messages[0] == "The oracle is sent a GET"
-
-
 async def test_the_log_says_why_there_was_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "bridge.llm.httpclient")
     await _failure("http://127.0.0.1:1")

@@ -16,7 +16,7 @@ from bridge.mcp.content import (
     prompt_messages,
     tool_result,
 )
-from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_03_26, V2025_11_25, Revision
+from bridge.mcp.revisions import V2024_11_05, V2025_03_26, V2025_11_25, Revision
 from bridge.mcp.schema import SchemaError
 from tests.mcp.sample_tools import EVERY, Count
 
@@ -96,19 +96,6 @@ TEXTS = [
 def test_in_a_bare_call_every_part_has_a_text_whatever_else_it_is() -> None:
     parts = [one | {"text": text} for one, text in zip(WIRE, TEXTS, strict=True)]
     assert bare_result(BLOCKS, V2025_11_25) == {"content": parts}
-
-
-@EVERY
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_without_a_protocol_version_every_part_has_a_text(block: Any, revision: Revision) -> None:
-    results = [tool_result([block], UNNAMED), bare_result([block], revision)]
-    for parts in [one["content"] for one in results if isinstance(one, dict)]:
-        assert isinstance(parts, list)
-        assert all(isinstance(one, dict) and isinstance(one["text"], str) for one in parts)
-    (message,) = prompt_messages(block, UNNAMED)
-    assert isinstance(message, dict)
-    assert isinstance(message["content"], dict)
-    assert isinstance(message["content"]["text"], str)
 
 
 @pytest.mark.parametrize(

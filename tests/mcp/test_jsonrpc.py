@@ -113,16 +113,6 @@ def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reas
     assert reason in str(message.error.data)
 
 
-def test_an_array_is_a_batch_even_when_empty_or_wrong_within() -> None:
-    assert decode("[]") == []
-    batch = decode('[{"jsonrpc":"2.0","method":"m"},1,[]]')
-    assert isinstance(batch, list)
-    first, second, third = batch
-    assert first == Notification("m")
-    assert isinstance(second, Malformed)
-    assert isinstance(third, Malformed)
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> None:
     count = MAX_BATCH_MESSAGES + extra
@@ -134,20 +124,6 @@ def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> No
     else:
         assert isinstance(message, list)
         assert len(message) == count
-
-
-def test_a_null_id_is_written_and_an_absent_error_is_not() -> None:
-    assert json.loads(encode(Response(None, error={"code": 1, "message": "m"}))) == {
-        "jsonrpc": "2.0",
-        "id": None,
-        "error": {"code": 1, "message": "m"},
-    }
-    assert json.loads(encode(Response(1))) == {"jsonrpc": "2.0", "id": 1, "result": None}
-
-
-def test_text_is_written_as_utf8_and_a_lone_surrogate_as_its_escape() -> None:
-    assert "ü☃".encode() in encode(Response(1, "ü☃"))
-    assert '"\\ud800ü"'.encode() in encode(Response(1, "\ud800ü"))
 
 
 @pytest.mark.parametrize("code", jsonrpc.TITLES)
@@ -162,14 +138,6 @@ def test_what_goes_in_a_circle_is_refused_at_once() -> None:
     circle.append(circle)
     with pytest.raises(ValueError, match="Circular"):
         encode(Notification("notifications/message", {"data": circle}))
-
-
-def test_what_stands_behind_an_object_is_told_and_white_space_is_nothing() -> None:
-    assert decode('{"jsonrpc": "2.0", "method": "a"}\r\n ') == Notification("a")
-    for text, place in (("{} x", 3), ("{}x", 2), ("{}{}", 2)):
-        wrong = decode(text)
-        assert isinstance(wrong, Malformed)
-        assert str(wrong.error).endswith(f"Extra data at character {place}")
 
 
 # Batches

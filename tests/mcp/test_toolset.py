@@ -389,22 +389,6 @@ def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> Non
     }
 
 
-def test_every_fault_of_the_arguments_is_named_at_once() -> None:
-    with pytest.raises(MismatchError) as caught:
-        read_members(
-            SIGNATURE.parameters, {"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}}
-        )
-    assert str(caught.value) == "; ".join(
-        [
-            "message is missing",
-            "timeoutSeconds is 51; the most is 50",
-            "from is a number; a string is wanted",
-            "'from_' is not known",
-            "'house' is not known",
-        ]
-    )
-
-
 def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
     with pytest.raises(MismatchError) as caught:
         read_members(

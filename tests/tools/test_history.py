@@ -12,12 +12,8 @@ from bridge.text import iso, visible
 from bridge.tools import paging
 from bridge.xmpp.model.events import (
     ConnectionChanged,
-    Event,
     MessageReceived,
-    MessageSent,
-    OccupantJoined,
     Phase,
-    SubjectChanged,
 )
 from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
@@ -26,68 +22,6 @@ from tests.tools.played import FAULT, LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
 LARGE = 45_000
 """The largest page that may be asked for."""
 SIZES = (2_000, 9_000, 45_000)
-
-
-def _event(shape: tuple[str, str, str, bool]) -> Event:
-    kind, nickname, text, own = shape
-    occupant = f"{ROOM}/{nickname}"
-    match kind:
-        case "join":
-            return OccupantJoined(occupant, nickname, "participant", "none", status=text)
-        case "subject":
-            return SubjectChanged(text, nickname)
-        case "out":
-            return MessageSent(occupant, nickname, text, "m")
-        case _:
-            return MessageReceived(occupant, nickname, text, own=own)
-
-
-EVENTS = st.lists(
-    st.tuples(
-        st.sampled_from(["message", "message", "join", "subject", "out"]),
-        st.sampled_from(["Wilma", "Fred", "McpDebug"]),
-        st.sampled_from(["ping", "Pong 12", "pong", "", "x" * 20_000, "\u202e" * 9_000]),
-        st.booleans(),
-    ).map(_event),
-    max_size=40,
-)
-FILTERS = st.fixed_dictionaries(
-    {},
-    optional={
-        "from": st.sampled_from(["Wilma", f"{ROOM}/Fred", "nobody"]),
-        "contains": st.sampled_from(["PONG", "x", "zzz"]),
-        "pattern": st.sampled_from([r"(?i)p[io]ng", r"\d+$", "."]),
-        "kinds": st.lists(
-            st.sampled_from(["message", "join", "subject", "gap"]), min_size=1, unique=True
-        ),
-    },
-)
-
-
-@given(EVENTS, FILTERS, st.integers(1, 50), st.integers(1, 40))
-async def test_a_page_has_what_a_look_at_each_event_would_have_found(
-    events: list[Event], filters: dict[str, Any], limit: int, capacity: int
-) -> None:
-    played = Played(journal=Journal("epoch", capacity))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn after each event
-        for event in events:
-            played.publish(event)
-        matching = await paging.event_filter(
-            sender=filters.get("from"),
-            kinds=filters.get("kinds"),
-            contains=filters.get("contains"),
-            pattern=filters.get("pattern"),
-        )
-        wanted = [f"epoch-{one.number}" for one in played.journal if matching.matches(one.event)]
-        newest = await page_of(played, limit=limit, **filters)
-        oldest = await page_of(played, since=played.journal.oldest, limit=limit, **filters)
-    told = [one["cursor"] for one in newest["entries"]]
-    assert told == wanted[len(wanted) - len(told) :]
-    assert newest["more"] is (len(told) < len(wanted))
-    told = [one["cursor"] for one in oldest["entries"]]
-    assert told == wanted[: len(told)]
-    assert oldest["more"] is (len(told) < len(wanted))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,14 +2,11 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError
-from bridge.mcp.jsonrpc import compact
 from bridge.tools import trace
-from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
+from bridge.tools.entries import MAX_BODY_BYTES, NOTICE
 from bridge.tools.paging import MAX_BYTES
 from bridge.xmpp.link.trace import CAPACITY, Direction
 from bridge.xmpp.model.events import ConnectionChanged, Gap, Phase
@@ -47,40 +44,6 @@ async def test_a_stanza_is_shown_as_it_went_over_the_wire() -> None:
         "connection": "1",
         "xml": xml,
     }
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["in", "out", "event"]), st.sampled_from([0, 30, 20_000])),
-        max_size=15,
-    ),
-    st.sampled_from([None, "in", "out"]),
-    st.integers(1, 5),
-)
-async def test_paging_among_events_loses_nothing_and_repeats_nothing(
-    shapes: list[tuple[Any, int]], direction: Direction | None, limit: int
-) -> None:
-    played = Played()
-    expected = []
-    for number, (kind, size) in enumerate(shapes, 1):
-        if kind == "event":
-            played.hear("hello")
-            continue
-        append(played.trace, kind, "1", _message("\u202e" * size), 0.0)
-        if direction in {None, kind}:
-            expected.append(f"epoch-{number}")
-    cursor, told = "epoch-0", []
-    while True:
-        page = await _trace(played, since=cursor, direction=direction, limit=limit)
-        assert len(page["entries"]) <= limit
-        assert len(compact(page).encode()) <= RESULT_BYTES
-        told += [one["cursor"] for one in page["entries"]]
-        cursor = page["next"]
-        if not page["more"]:
-            break
-        assert page["entries"]
-    assert told == expected
-    assert cursor == played.journal.cursor
 
 
 async def test_what_is_looked_for_is_found_whatever_its_case() -> None:

@@ -194,20 +194,6 @@ async def test_what_is_evicted_before_a_wait_had_time_to_look_is_told() -> None:
     assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-6", 2)
 
 
-async def test_what_is_evicted_before_a_wait_has_come_to_it_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn before each event
-    played = Played(journal=Journal("epoch", 2))
-    played.hear("noise", "noise")
-    waiting = asyncio.create_task(_wait(played, since="epoch-0", contains="answer"))
-    await _armed(played)
-    played.hear("evicted", "noise", "answer")
-    waited = await waiting
-    assert waited["gap"] == {"from": 3, "to": 3, "reason": "evicted"}
-    assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-5", 3)
-
-
 async def test_an_entry_that_just_fits_is_whole_and_one_that_does_not_is_cut() -> None:
     whole = set()
     for length in range(1_350, 1_480):  # six bytes of JSON each
