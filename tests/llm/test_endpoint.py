@@ -106,7 +106,6 @@ async def test_the_hint_says_how_long_a_busy_service_asks_to_wait(wanted: str, h
 @pytest.mark.parametrize(
     ("status", "condition", "named"),
     [
-        (301, "redirect", "LLM_BASE_URL"),
         (307, "redirect", "LLM_BASE_URL"),
         (400, "bad-request", "LLM_MODEL"),
         (401, "not-authorized", "LLM_API_KEY"),
@@ -178,16 +177,13 @@ async def test_a_service_that_hangs_up_half_way_or_speaks_no_http_is_told(turn: 
     ("body", "problem"),
     [
         (b"", "not JSON"),
-        (b"<html>hello</html>", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (HALF[:-5], "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[]", "no chat completion"),
         (b"{}", "no chat completion"),
-        (b'{"choices": "none"}', "no chat completion"),
         (b'{"choices": []}', "no chat completion"),
         (b'{"choices": {"0": 1}}', "no chat completion"),
-        (b'{"choices": [7]}', "no chat completion"),
         (b'{"choices": [{"message": "hi"}]}', "no chat completion"),
         (json.dumps(completion(7)).encode(), "no chat completion"),
         (json.dumps(completion(None)).encode(), "no chat completion"),

@@ -1,4 +1,3 @@
-import json
 from random import Random
 
 import pytest
@@ -67,40 +66,14 @@ def test_no_input_makes_decoding_raise(body: bytes | str) -> None:
     decode(body)
 
 
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "jsonrpc": st.one_of(st.just("2.0"), values),
-            "id": values,
-            "method": st.one_of(texts, values),
-            "params": values,
-            "result": values,
-            "error": values,
-        },
-    )
-)
-def test_whatever_an_object_holds_its_usable_id_is_kept(value: dict[str, object]) -> None:
-    message = decode(json.dumps(value))
-    id_ = value.get("id")
-    usable = isinstance(id_, str | int) and not isinstance(id_, bool)
-    if not isinstance(message, Notification | list):
-        assert message.id == (id_ if usable else None)
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         (b"", "Expecting value at character 0"),
-        (b"{", "at character 1"),
-        (b"{} {}", "Extra data at character 3"),
-        (b"\xff", "not UTF-8: invalid start byte at byte 0"),
         (b'"\xed\xa0\x80"', "not UTF-8"),
-        (b"NaN", "NaN is not JSON"),
         (b'{"id": -Infinity}', "-Infinity is not JSON"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b"1" * 5000, "Exceeds the limit"),
         (b'{"jsonrpc":"2.0","id":%s,"method":"m"}' % (b"1" * 10_000), "Exceeds the limit"),
         (b'"a\nb"', "Invalid control character"),
         ("\ufeff{}", "Expecting value"),

@@ -1,7 +1,5 @@
 import json
 from collections import Counter
-from random import Random
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from tests.mcp.conversation import (
     STATELESS_RESULTS,
     Conversation,
     listen,
-    wire,
 )
 from tests.mcp.sample_tools import (
     TOOLS,
@@ -147,38 +144,3 @@ def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_as
     for closing in server.close():
         ledger.answered(closing)
     assert server._running == {}  # noqa: SLF001 - a leak shows nowhere else
-
-
-askable = st.one_of(
-    st.builds(lambda name, given: (name, request, given), names, arguments),
-    st.builds(
-        lambda name, make, given: ("tools/call", make, {"name": name, "arguments": given}),
-        names,
-        st.sampled_from([request, stateless]),
-        arguments,
-    ),
-    st.builds(
-        lambda method, make, given: (method, make, given),
-        st.sampled_from([*STATELESS_RESULTS, "subscriptions/listen", "initialize", "nope"]),
-        st.sampled_from([request, stateless]),
-        st.one_of(
-            st.sampled_from([*STATELESS_RESULTS.values(), {"notifications": {}}]),
-            values.map(lambda one: {"uri": one}),
-        ),
-    ),
-)
-
-
-@given(st.lists(askable, max_size=12), st.randoms(use_true_random=False))
-def test_every_request_with_an_id_is_answered_exactly_once(
-    asked: list[Any], random: Random
-) -> None:
-    talk = Conversation()
-    answered = []
-    for number, (method, make, params) in enumerate(asked):
-        if reply := talk.send(make(number, method, **params)):
-            answered.append(reply["id"])
-    random.shuffle(talk.calls)
-    answered += [talk.finish(call)["id"] for call in talk.calls]
-    answered += [wire(one)["id"] for one in talk.server.close()]
-    assert sorted(answered) == list(range(len(asked)))

@@ -1,88 +1,16 @@
-"""The names, types and bounds that users were promised, held against what `tools/list` says."""
+"""The bounds that users were promised, held against what `tools/list` says; names: tests/docs."""
 
 import json
 from typing import Any
 
 import pytest
 
-from bridge.mcp.schema import describe, object_of
+from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
 from bridge.service import MODULES
-from bridge.tools.paging import LostEntries
 
 TOOLS = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
 
-TEXT, WHOLE, NUMBER, FLAG = "string", "integer", "number", "boolean"
-FILTERS: dict[str, object] = {"from": TEXT, "contains": TEXT, "pattern": TEXT, "kinds": "array"}
-KINDS = [
-    "message",
-    "join",
-    "leave",
-    "nick",
-    "role",
-    "subject",
-    "config",
-    "error",
-    "connection",
-    "gap",
-]
-
-ARGUMENTS: dict[str, dict[str, object]] = {
-    "echo": {"message": TEXT, "text": TEXT},
-    "xmppStatus": {},
-    "xmppSend": {
-        "message": TEXT,
-        "timeoutSeconds": NUMBER,
-        "awaitSeconds": NUMBER,
-        "from": TEXT,
-        "room": TEXT,
-    },
-    "xmppHistory": FILTERS
-    | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
-    | {"detail": TEXT, "maxBytes": WHOLE, "room": TEXT},
-    "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
-    "xmppOccupants": {"nickname": TEXT, "limit": WHOLE, "after": TEXT, "room": TEXT},
-    "xmppPing": {"target": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
-    "xmppInfo": {"target": TEXT, "features": FLAG, "room": TEXT},
-    "xmppTrace": {
-        "since": TEXT,
-        "of": TEXT,
-        "limit": WHOLE,
-        "from": TEXT,
-        "direction": TEXT,
-        "contains": TEXT,
-        "keepalives": FLAG,
-        "maxBytes": WHOLE,
-        "room": TEXT,
-    },
-    "xmppCheck": {},
-    "xmppDiagnose": {"nickname": TEXT, "room": TEXT},
-}
-REQUIRED = {
-    "xmppSend": ["message"],
-    "xmppPing": ["target"],
-    "xmppInfo": ["target"],
-    "xmppDiagnose": ["nickname"],
-}
-
-RESULTS = {
-    "xmppStatus": "connected room nickname lastIncoming phase since occupants jid service tls sasl "
-    "cursor",
-    "xmppSend": "sent to message id reflectedAt roundTripMs cursor",
-    "xmppHistory": "entries next more",
-    "xmppHistory.entries": "cursor at kind",
-    "xmppWait": "matched elapsedMs next seen passed phase",
-    "xmppOccupants": "count more occupants cursor",
-    "xmppOccupants.occupants": "nickname role affiliation voice",
-    "xmppPing": "target address reachable verdict",
-    "xmppInfo": "target address answered",
-    "xmppTrace": "entries next more oldest",
-    "xmppTrace.entries": "cursor at direction xml",
-    "xmppCheck": "ok phases diagnosis standing settings",
-    "xmppDiagnose": "verdict findings answers notice",
-    "xmppDiagnose.findings": "name ok detail",
-}
-"""The fields of each result, and of what stands in it; there may be more."""
 
 ENTRY_FIELDS = "sender body bodyBytes type source self direction from jid id stanzaId codes"
 """What an entry has where it applies, as far as its name does not tell what it is."""
@@ -95,31 +23,6 @@ MAX_LISTED_BYTES = 2_400
 def _input(tool: str) -> dict[str, Any]:
     schema: dict[str, Any] = object_of(TOOLS[tool].signature.parameters)
     return schema
-
-
-def _output(path: str) -> dict[str, Any]:
-    tool, _, field = path.partition(".")
-    schema: Any = TOOLS[tool].output_schema
-    if field:
-        schema = schema["properties"][field]
-        schema = schema.get("items", schema)
-    properties: dict[str, Any] = schema["properties"]
-    return properties
-
-
-@pytest.mark.parametrize("tool", ARGUMENTS)
-def test_a_tool_takes_the_arguments_of_the_contract_and_no_others(tool: str) -> None:
-    schema = _input(tool)
-    types = {name: one["type"] for name, one in schema["properties"].items()}
-    bare = {name: one[0] if isinstance(one, list) else one for name, one in types.items()}
-    assert bare == ARGUMENTS[tool]
-    assert schema.get("required", []) == REQUIRED.get(tool, [])
-    assert schema["additionalProperties"] is False
-
-
-@pytest.mark.parametrize("path", RESULTS)
-def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
-    assert set(RESULTS[path].split()) - set(_output(path)) == set()
 
 
 @pytest.mark.parametrize(
@@ -171,13 +74,6 @@ def test_models_are_told_what_else_an_entry_may_have() -> None:
         name for name in ENTRY_FIELDS.split() if f"`{name}`" not in entries["description"]
     ] == []
     assert len(entries["description"]) <= MAX_DESCRIPTION_CHARACTERS
-
-
-def test_words_are_spelt_as_in_the_contract() -> None:
-    for tool in ("xmppHistory", "xmppWait"):
-        assert _input(tool)["properties"]["kinds"]["items"]["enum"] == KINDS
-    gap, _ = describe(LostEntries)
-    assert gap["properties"]["reason"]["enum"] == ["evicted", "restarted"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("tool", ["xmppHistory", "xmppWait"])

@@ -50,26 +50,20 @@ def test_what_does_not_fit_is_cut_with_a_mark() -> None:
     assert cut("日本語", 6) == "日本語"
 
 
-def test_a_text_breaks_at_blanks() -> None:
-    words = "one two three four five six seven"
-    assert wrapped(words, 20, 13) == ["one two three four", "five six", "seven"]
-
-
-def test_a_word_that_fits_nowhere_breaks_anywhere() -> None:
-    assert wrapped("a" * 25, 20, 3) == ["a" * 20, "aaa", "aa"]
-
-
-def test_a_wide_character_is_not_cut_in_two() -> None:
-    assert wrapped("日本語", 3, 3) == ["日", "本", "語"]
-
-
-def test_an_accent_stays_with_its_letter() -> None:
-    assert wrapped("e\u0301" * 4, 2, 2) == ["e\u0301e\u0301"] * 2
-
-
-def test_where_the_first_line_is_too_narrow_it_stays_empty() -> None:
-    assert wrapped("a word", MIN_FIRST_COLUMNS - 1, 60) == ["", "a word"]
-    assert wrapped("a word", MIN_FIRST_COLUMNS, 60) == ["a word"]
+@pytest.mark.parametrize(
+    ("text", "first", "rest", "lines"),
+    [
+        ("one two three four five six seven", 20, 13, ["one two three four", "five six", "seven"]),
+        ("a" * 25, 20, 3, ["a" * 20, "aaa", "aa"]),
+        ("日本語", 3, 3, ["日", "本", "語"]),
+        ("e\u0301" * 4, 2, 2, ["e\u0301e\u0301"] * 2),
+        ("a word", MIN_FIRST_COLUMNS - 1, 60, ["", "a word"]),
+        ("a word", MIN_FIRST_COLUMNS, 60, ["a word"]),
+    ],
+    ids=["at blanks", "a long word", "wide", "accents", "no room at first", "room at first"],
+)
+def test_a_text_breaks_where_it_can(text: str, first: int, rest: int, lines: list[str]) -> None:
+    assert wrapped(text, first, rest) == lines
 
 
 @given(
@@ -110,16 +104,6 @@ def test_colour_is_for_a_terminal_that_can_and_for_nobody_who_said_no(
     terminal: bool, environ: dict[str, str], wanted: bool
 ) -> None:
     assert has_colour(terminal=terminal, environ=environ) is wanted
-
-
-def test_each_paint_ends_where_its_text_does() -> None:
-    for paint in (PAINT.dim, PAINT.bold, PAINT.red, PAINT.green):
-        assert paint("text").startswith("\x1b[")
-        assert paint("text").endswith("mtext\x1b[0m")
-
-
-def test_nothing_is_not_painted() -> None:
-    assert PAINT.dim("") == ""
 
 
 def test_where_paint_is_off_a_text_stays_as_it_is() -> None:
