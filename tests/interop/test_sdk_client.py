@@ -143,14 +143,6 @@ async def test_a_message_sent_with_the_client_is_heard_in_the_room(
         assert (status["connected"], status["room"]) == (True, settings["MUC_ROOM"])
 
 
-async def test_a_tool_that_fails_is_a_result_that_says_why(mode: str, tmp_path: Path) -> None:
-    async with connected(tmp_path, mode) as client:
-        failed = await client.call_tool("xmppSend", {"message": "hello"})
-        assert failed.is_error is True
-        assert failed.structured_content is None
-        assert "Condition: unconfigured" in text_of(failed)
-
-
 async def test_a_call_that_the_client_gives_up_is_given_up_here(
     mode: str, silent_server: dict[str, str], tmp_path: Path
 ) -> None:

@@ -12,10 +12,8 @@ from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
 from tests.mcp.sample_tools import (
-    STATELESS,
     Workbench,
     climb,
-    envelope,
     request,
     serving,
     tool_call,
@@ -106,16 +104,6 @@ def test_a_client_that_shook_hands_and_can_is_asked(revision: str) -> None:
 def test_one_that_did_not_declare_it_is_not(capabilities: object) -> None:
     server, call = asking(capabilities=capabilities)
     assert not server.can_ask(call, METHOD)
-
-
-def test_a_request_without_a_handshake_is_asked_by_its_own_capabilities() -> None:
-    server = serving(Workbench())
-    stateless = tool_call(1, "wait")
-    stateless["params"]["_meta"] = envelope(STATELESS, clientCapabilities=ABLE)  # type: ignore[index]
-    for message, able in ((stateless, True), (request(2, "wait"), False)):
-        (call,) = _receive(server, message)
-        assert server.can_ask(call, METHOD) is able
-        assert not server.can_ask(call, "roots/list")
 
 
 def test_nor_is_a_bare_call_after_one() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +17,6 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
 from bridge.tools.check import CurrentSettings, result_of, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
-from bridge.tools.link import RoomLink
 from bridge.xmpp.checks.report import (
     MAX_ROOMS_NAMED,
     CheckedRoom,
@@ -28,13 +26,10 @@ from bridge.xmpp.checks.report import (
     expected_stages,
     report_of,
 )
-from bridge.xmpp.link.trace import Trace
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Fault
-from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.model.room import Room, RoomStatus
 from bridge.xmpp.muc.membership import Membership
-from bridge.xmpp.muc.participant import Participant
 from tests.mcp.sample_tools import UNASKED
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
@@ -45,23 +40,17 @@ PASSWORD = "not-to-be-shown-4711"
 
 
 @dataclass
-class Standing:
-    """A participant that notes what it is told."""
+class Standing(Played):
+    """A participant that notes what it is told to begin with."""
 
-    settings: Settings | None = None
+    room_jid: str = ""
     phase: Phase = Phase.WAITING
     begun: list[Settings] = field(default_factory=list)
-    room_jid: str = ""
-    journal: Journal = field(default_factory=lambda: Journal("epoch"))
+    being_in: tuple[Membership, ...] = ()
 
-    @cached_property
-    def trace(self) -> Trace:
-        return Trace(self.journal.numbering)
-
-    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
-        raise AssertionError(listener)
-
-    memberships: tuple[Membership, ...] = ()
+    @property
+    def memberships(self) -> tuple[Membership, ...]:
+        return self.being_in
 
     def status(self) -> RoomStatus:
         return Room(nickname="", service="", phase=self.phase, since=0.0).status()
@@ -95,9 +84,7 @@ class Desk:
 
     async def check(self, current: CurrentSettings) -> dict[str, Any]:
         context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
-        result = render(
-            await xmpp_check(RoomLink(cast("Participant", self.standing)), current, context)
-        )
+        result = render(await xmpp_check(self.standing.link, current, context))
         assert isinstance(result, dict)
         assert xmpp_check.output_schema is not None
         Draft202012Validator(xmpp_check.output_schema).validate(result)
@@ -290,7 +277,7 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
     async with Witness(prosody, prosody.witness, rooms[1], "Owner") as owner:
         await owner.muc.set_affiliation(rooms[1], "outcast", jid=prosody.bot.jid)
         current = desk.current()
-        desk.standing.memberships = in_rooms(rooms, rooms[1])
+        desk.standing.being_in = in_rooms(rooms, rooms[1])
         result = await desk.check(current)
     assert result["rooms"] == [
         {"room": rooms[0], "ok": True, "condition": None},
@@ -318,7 +305,7 @@ async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_s
     async with Witness(prosody, prosody.witness, rooms[1], "Owner") as owner:
         await owner.muc.set_affiliation(rooms[1], "outcast", jid=prosody.bot.jid)
         current = desk.current()
-        desk.standing.memberships = in_rooms(rooms, *rooms)
+        desk.standing.being_in = in_rooms(rooms, *rooms)
         result = await desk.check(current)
     assert result["standing"] == (
         "It starts anew now, since it was out of a room, and the way in is free; "

@@ -18,7 +18,7 @@ from bridge.text import iso
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.xmpp.model import events
-from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, Phase, Source, encode
+from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source, encode
 from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ROOM, SETTINGS
 from tests.tools.looking import bodies
@@ -113,36 +113,6 @@ async def test_beside_a_living_recorder_what_it_has_not_written_yet_is_told_once
     day.happens(_said("at last"))
     assert bodies(await day.page(since=page["next"])) == ["at last"]
     assert bodies(await day.page()) == ["early", "late", "later", "at last"]
-
-
-async def test_where_all_is_written_the_next_place_is_in_the_store(night: Night, day: Day) -> None:
-    day.enters()
-    night.hears()
-    assert (await day.page())["next"].startswith("recorded:")
-    day.happens(_said("late"))
-    other = await day.page(kinds=["leave"])
-    assert other["entries"] == []
-    assert other["next"].startswith("recorded:")
-
-
-async def test_what_we_said_is_heard_though_the_recorder_has_not_written_it(
-    night: Night, day: Day
-) -> None:
-    day.enters()
-    night.hears()
-    heard = MessageReceived(ME, "McpDebug", "hello", id="m1", own=True)
-    day.happens(MessageSent(ME, "McpDebug", "hello", "m1"), heard)
-    day.happens(MessageSent(ME, "McpDebug", "unheard", "m2"))
-    for _ in range(2):
-        told = [(one["body"], one.get("heard")) for one in (await day.page())["entries"]]
-        assert sorted(told, key=lambda one: one[0]) == [
-            ("early", None),
-            ("hello", True),
-            ("unheard", False),
-        ]
-    night.hears(replace(heard, own=False))
-    told = [(one["body"], one.get("heard")) for one in (await day.page())["entries"]]
-    assert told == [("early", None), ("unheard", False), ("hello", None)]
 
 
 @pytest.mark.parametrize("ending", ["ended", "killed"])

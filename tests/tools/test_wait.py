@@ -282,18 +282,6 @@ async def test_progress_is_told_while_nothing_comes_and_while_much_does(
     assert told[-1][2] != told[0][2]
 
 
-async def test_progress_is_told_while_it_looks_at_what_lies_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(wait, "PROGRESS_SECONDS", 0.0)
-    played = Played()
-    played.hear("noise", "noise", "answer")
-    told: list[str | None] = []
-    context = Context(lambda _, __, message: told.append(message), lambda *_: None, *UNASKED)
-    assert (await _wait(played, context, since="epoch-0", contains="answer"))["matched"]
-    assert told == ["joined; 1 events passed by", "joined; 2 events passed by"]
-
-
 async def test_what_lies_behind_is_looked_at_within_the_waits_own_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
