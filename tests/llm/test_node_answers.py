@@ -28,6 +28,7 @@ VERDICT = Verdict(True, "it } is { so")
         f"\n {FITTING} \n",
         f"```json\n{FITTING}\n```",
         f"Here you are:\n```\n{FITTING}\n```\nAnything else?",
+        f"Not ```\n{{so}}\n```, but\n```json\n{FITTING}\n```",
         f"Sure! {FITTING} I hope that helps.",
         f'<think>{{"good": maybe}}, hm</think>\n{FITTING}',
     ],

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bridge.mcp.errors import ArgumentError
 from bridge.text import one_line
 from bridge.tools import paging
+from bridge.tools.entries import json_size
 from bridge.tools.paging import MAX_INLINE_COST, Page, TimeSlice, event_filter
 from bridge.xmpp.model.events import MessageReceived, SubjectChanged
 from bridge.xmpp.model.filter import EventFilter, Pattern
@@ -71,6 +72,16 @@ async def test_a_page_is_read_in_that_thread_where_an_event_costs_too_much(
     )
     assert page.entries == [1]
     assert [one.partition("_")[0] for one in where] == [thread]
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_an_entry_that_fills_the_page_to_the_byte_is_on_it_and_a_longer_one_is_not(
+    spare: int,
+) -> None:
+    entry = {"text": "x" * 10}
+    page: Page[dict[str, str]] = Page(size=2 * json_size(entry) + len(", ") + spare)
+    assert page.add(entry)
+    assert page.add(entry) is not bool(spare)
 
 
 async def _turns(work: TimeSlice, pieces: int) -> int:
