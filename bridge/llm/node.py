@@ -13,6 +13,7 @@ from bridge.mcp.jsonrpc import parse
 from bridge.mcp.schema import MismatchError, Reader, describe
 from bridge.mcp.toolset import Tool, tool
 from bridge.settings.table import Configuration
+from bridge.text import visible
 
 TRIES = 2
 """How often a model is asked for an answer that fits: the second time with what was wrong."""
@@ -24,7 +25,8 @@ CODE_BYTES = 16
 """The random bytes in the markers around data: nobody guesses them."""
 
 MAX_ANSWER_BYTES = 16 * 1024
-"""The longest JSON in what a model says: a result of it is no longer than a page of the room."""
+"""The longest JSON in what a model says, its hidden characters written out as in the result, which
+is then no longer than a page of the room."""
 
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""
@@ -125,9 +127,11 @@ def read_answer(text: str, read: Reader) -> object:
         except ValueError as error:
             reason = str(error)
             continue
-        if (size := len(candidate.encode("utf-8", "replace"))) > MAX_ANSWER_BYTES:
+        start = visible(candidate[: MAX_ANSWER_BYTES + 1])
+        if len(start.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
             raise MismatchError(
-                f"the answer has {size:,} bytes of JSON; the most is {MAX_ANSWER_BYTES:,}"
+                f"the answer is too long: the most is {MAX_ANSWER_BYTES:,} bytes of JSON, hidden "
+                "characters written out"
             )
         return read(value, "answer")
     raise MismatchError(f"the answer is not JSON: {reason}")

@@ -76,6 +76,18 @@ def test_the_json_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> N
         read_answer(text, READ)
 
 
+def test_hidden_characters_count_as_what_they_are_shown_as() -> None:
+    shown = len("\\u{202E}")
+    for count, fits in ((1_000, True), (MAX_ANSWER_BYTES // shown, False)):
+        text = json.dumps({"good": True, "becauseOf": "\u202e" * count}, ensure_ascii=False)
+        assert len(text.encode()) < MAX_ANSWER_BYTES
+        if fits:
+            assert isinstance(read_answer(text, READ), Verdict)
+        else:
+            with pytest.raises(MismatchError, match="the most is"):
+                read_answer(text, READ)
+
+
 @given(st.builds(Verdict, st.booleans(), st.text(min_size=1)))
 def test_what_fits_comes_back_as_it_is(verdict: Verdict) -> None:
     text = json.dumps(render(verdict))
