@@ -88,3 +88,13 @@ def test_a_list_takes_what_is_left_and_leaves_out_its_last_items() -> None:
 def test_a_result_that_fits_is_not_cut_for_its_lists() -> None:
     texts: Entry = {"a": "x" * 900, "b": "y" * 900}
     assert fit(texts, 4_000, items=[{"n": 1}]) == {**texts, "items": [{"n": 1}]}
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_result_has_as_many_bytes_as_allowed_and_not_one_more(over: int) -> None:
+    text = "x" * 1_000
+    limit = json_size({"text": text}) - over
+    result = fit({"text": text}, limit)
+    assert json_size(result) <= limit
+    assert result.get("truncated", False) is bool(over)
+    assert (result["text"] == text) is not bool(over)
