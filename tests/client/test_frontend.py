@@ -52,18 +52,6 @@ def test_at_a_terminal_it_greets_and_prompts_and_echoes(terminal: Terminal) -> N
     assert terminal.end() == 0
 
 
-def test_at_a_terminal_a_status_is_laid_out_and_a_failure_is_told_in_words(
-    terminal: Terminal,
-) -> None:
-    terminal.until("echo> ")
-    terminal.type("status\n")
-    assert '\n  "connected": false,\n' in terminal.until("echo> ")
-    terminal.type("send hello\n")
-    assert "Condition: unconfigured" in terminal.until("echo> ")
-    terminal.type("exit\n")
-    assert terminal.end() == 1
-
-
 def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_path: Path) -> None:
     with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
         terminal.until("\necho> ")

@@ -145,13 +145,6 @@ async def test_the_log_file_has_the_exchange_with_the_model_with_its_times(
     assert "-> bare" in path.read_text() or talking
 
 
-def test_a_log_file_that_cannot_be_written_is_said_and_the_client_goes_on(tmp_path: Path) -> None:
-    settings = {"BRIDGE_LOG_FILE": str(tmp_path / "none" / "log")}
-    ran = run(tmp_path, CALLS, "--sandbox", "--toolset", "samples", more=settings)
-    assert "[Client] WARNING: BRIDGE_LOG_FILE leads to " in ran.stderr
-    assert ran.returncode == 0
-
-
 @pytest.mark.parametrize(
     ("turn", "why"),
     [

@@ -12,7 +12,7 @@ from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from bridge.mcp.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
-from tests.mcp.sample_tools import EVERY, RESOURCES, TOOLS, Count, Workbench, greet, nothing
+from tests.mcp.sample_tools import EVERY, RESOURCES, TOOLS, Count, Workbench, nothing
 
 
 def catalogue(bench: Workbench | None = None) -> Catalogue:
@@ -115,20 +115,6 @@ def test_a_completion_is_of_an_argument_that_is_there() -> None:
     assert answer("complete", ref=address, argument=argument)["completion"]["values"] == []
     nowhere = {"type": "ref/resource", "uri": "sample://nope"}
     assert refusal("complete", ref=nowhere, argument=argument).code == -32002
-
-
-@pytest.mark.parametrize(
-    "toolset",
-    [
-        Toolset("tools", TOOLS.tools),
-        Toolset("resources", (), RESOURCES),
-        Toolset("completions", (), (), (greet,)),
-    ],
-    ids=lambda one: one.name,
-)
-def test_a_collaborator_that_nobody_gave_is_missed_before_anybody_asks(toolset: Toolset) -> None:
-    with pytest.raises(ToolsetError, match="wants a Workbench; there are 0 here"):
-        Catalogue(toolset, [])
 
 
 names = st.sampled_from(["greet", "falter", "sample://words", "sample://broken", "nope"])

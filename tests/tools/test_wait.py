@@ -159,18 +159,6 @@ async def test_what_we_said_neither_matches_nor_passes_by_before_it_comes_back()
     )
 
 
-async def test_the_steps_of_connecting_pass_unseen_unless_they_are_asked_for() -> None:
-    played = Played()
-    played.publish(ConnectionChanged(Phase.CONNECTING), "")
-    played.publish(ConnectionChanged(Phase.WAITING, FAULT), "")
-    given_: dict[str, Any] = {"since": "epoch-0", "timeoutSeconds": 0}
-    waited = await _wait(played, **given_)
-    assert (waited["seen"], waited["next"]) == (1, "epoch-2")
-    assert [one["condition"] for one in waited["passed"]] == [FAULT.condition]
-    step = await _wait(played, kinds=["connection"], **given_)
-    assert step["entry"]["phase"] == "connecting"
-
-
 async def test_a_cursor_that_is_none_is_refused_and_leaves_no_listener() -> None:
     played = Played()
     for cursor in ("never", "epoch-1"):
