@@ -35,16 +35,6 @@ async def witness(address: Sandbox) -> AsyncIterator[Seat]:
         yield seat
 
 
-async def test_a_client_joins_the_standing_room_and_is_answered(debug: Seat) -> None:
-    await debug.join(LOBBY, "debug")
-    debug.say("anybody?", LOBBY)
-    mine = await debug.hears("anybody?")
-    assert mine["from"] == f"{LOBBY}/debug"
-    reply = await debug.hears("You said: anybody?")
-    assert reply["from"] == f"{LOBBY}/Echo"
-    assert reply["id"]
-
-
 async def test_a_new_room_is_ones_own_to_kick_others_from(debug: Seat, witness: Seat) -> None:
     presence, *_ = await debug.join(ROOM, "debug")
     assert presence["muc"]["status_codes"] == {100, 110, 201}

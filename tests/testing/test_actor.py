@@ -66,13 +66,6 @@ def test_what_came_before_the_expectation_counts(alice: ActorProxy, bob: ActorPr
         alice.expect(contain="a slip of the pen")
 
 
-def test_each_actor_looks_for_itself(alice: ActorProxy, bob: ActorProxy) -> None:
-    alice.say("one")
-    bob.say("two")
-    alice.expect("two", from_="Bob")
-    bob.expect("one", from_="Alice")
-
-
 def test_nothing_is_expected_from_before_on_and_for_a_while(
     alice: ActorProxy, bob: ActorProxy
 ) -> None:
@@ -135,14 +128,6 @@ def test_as_many_misses_are_named_as_a_reader_takes_in(alice: ActorProxy, bob: A
     assert lines[MAX_MISSES] == "  ... and 3 more"
 
 
-async def test_an_actor_is_awaited_in_the_loop_of_the_test(server: Server) -> None:
-    alice, bob = await asyncio.gather(server.actor("Alice"), server.actor("Bob"))
-    answering = asyncio.create_task(_pong(bob))
-    await alice.say("!ping")
-    assert (await alice.expect("pong")).sender == "Bob"
-    await answering
-
-
 async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None:
     alice, bob = await asyncio.gather(server.actor("Alice"), server.actor("Bob"))
     await bob.expect_join("Alice")
@@ -151,11 +136,6 @@ async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None
     await bob.say("pong")
     with pytest.raises(ExpectationError, match=r"\n  0\.\d s too late: .*<Bob> pong\n"):
         await waiting
-
-
-async def _pong(actor: ActorProxy) -> None:
-    await actor.expect("!ping")
-    await actor.say("pong")
 
 
 def test_an_actor_that_cannot_get_in_says_why(

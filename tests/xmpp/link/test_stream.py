@@ -92,11 +92,6 @@ def _message(body: str) -> bytes:
     return f"<message type='groupchat'><body>{body}</body></message>".encode()
 
 
-async def test_it_begins_with_a_header_that_names_the_domain() -> None:
-    async with _line() as line:
-        assert (await line.read()).startswith(b"<stream:stream to='chat.example' ")
-
-
 async def test_a_flood_is_parsed_over_several_turns_and_others_have_theirs_between() -> None:
     flood = HEADER + b"".join(_message(str(number)) for number in range(2_000))
     seen: list[int] = []

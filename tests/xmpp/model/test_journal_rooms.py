@@ -194,40 +194,30 @@ class Rooms(RuleBasedStateMachine):
         return [one.number for one in self.kept if room in {None, one.room}]
 
     def _keep(self, event: Happened) -> None:
-        """Keep an event as `Journal` says that it does."""
-        self.kept.append(event)
-        before = list(self.kept)
-        while True:
-            crowded = len(self.kept) > self.capacity
-            if not crowded and sum(one.characters for one in self.kept) <= self.characters:
-                break
-            self.kept.remove(self._next_to_go(crowded=crowded))
+        """Take over what the journal has kept, if it evicted what `Journal` says that it does."""
+        before = [*self.kept, event]
+        numbers = set(_numbers(self.journal))
+        self.kept = [one for one in before if one.number in numbers]
+        gone = [one for one in before if one.number not in numbers]
+        crowded = len(before) > self.capacity
+        too_long = sum(one.characters for one in before) > self.characters
+        assert bool(gone) == (crowded or too_long)
+        if gone and not too_long:
+            assert len(self.kept) == self.capacity
         shares = len(self.sharing)
-        for room in self.sharing if len(self.sharing) > 1 else ():
+        for room in (*ROOMS, CONNECTION):
             held = [one for one in before if one.room == room]
-            few = len(held) <= self.capacity // shares
-            if few and sum(one.characters for one in held) <= self.characters // shares:
-                assert set(held) <= set(self.kept)
-
-    def _next_to_go(self, *, crowded: bool) -> Happened:
-        if len(self.sharing) < 2:
-            return self.kept[0]
-        held: dict[str, list[Happened]] = {}
-        for one in self.kept:
-            held.setdefault(one.room, []).append(one)
-        met = (*ROOMS, CONNECTION)  # as it was asked for them; of equals the first goes
-        for room in met:
-            if room in held and room not in {*self.sharing, CONNECTION}:
-                return held[room][0]
-        size = {
-            room: len(all_) if crowded else sum(one.characters for one in all_)
-            for room, all_ in held.items()
-        }
-        share = (self.capacity if crowded else self.characters) // len(self.sharing)
-        beyond = [
-            room for room in met if room in held and (room == CONNECTION or size[room] > share)
-        ]
-        return held[max(beyond, key=lambda room: size[room])][0]
+            kept = [one for one in self.kept if one.room == room]
+            assert kept == held[len(held) - len(kept) :]  # the oldest go
+            if shares > 1 and room in self.sharing:
+                few = len(held) <= self.capacity // shares
+                if few and sum(one.characters for one in held) <= self.characters // shares:
+                    assert kept == held
+        if shares < 2:
+            assert self.kept == before[len(gone) :]
+        elif any(one.room in self.sharing or one.room == CONNECTION for one in gone):
+            # Those of a room that is no longer in the settings go before all others.
+            assert {one.room for one in self.kept} <= {*self.sharing, CONNECTION}
 
 
 TestRooms = Rooms.TestCase

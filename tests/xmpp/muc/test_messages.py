@@ -36,6 +36,7 @@ def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
         )
     )
     assert (event.delayed_from, event.stanza_id) == ("2026-01-03T00:00:00.000Z", "2")
+    assert event.source is Source.HISTORY
 
 
 @pytest.mark.parametrize(
@@ -53,11 +54,6 @@ def test_a_message_has_its_sender_and_its_type(
 ) -> None:
     event = message("<body>hello</body>", sender, type_)
     assert (event.sender, event.type, event.own) == (nickname, type_, own)
-
-
-def test_a_delay_stamp_of_the_room_makes_it_history() -> None:
-    event = message(f"<body>old</body>{DELAY.format(ROOM)}")
-    assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00.000Z")
 
 
 @pytest.mark.parametrize("stamper", ["wilma@example/home", f"{ROOM}/Wilma", "", "example"])

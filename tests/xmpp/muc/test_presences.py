@@ -99,15 +99,6 @@ def test_a_refused_join_is_told_without_the_echo_that_prosody_leaves_out() -> No
     assert presence_events("", ROOM, "error") == [RoomError("undefined-condition")]
 
 
-def test_a_change_of_role_says_who_and_why() -> None:
-    event = presence(
-        OccupantJoined,
-        f"<x {USER}><item role='visitor' affiliation='none'>"
-        "<actor nick='Owner'/><reason>noisy</reason></item></x>",
-    )
-    assert (event.role, event.actor, event.reason) == ("visitor", "Owner", "noisy")
-
-
 @pytest.mark.parametrize("nickname", ["\uff37ilma", "\u0717\u289b\u06a5", "\u1ea7\u0323"])
 def test_a_nickname_is_what_the_server_has_made_of_it(nickname: str) -> None:
     changed = f"<x {USER}><item nick='{nickname}'/><status code='303'/></x>"

@@ -309,11 +309,6 @@ async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
         await _inform(PlayedConnection(answers | {when: lost}), "b.example", is_server=True)
 
 
-def test_the_question_is_the_standards() -> None:
-    iq = stanzas.iq_request("get", "b.example", "7", disco.info_query())
-    assert f"<query xmlns='{DISCO_INFO}'" in stanzas.xml_of(iq).replace('"', "'")
-
-
 def test_half_a_surrogate_pair_is_no_jid() -> None:
     assert prepared("\ud800@example") is None
     assert stanzas.occupant_jid("r@example", "\ud800") is None
