@@ -76,7 +76,6 @@ def test_a_file_may_be_as_large_and_as_blank_as_its_limits(folders: Folders) -> 
 
 def test_a_strangers_file_is_read_up_to_its_own_smaller_limit(folders: Folders) -> None:
     text = written(ACCOUNT)
-    text += "?\n" * ((MAX_STRANGERS_BYTES - len(text)) // 2)
     text += "#" * (MAX_STRANGERS_BYTES - len(text))
     path = write(folders.here, text)
     assert folders.reasons({})[0] == USED
