@@ -301,7 +301,7 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size:
 )
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
-    pieces = [more * (5_000 // len(more))] * 400
+    pieces = [more * (5_000 // len(more))] * 200
     list(xml.feed(HEADER + b"<message><body>a</body>"))
     tracemalloc.start()
     try:
@@ -309,7 +309,7 @@ def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 10 * MAX_BYTES
+    assert most < 8 * MAX_BYTES
 
 
 def test_however_much_is_skipped_of_a_stanza_what_follows_is_read() -> None:
@@ -344,7 +344,7 @@ def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
         assert len(found) == (error is None)
 
 
-@pytest.mark.parametrize("length", [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1, 3 * MAX_TOKEN_BYTES])
+@pytest.mark.parametrize("length", [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1])
 @pytest.mark.parametrize("size", [8_192, 4 * MAX_TOKEN_BYTES])
 @pytest.mark.parametrize(
     ("opening", "more", "end"),
