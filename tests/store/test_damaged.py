@@ -361,7 +361,7 @@ def test_a_damaged_page_number_is_not_taken_for_a_full_disk(tmp_path: Path) -> N
             database.delete(noise, Amount(1_000, inf), None)
 
 
-FLIPS = 80
+FLIPS = 150
 
 
 async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_to_be_broken(
