@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -65,14 +65,14 @@ class Reader:
         backward: bool = False,
         connection: bool = True,
         stanzas: bool = False,
-        seconds: float | None = None,
+        seconds: float = WALK_SECONDS,
     ) -> "Walk":
         """Begin to read the events of these rooms that may match `wanted`.
 
         Not every condition can be asked of the database: the caller has to apply `wanted` to each
         event. It begins after the cursor `since`, or else at the time `start`. With `connection`
         there are the events of this account's connection too; with `stanzas`, the account's
-        stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
+        stanzas in place of events. After so many `seconds` an iteration ends.
         Raises `CursorError` and `StoreError`.
         """
         unwritten = None if self._flush is None else await self._flush()
@@ -90,16 +90,8 @@ class Reader:
         span, aside = await self.ask(
             lambda database: (database.span(query), lying_aside(self._path))
         )
-        return Walk(
-            self,
-            query,
-            span,
-            since,
-            aside=aside[0] if aside else -inf,
-            unwritten=unwritten,
-            backward=backward,
-            seconds=WALK_SECONDS if seconds is None else seconds,
-        )
+        aside_at = aside[0] if aside else -inf
+        return Walk(self, query, span, backward, seconds, unwritten, since, aside_at)
 
     async def ask(self, work: Callable[[SqliteDatabase], Answer]) -> Answer:
         """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
@@ -110,44 +102,42 @@ class Reader:
             return work(database)
 
 
+@dataclass(eq=False)
 class Walk:
     """Iterates over the results of a query, in the order of their row ids or backward.
 
     An iteration may end before all is read; `next` is the cursor with which to go on.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        query: Query,
-        span: Span,
-        since: str | None,
-        *,
-        aside: float,
-        unwritten: int | None,
-        backward: bool,
-        seconds: float,
-    ) -> None:
-        self.gap: Loss | None = None
-        """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
-        self.oldest_at = span.oldest
+    _reader: Reader
+    _query: Query
+    _span: Span
+    _backward: bool
+    _seconds: float
+    unwritten: int | None
+    """The number in the journal of the first event that this bridge has observed, and that may not
+    be in the store yet; None: all are in it."""
+    since: InitVar[str | None]
+    aside: InitVar[float]
+    """When the last store was put aside that lies there still; minus infinity if none does."""
+    gap: Loss | None = None
+    """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
+    more: bool = False
+    """Whether the iteration ended early: its time was over, or unread events were deleted."""
+    unreadable: int = 0
+    """How many rows were left out so far, since they cannot be read."""
+
+    def __post_init__(self, since: str | None, aside: float) -> None:
+        self.oldest_at = self._span.oldest
         """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
-        self.more = False
-        """Whether the iteration ended early: its time was over, or unread events were deleted."""
-        self.unreadable = 0
-        """How many rows were left out so far, since they cannot be read."""
-        self.unwritten = unwritten
-        """The number in the journal of the first event that this bridge has observed, and that may
-        not be in the store yet; None: all are in it."""
-        self._reader, self._query, self._span, self._backward = reader, query, span, backward
-        self._seconds = seconds
-        self._read_up_to = span.first
+        self._read_up_to = self._span.first
+        start = -inf if self._query.start is None else self._query.start
         if since is not None:
             self._begin_after(since)
-        elif aside > (start := -inf if query.start is None else query.start):
-            self.gap = Loss(1, span.evicted, "restarted")
-        elif span.whole_from > start:
-            self.gap = Loss(1, span.evicted, "evicted")
+        elif aside > start:
+            self.gap = Loss(1, self._span.evicted, "restarted")
+        elif self._span.whole_from > start:
+            self.gap = Loss(1, self._span.evicted, "evicted")
 
     @property
     def next(self) -> str:

@@ -78,9 +78,8 @@ def test_a_text_is_found_fast_among_very_many_events(large: Path) -> None:
     "wanted", [EventFilter(contains="NUMBER 99999:"), EventFilter(sender="nobody")]
 )
 async def test_the_loop_turns_on_while_the_store_is_searched(
-    large: Path, wanted: EventFilter, monkeypatch: pytest.MonkeyPatch
+    large: Path, wanted: EventFilter
 ) -> None:
-    monkeypatch.setattr("bridge.recording.recorded.WALK_SECONDS", 1.0)
     longest, turns = 0.0, 0
 
     async def turn() -> None:
@@ -92,7 +91,8 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
             turns += 1
 
     turning = asyncio.create_task(turn())
-    await _texts(Reader(large, ACCOUNT), wanted)
+    async for _ in await Reader(large, ACCOUNT).walk([ROOM], wanted, seconds=1.0):
+        pass
     turning.cancel()
     assert turns > 10
     assert longest < TURN_SECONDS
@@ -143,15 +143,14 @@ async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> N
 
 
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
-    large: Path, monkeypatch: pytest.MonkeyPatch
+    large: Path,
 ) -> None:
-    monkeypatch.setattr("bridge.recording.recorded.WALK_SECONDS", 0.0)
     reader = Reader(large, ACCOUNT)
     wanted = EventFilter(contains=f"number {MANY - 1}:")
-    walk = await reader.walk([ROOM], wanted)
+    walk = await reader.walk([ROOM], wanted, seconds=0.0)
     assert [one async for one in walk] == []
     assert (walk.more, walk.next) == (True, walk.cursor_of(SPAN))
-    walk = await reader.walk([ROOM], wanted, since=walk.next)
+    walk = await reader.walk([ROOM], wanted, since=walk.next, seconds=0.0)
     assert [one.id async for one in walk] == [MANY]
     assert (walk.more, walk.next) == (False, walk.cursor_of(MANY))
 
