@@ -20,6 +20,7 @@ from bridge.settings.table import TABLE, VARIABLES
 from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import Bot
 from bridge.text import one_line, visible
+from bridge.wire.xmlwriter import escaped
 
 MAX_OUTPUT_BYTES = 1 << 16
 """Bytes of the bot's output that are kept for the report, the newest 64 kB."""
@@ -41,11 +42,17 @@ WRITINGS: Sequence[Callable[[str], str]] = (
     visible,
     escape,
     html.escape,
+    lambda text: escape(text, {'"': "&quot;"}),
+    escaped,
+    lambda text: escape(text, {'"': "&quot;"}).encode("ascii", "xmlcharrefreplace").decode(),
     quote_plus,
+    quote,
     lambda text: quote(text, safe=""),
+    lambda text: quote(text, safe="!'()*"),
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
     lambda text: repr(text)[1:-1],
+    lambda text: ascii(text)[1:-1],
     lambda text: repr(text.encode(errors="surrogatepass"))[2:-1],
 )
 """How logs, stanzas and reports write a text: as it is, in XML, URLs, JSON and Python."""

@@ -111,10 +111,16 @@ FORMS: dict[str, Callable[[str], str]] = {
     "repr": lambda text: repr(text)[1:-1],
     "repr of bytes": lambda text: repr(text.encode())[2:-1],
     "visible": visible,
+    "ASCII repr": lambda text: ascii(text)[1:-1],
     "URL": lambda text: quote(text, safe=""),
+    "path": quote,
+    "URL of JavaScript": lambda text: quote(text, safe="!'()*"),
     "form": quote_plus,
     "XML": escape,
     "HTML": html.escape,
+    "XML attribute": lambda text: escape(text, {'"': "&quot;"}),
+    "XML attribute of ours": lambda text: escape(text, {'"': "&quot;", "'": "&apos;"}),
+    "ASCII XML": lambda text: escape(text).encode("ascii", "xmlcharrefreplace").decode(),
     "hexadecimal": lambda text: text.encode().hex(),
 }
 SECRETS = [
