@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from bridge.mcp import revisions
 from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from bridge.mcp.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, RpcError
+from bridge.mcp.revisions import V2025_06_18, V2025_11_25, V2026_07_28, Revision
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
 from tests.mcp.sample_tools import EVERY, RESOURCES, TOOLS, Count, Workbench, nothing
@@ -35,40 +35,6 @@ def completion(typed: str, *, name: str = "name", bench: Workbench | None = None
     return catalogue(bench).complete(params, V2025_11_25)["completion"]
 
 
-@pytest.mark.parametrize(("revision", "code"), [(V2024_11_05, -32002), (V2026_07_28, -32602)])
-def test_a_resource_that_is_not_there_is_told_with_those_that_are(
-    revision: Revision, code: int
-) -> None:
-    error = refusal("read_resource", revision, uri="x" * 300)
-    assert (error.code, error.message) == (code, "Resource not found")
-    assert error.data == {"uri": "x" * 200, "known": [one.uri for one in RESOURCES]}
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "reason"),
-    [
-        ("list_tools", {"cursor": ""}, "cursor"),
-        ("list_prompts", {"cursor": 1}, "cursor"),
-        ("list_resources", {"cursor": "x"}, "cursor"),
-        ("list_resource_templates", {"cursor": "x"}, "cursor"),
-        ("read_resource", {}, "uri"),
-        ("read_resource", {"uri": 1}, "uri"),
-        ("find_resource", {"uri": None}, "uri"),
-        ("complete", {}, "ref: an object"),
-        ("complete", {"ref": {}}, "argument: an object"),
-        ("complete", {"ref": {}, "argument": {}}, "name: the name of an argument"),
-        ("complete", {"ref": {}, "argument": {"name": "a"}}, "value: what was typed"),
-        ("complete", {"ref": {}, "argument": {"name": "a", "value": "b"}}, "ref/prompt or"),
-    ],
-)
-def test_params_that_do_not_fit_are_invalid_and_say_what_would(
-    method: str, params: dict[str, object], reason: str
-) -> None:
-    error = refusal(method, **params)
-    assert error.code == INVALID_PARAMS
-    assert reason in str(error.data)
-
-
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -92,12 +58,6 @@ def test_what_breaks_is_our_fault_tells_no_secret_and_keeps_the_cause_for_the_lo
     assert "secret" not in str(error.data)
 
 
-def test_a_completion_offers_what_begins_as_typed_whatever_its_case() -> None:
-    assert completion("AN") == {"values": ["Anna", "anton"], "total": 2, "hasMore": False}
-    assert completion("x") == {"values": [], "total": 0, "hasMore": False}
-    assert completion("", name="run")["values"] == []
-
-
 @pytest.mark.parametrize("count", [MAX_COMPLETIONS, MAX_COMPLETIONS + 1])
 def test_a_completion_holds_a_hundred_values_and_counts_the_rest(count: int) -> None:
     bench = Workbench()
@@ -105,16 +65,6 @@ def test_a_completion_holds_a_hundred_values_and_counts_the_rest(count: int) -> 
     found = completion("", bench=bench)
     assert found["values"] == bench.people[:MAX_COMPLETIONS]
     assert (found["total"], found["hasMore"]) == (count, count > MAX_COMPLETIONS)
-
-
-def test_a_completion_is_of_an_argument_that_is_there() -> None:
-    with pytest.raises(RpcError, match="greet has no argument 'nope'"):
-        completion("", name="nope")
-    argument = {"name": "x", "value": ""}
-    address = {"type": "ref/resource", "uri": "sample://words"}
-    assert answer("complete", ref=address, argument=argument)["completion"]["values"] == []
-    nowhere = {"type": "ref/resource", "uri": "sample://nope"}
-    assert refusal("complete", ref=nowhere, argument=argument).code == -32002
 
 
 names = st.sampled_from(["greet", "falter", "sample://words", "sample://broken", "nope"])

@@ -7,7 +7,7 @@ from mcp_types import methods
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from bridge.mcp import revisions
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Json, RpcError
+from bridge.mcp.jsonrpc import Json, RpcError
 from bridge.mcp.revisions import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -61,12 +61,6 @@ def opened(meta: object, *, required: bool = False) -> RequestMeta:
     return read_meta({"_meta": meta}, SESSION, required=required)
 
 
-def refusal(meta: object, *, required: bool = False) -> RpcError:
-    with pytest.raises(RpcError) as refused:
-        opened(meta, required=required)
-    return refused.value
-
-
 @pytest.mark.parametrize("meta", [None, {}, {"com.example/other": 1}])
 def test_without_one_what_the_session_agreed_on_holds(meta: object) -> None:
     assert opened(meta) == SESSION
@@ -79,42 +73,6 @@ def test_a_request_that_names_its_revision_takes_nothing_from_the_session() -> N
 @EVERY
 def test_a_request_may_name_any_revision_that_is_spoken(revision: Revision) -> None:
     assert opened({**WHOLE, PROTOCOL_VERSION: revision.date}).revision is revision
-
-
-@pytest.mark.parametrize("mark", [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL])
-def test_each_of_the_keys_alone_wants_the_others(mark: str) -> None:
-    error = refusal({mark: {PROTOCOL_VERSION: "2026-07-28", LOG_LEVEL: "info"}.get(mark)})
-    assert error.code == INVALID_PARAMS
-    assert "is missing" in str(error.data)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {PROTOCOL_VERSION: 20260728},
-        {PROTOCOL_VERSION: None},
-        {CLIENT_CAPABILITIES: None},
-        {CLIENT_CAPABILITIES: []},
-        {LOG_LEVEL: "INFO"},
-        {LOG_LEVEL: 7},
-    ],
-)
-def test_a_part_of_the_wrong_kind_is_named(wrong: dict[str, Json]) -> None:
-    error = refusal({**WHOLE, **wrong})
-    assert error.code == INVALID_PARAMS
-    assert next(iter(wrong)) in str(error.data)
-
-
-@pytest.mark.parametrize("others", [WHOLE, {}])
-def test_a_revision_that_is_not_spoken_comes_before_what_else_is_wrong(
-    others: dict[str, Json],
-) -> None:
-    error = refusal({**others, PROTOCOL_VERSION: "1900-01-01"})
-    assert error.wire() == {
-        "code": -32022,
-        "message": "Unsupported protocol version",
-        "data": {"supported": [one.date for one in revisions.ALL], "requested": "1900-01-01"},
-    }
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -133,11 +91,6 @@ def test_a_progress_token_is_a_string_or_an_integer(
     found = opened({**meta, "progressToken": token}).progress_token
     assert found == kept
     assert type(found) is type(kept)
-
-
-@pytest.mark.parametrize("meta", [1, "x", [], True])
-def test_a_meta_that_is_no_object_is_refused(meta: object) -> None:
-    assert refusal(meta).code == INVALID_PARAMS
 
 
 keys = st.sampled_from([*WHOLE, CLIENT_INFO, LOG_LEVEL, "progressToken"])
