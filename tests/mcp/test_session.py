@@ -408,6 +408,15 @@ async def test_after_the_end_nothing_is_told_any_more() -> None:
     assert len(client.frames) == 2
 
 
+async def test_what_is_logged_for_all_goes_out_at_once() -> None:
+    client = Client()
+    client.send(request(1, "logging/setLevel", level="warning"))
+    await client.replies(1)
+    client.session.announce("warning", "sample", "enough")
+    assert (await client.replies(2))[1]["params"]["data"] == "enough"
+    await client.end()
+
+
 BOTH = pytest.mark.parametrize(
     ("asked", "latest"), [tuple(Framing), tuple(reversed(Framing))], ids=["lines", "headers"]
 )

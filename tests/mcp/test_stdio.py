@@ -83,8 +83,10 @@ async def test_a_pipe_that_does_not_block_is_read_like_any_other() -> None:
         assert await waiting == b"y"
 
 
-async def test_bytes_that_another_process_took_do_not_block_the_loop() -> None:
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_bytes_that_another_process_took_do_not_block_the_loop(blocking: bool) -> None:
     with pipe() as (reading, writing):
+        os.set_blocking(reading, blocking)
         chunks = read_chunks(reading)
         waiting = asyncio.ensure_future(anext(chunks))
         await turns()

@@ -267,6 +267,11 @@ def test_a_set_of_anything_else_is_its_authors_error(content: Any, complaint: st
         Toolset("new", *content)
 
 
+def test_one_set_with_a_name_twice_is_named_alone() -> None:
+    with pytest.raises(ToolsetError, match="the toolset new has two of the tool word_count"):
+        merge([Toolset("new", (word_count, word_count))])
+
+
 def run(one: Tool, given: Iterable[object]) -> Any:
     """Return the function of `one`, ready to be called."""
     return one.signature.inject(one.name, one.function, given)
