@@ -371,25 +371,6 @@ async def test_a_check_ends_in_time_at_whatever_step_it_is(monkeypatch: pytest.M
     )
 
 
-async def test_a_check_that_is_cancelled_hangs_up() -> None:
-    arrived, gone = asyncio.Event(), asyncio.Event()
-
-    async def join(wire: Wire) -> None:
-        arrived.set()
-        try:
-            await wire.gone()
-        finally:
-            gone.set()
-
-    async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
-        checking = asyncio.create_task(Probe(settings(server.environment())).run())
-        await arrived.wait()
-        checking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await checking
-        await gone.wait()
-
-
 async def test_it_can_be_run_again(sandbox: XmppServer) -> None:
     again = Probe(settings(sandbox.environment()))
     assert [(await again.run()).ok, (await again.run()).ok] == [True, True]

@@ -226,9 +226,9 @@ async def test_where_the_time_is_over_the_other_rooms_are_not_visited(
     assert [one.ok for one in report.rooms] == [True, False, False]
 
 
-async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in() -> None:
+async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in_and_hangs_up() -> None:
     said = asyncio.Event()
-    goodbye = asyncio.Event()
+    gone = asyncio.Event()
 
     async def join(wire: Wire) -> None:
         element = await wire.element("presence")
@@ -238,8 +238,10 @@ async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in() -> None
         said.set()
         element = await wire.element("presence")
         assert (element.get("type"), element.get("to")) == ("unavailable", f"{room}/{nickname}")
-        goodbye.set()
-        await wire.gone()
+        try:
+            await wire.gone()
+        finally:
+            gone.set()
 
     async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
         read = settings(server.environment(MUC_ROOM=ROOMS))
@@ -248,4 +250,4 @@ async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in() -> None
         checking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await checking
-        await goodbye.wait()
+        await gone.wait()
