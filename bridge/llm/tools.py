@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
@@ -89,31 +89,32 @@ class Topics:
     topics: Annotated[list[Topic], Bounds(max_length=10), "the weightiest first"]
 
 
-@dataclass(frozen=True)
-class ScoutResult:
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How far the events were read that a model was given."""
+
+    read: Annotated[int, "how many events the model was given"]
+    next: Annotated[str, "as `since` of the next call, gives what comes after these"]
+    gap: Annotated[LostEntries | None, "what before these is lost"]
+    more: Annotated[bool, "there is more: after `next`, or without `since` before these"]
+    notice: str = WRITTEN_NOTICE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoutResult(Reading):
     """The result of `scout`: an answer and the events that it rests on."""
 
     answer: str
     found_: Annotated[bool, "whether the events answer the question"]
     cursors: Annotated[list[str], "of the events that the answer rests on, checked to exist"]
     events: Annotated[list[Entry], "these events themselves, as many as fit, oldest first"]
-    read: Annotated[int, "how many events the model was given"]
-    next: Annotated[str, "as `since` of the next call, gives what comes after these"]
-    gap: Annotated[LostEntries | None, "what before these is lost"]
-    more: Annotated[bool, "there is more: after `next`, or without `since` before these"]
-    notice: str = WRITTEN_NOTICE
 
 
-@dataclass(frozen=True)
-class Digest:
+@dataclass(frozen=True, kw_only=True)
+class Digest(Reading):
     """The result of `xmppDigest`: the topics of a conversation."""
 
     topics: list[Topic]
-    read: Annotated[int, "how many events the model was given"]
-    next: Annotated[str, "as `since` of the next call, gives what comes after these"]
-    gap: Annotated[LostEntries | None, "what before these is lost"]
-    more: Annotated[bool, "there is more: after `next`, or without `since` before these"]
-    notice: str = WRITTEN_NOTICE
 
 
 def shown_to_model(entry: Entry) -> Entry:
@@ -199,10 +200,9 @@ async def scout(
     client's (sampling) or the one that LLM_BASE_URL and LLM_MODEL name.
     """
     model = model_for(configuration, context)
-    entries, page = await _read(link, room, since, limit, None)
-    result = ScoutResult(
-        "There are no such events.", False, [], [], len(entries), page.next, page.gap, page.more
-    )
+    entries, read = await _read(link, room, since, limit, None)
+    nothing = "There are no such events."
+    result = ScoutResult(answer=nothing, found_=False, cursors=[], events=[], **read)
     if not entries:
         return result
     context.progress(1, 2, f"asked a model about {len(entries)} events")
@@ -210,11 +210,8 @@ async def scout(
     cited = [entry for entry in entries if entry["cursor"] in said.cursors]
     cursors = [str(entry["cursor"]) for entry in cited]
     result = replace(result, answer=visible(said.answer), found_=said.found_, cursors=cursors)
-    events: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
-    most = events.bytes_left
-    for entry in cited:
-        events.add(fit(entry, most))
-    return replace(result, events=events.entries)
+    events = fit({}, RESULT_BYTES - json_size(result), events=cited)["events"]
+    return replace(result, events=events)
 
 
 @tool("xmppDigest", title="Digest of the room", read_only=True, deadline=DEADLINE_SECONDS)
@@ -235,21 +232,24 @@ async def xmpp_digest(
     client's (sampling) or the one that LLM_BASE_URL and LLM_MODEL name.
     """
     model = model_for(configuration, context)
-    entries, page = await _read(link, room, since, MAX_LIMIT, ("message", "subject"))
+    entries, read = await _read(link, room, since, MAX_LIMIT, ("message", "subject"))
     if not entries:
-        return Digest([], 0, page.next, page.gap, page.more)
+        return Digest(topics=[], **read)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
     topics = [
         replace(topic, summary=visible(topic.summary), open=list(map(visible, topic.open)))
         for topic in (await DIGEST.run(model, Excerpt(entries))).topics
     ]
-    return Digest(topics, len(entries), page.next, page.gap, page.more)
+    return Digest(topics=topics, **read)
 
 
 async def _read(
     link: RoomLink, room: str | None, since: str | None, limit: int, kinds: Sequence[str] | None
-) -> tuple[list[Entry], Page[str]]:
-    """Return the entries of a page, of `room` or all; its size counts as the model sees them."""
+) -> tuple[list[Entry], dict[str, Any]]:
+    """Return the entries of a page, of `room` or all, and the fields of its `Reading`.
+
+    The size of the page counts as the model sees the entries.
+    """
     journal = link.participant.journal
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
     by_line: dict[str, Entry] = {}
@@ -264,7 +264,8 @@ async def _read(
 
     page: Page[str] = Page(limit, MAX_BYTES)
     await page.read(link.records(room), since, line_of)
-    return [by_line[line] for line in page.entries], page
+    read = {"read": len(page.entries), "next": page.next, "gap": page.gap, "more": page.more}
+    return [by_line[line] for line in page.entries], read
 
 
 TOOLSET = Toolset("llm", (scout, xmpp_digest))

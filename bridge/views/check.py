@@ -52,7 +52,8 @@ class CheckView:
 
         The room is named above, where there are several and the `former` stage was in another.
         """
-        first, *rest = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
+        head = f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
+        first, *rest = self._hanging(head, HEAD_WIDTH, stage.detail)
         return [*self._under_rooms([(stage.room, first)], former.room if former else None), *rest]
 
     def verdict(self, report: Report) -> list[str]:
@@ -114,9 +115,6 @@ class CheckView:
             former = room
             named.append(line)
         return named
-
-    def _head(self, stage: CheckStage) -> str:
-        return f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
 
     def _mark(self, *, ok: bool) -> str:
         return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
