@@ -14,16 +14,7 @@ from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
-from bridge.tools.entries import (
-    FIELDS,
-    NOTICE,
-    RESULT_BYTES,
-    Entry,
-    brief,
-    fit,
-    json_size,
-    nonempty,
-)
+from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event
@@ -101,9 +92,7 @@ async def xmpp_history(
             hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
             "leave out `after`, `before` and `since`.",
         ) from error
-    page = search.page
-    around |= {"gap": page.gap, "notice": page.entries and NOTICE}
-    return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
+    return search.page.result(**around)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
-from bridge.tools.entries import RESULT_BYTES, json_size
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, nonempty
 from bridge.xmpp.model.events import Kind
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Loss, Numbered, Records
@@ -175,6 +175,11 @@ class Page(Generic[Shown]):
             self.more = self.more or last < records.forgotten
             if self.more:
                 self.next = records.cursor_of(last)
+
+    def result(self, **around: object) -> Entry:
+        """Return the page as results have it, with what else there is to say `around` it."""
+        read = {"entries": self.entries, "next": self.next, "more": self.more}
+        return read | nonempty({"gap": self.gap, "notice": self.entries and NOTICE} | around)
 
 
 def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | None]:

@@ -7,7 +7,7 @@ from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools import paging
-from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, nonempty
+from bridge.tools.entries import RESULT_BYTES, fit
 from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
 from bridge.xmpp.link.stanzas import xml_of
@@ -99,10 +99,6 @@ async def xmpp_trace(
         return fit(entry, page.size)
 
     await page.read(kept, since, show)
-    around = {
-        "gap": page.gap if of is None else None,
-        "note": why_none if numbers == set() else None,
-        "notice": page.entries and NOTICE,
-    }
-    read: TracePage = {"entries": page.entries, "next": page.next, "more": page.more}
-    return read | {"oldest": kept.oldest} | nonempty(around)
+    if of is not None:
+        page.gap = None
+    return page.result(oldest=kept.oldest, note=why_none if numbers == set() else None)
