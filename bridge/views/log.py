@@ -53,8 +53,10 @@ class Log:
                 lines = self._lines(row, walk)
                 if limit is None:
                     self._write(lines)
-                elif len(newest := newest + lines) == limit:
-                    break
+                else:
+                    newest += lines
+                    if len(newest) == limit:
+                        break
             if walk.unreadable:
                 complain(f"WARNING: {left_out(walk.unreadable)}")
             since = walk.next
