@@ -81,7 +81,7 @@ class Eyes:
 
     def status(self) -> RoomStatus:
         """How things stand."""
-        return self.participant.status(None if self.room is None else self.membership)
+        return self.participant.status() if self.room is None else self.membership.status()
 
     async def see(
         self, satisfied: Callable[[Event], object], what: str = "it", seconds: float = SECONDS

@@ -90,11 +90,9 @@ class Participant:
             raise NotInRoomError("no session stands")
         return self._connection
 
-    def status(self, membership: Membership | None = None) -> RoomStatus:
-        """Return the status of a room; without `membership` of the default room."""
-        if membership is None and not self.memberships:
-            return self._unconfigured.status()
-        return (membership or self.default).status()
+    def status(self) -> RoomStatus:
+        """Return the status of the default room."""
+        return self.memberships[0].status() if self.memberships else self._unconfigured.status()
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         """Call `listener` with each record, in order, as it is written.
