@@ -168,6 +168,10 @@ def test_voice_is_missed_where_the_room_may_ask_for_it(
     assert look("voice", visitor._replace(status=status)).ok is ok
 
 
+def test_a_visitor_that_is_heard_has_voice_enough() -> None:
+    assert _voiceless(said("pong")).ok is True
+
+
 def test_an_account_is_compared_without_its_resource() -> None:
     others = [
         Occupant(f"{ROOM}/Robot-2", "Robot-2", "participant", "none", 0.0, real_jid="robot@x/2"),

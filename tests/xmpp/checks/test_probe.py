@@ -184,6 +184,17 @@ async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
 # What takes a server that lies.
 
 
+async def test_a_name_without_an_address_is_told() -> None:
+    environment = {
+        "XMPP_SERVICE": f"xmpp://{'x' * 64}.invalid",
+        "XMPP_DOMAIN": DOMAIN,
+        "XMPP_USERNAME": "bot",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": ROOM,
+    }
+    failed(await check(environment), "resolve")
+
+
 def answering(
     disco: str = "<feature-not-implemented/>",
     *others: str,

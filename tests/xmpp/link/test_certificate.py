@@ -1,3 +1,4 @@
+import contextlib
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -151,3 +152,14 @@ WHOLE = issued(
 def test_a_certificate_that_was_cut_short_is_refused(length: int) -> None:
     with pytest.raises(DerError):
         decode(WHOLE[:length])
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4))))
+def test_a_certificate_that_was_tampered_with_is_read_or_refused(
+    changes: list[tuple[int, bytes]],
+) -> None:
+    data = bytearray(WHOLE)
+    for at, piece in changes:
+        data[at : at + len(piece)] = piece
+    with contextlib.suppress(DerError):
+        describe(decode(bytes(data)), START)

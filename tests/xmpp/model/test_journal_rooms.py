@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -12,7 +13,7 @@ from bridge.xmpp.model.events import SubjectChanged
 from bridge.xmpp.model.journal import Journal, Loss, Record
 from tests.xmpp.model.test_journal import since
 
-LOBBY, LOGS, _ = ROOMS = ("lobby@rooms", "logs@rooms", "team@rooms")
+LOBBY, LOGS, TEAM = ROOMS = ("lobby@rooms", "logs@rooms", "team@rooms")
 CONNECTION = ""
 
 
@@ -55,6 +56,32 @@ def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one()
     # The connection has none: its oldest go while it holds most of what is beyond a share.
     assert _held(journal, LOBBY, CONNECTION, LOGS) == [4, 0, 4]
     assert _numbers(journal.of(LOBBY)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("rooms", [(), (LOBBY,)])
+def test_with_one_room_the_oldest_goes_whether_of_the_room_or_of_the_connection(
+    rooms: tuple[str, ...],
+) -> None:
+    journal = _journal(4, *rooms)
+    for room in (CONNECTION, LOBBY, LOBBY, CONNECTION, LOBBY, LOBBY):
+        _happen(journal, room, 1)
+    assert _numbers(journal) == [3, 4, 5, 6]
+    assert (journal.forgotten, journal.oldest) == (2, "epoch-2")
+
+
+def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
+    journal = _journal(9, LOBBY, LOGS, TEAM)
+    for room in ROOMS:
+        _happen(journal, room, 3)
+    journal.share_among([LOGS, TEAM])
+    assert _held(journal, *ROOMS) == [3, 3, 3]  # room is made when room is needed
+    _happen(journal, LOGS, 2)
+    assert _held(journal, *ROOMS) == [1, 5, 3]
+    _happen(journal, LOGS, 2)
+    assert _held(journal, *ROOMS) == [0, 6, 3]
+    journal.share_among([LOGS])
+    _happen(journal, LOGS, 6)
+    assert _held(journal, *ROOMS) == [0, 9, 0]
 
 
 def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile() -> None:
