@@ -46,6 +46,7 @@ def malformed(body: bytes | str) -> Malformed:
     return message
 
 
+@settings(max_examples=40)
 @given(messages)
 def test_what_is_encoded_is_decoded_as_it_was(
     message: Request | Notification | Response,

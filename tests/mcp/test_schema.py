@@ -83,7 +83,7 @@ def test_a_value_is_taken_exactly_if_its_schema_allows_it(hint: Any) -> None:
     validator = Draft202012Validator(schema)
 
     @given(values)
-    @settings(max_examples=50)
+    @settings(max_examples=30)
     def agree(value: object) -> None:
         assert fits(hint, value) is validator.is_valid(value)
 
@@ -92,7 +92,7 @@ def test_a_value_is_taken_exactly_if_its_schema_allows_it(hint: Any) -> None:
 
 @pytest.mark.parametrize("hint", HINTS, ids=named)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataObject) -> None:
     schema, read = describe(hint)
     value = data.draw(values)
