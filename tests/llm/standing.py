@@ -66,8 +66,8 @@ class Desk(Client):
         return found[0]
 
 
-WAYS = ("bare", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-"""How a tool can be called."""
+WAYS = ("bare", "2025-11-25", "2026-07-28")
+"""How a tool can be called: each of the three ways of speaking."""
 
 
 async def called(desk: Desk, way: str, name: str, **arguments: object) -> dict[str, Any]:
@@ -84,6 +84,5 @@ async def called(desk: Desk, way: str, name: str, **arguments: object) -> dict[s
     if result.get("isError"):
         return {"text": result["content"][0]["text"]}
     shown = json.loads(result["content"][0]["text"])
-    if way >= "2025-06-18":
-        assert result["structuredContent"] == shown
+    assert result["structuredContent"] == shown
     return dict(shown)

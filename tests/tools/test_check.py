@@ -205,18 +205,6 @@ async def test_a_check_that_waited_reads_the_settings_after_its_turn_came(
         assert (await second)["condition"] == "connection-refused"
 
 
-def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -> None:
-    desk.write(**nowhere())
-    first = desk.read()
-    current = CurrentSettings(
-        first, lambda: replace(first, loaded={**first.loaded, "BRIDGE_HISTORY": 200})
-    )
-    current.read_anew()
-    assert current.waiting_for_restart == ["BRIDGE_HISTORY"]
-    current.configuration = first
-    assert current.waiting_for_restart == []
-
-
 @pytest.mark.parametrize(
     ("variable", "before", "after", "waiting"),
     [
@@ -226,16 +214,18 @@ def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -
         ("BRIDGE_READ_ONLY", "0", "1", []),
         # The tools that it withheld come back with the next start.
         ("BRIDGE_READ_ONLY", "1", "0", ["BRIDGE_READ_ONLY"]),
+        ("BRIDGE_HISTORY", "500", "200", ["BRIDGE_HISTORY"]),
     ],
 )
-def test_a_restriction_holds_at_once_and_is_lifted_by_a_restart(
+def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(
     desk: Desk, variable: str, before: str, after: str, waiting: list[str]
 ) -> None:
     desk.write(**nowhere(**{variable: before}))
     current = desk.current()
-    desk.write(**nowhere(**{variable: after}))
-    current.read_anew()
-    assert current.waiting_for_restart == waiting
+    for value, names in ((after, waiting), (before, [])):
+        desk.write(**nowhere(**{variable: value}))
+        current.read_anew()
+        assert current.waiting_for_restart == names
 
 
 async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret(
