@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
@@ -101,3 +102,10 @@ async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -
 async def test_a_ping_that_cannot_be_made_tells_nothing(refused: Exception) -> None:
     found = await _diagnosed(_beside(stream=Asked(lambda *_: refused)).link)
     assert _ok(found)["ping"] is None
+
+
+async def test_a_flood_of_long_answers_is_cut() -> None:
+    flood = [MessageReceived(ROBOT, "Robot", "\u202e" * 4_000 + str(one)) for one in range(50)]
+    found = await _diagnosed(_beside(SENT, HEARD, *flood).link)
+    assert 1 < len(found["answers"]) <= MAX_ANSWERS
+    assert all(one["escaped"] for one in found["answers"])

@@ -221,6 +221,26 @@ def test_recent_messages_are_those_that_say_something() -> None:
     assert resources.changed_by(played.journal.encode(typing), [ROOM]) == []
 
 
+def test_each_room_has_its_own_resources() -> None:
+    played = _in_three()
+    played.hear("in the lobby")
+    played.hear("in the logs", room=LOGS)
+    for room, body in ((ROOM, "in the lobby"), (LOGS, "in the logs")):
+        told = wire(resources.room_messages.function(played.link, room=room))
+        assert (told["room"], [one["body"] for one in told["entries"]]) == (room, [body])
+        told = wire(resources.room_occupants.function(played.link, room=room))
+        assert told == _occupants(played, room=room)
+
+
+def test_recent_messages_fit_in_a_page_and_are_the_newest() -> None:
+    played = Played()
+    played.hear(*(f"{number} {'x' * 50_000}" for number in range(60)))
+    told = wire(resources.messages.function(played.link))
+    assert json_size(told) <= RESULT_BYTES
+    numbers = [int(one["body"].split()[0]) for one in told["entries"]]
+    assert numbers == list(range(60 - len(numbers), 60))
+
+
 @pytest.mark.parametrize(
     "event",
     [

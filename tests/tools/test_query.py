@@ -22,6 +22,7 @@ from bridge.xmpp.link.stanzas import (
     IqError,
     StanzaError,
 )
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries.disco import ROOM_INFO
 from bridge.xmpp.queries.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
@@ -359,3 +360,21 @@ async def test_out_of_the_room_a_nickname_is_refused_with_the_reason(tool: Tool)
         f"A nickname is known in the room only. Not in the room {ROOM} (phase waiting): "
         "We were kicked."
     )
+
+
+async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
+    error = IqError(StanzaError("item-not-found", "not\u202e here"))
+    link, _ = standing(lambda *_: error, "Wilma")
+    with pytest.raises(ToolError) as refusal:
+        await query.xmpp_info(link, target="Wilma")
+    assert refusal.value.condition == "item-not-found"
+    assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
+
+
+@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
+async def test_the_end_of_the_connection_is_no_answer(tool: Tool) -> None:
+    fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
+    link, _ = standing(lambda *_: ConnectionFailedError(fault))
+    with pytest.raises(ToolError, match="ended before") as refusal:
+        await tool(link, target="room")
+    assert refusal.value.condition == "connection-reset"

@@ -259,7 +259,7 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
             assert len(text) < MOST
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), max_size=4))
 async def test_stanzas_are_shown_whole_page_by_page(shapes: list[tuple[str, str]]) -> None:
     played = Played()
@@ -304,7 +304,7 @@ IDS = st.text(
 ).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]),
     ANY_SIZE,
@@ -335,6 +335,7 @@ async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     assert page["next"] == page["entries"][-1]["cursor"]
 
 
+@settings(max_examples=25)
 @given(HOSTILE, HOSTILE, HOSTILE)
 async def test_what_an_address_says_of_itself(name: str, value: str, more: str) -> None:
     def answer(_: str, namespace: str) -> Element | Exception:
@@ -441,7 +442,7 @@ async def test_what_is_the_matter_with_somebody(
             assert len(found["findings"]) == len(FINDINGS)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(text=HOSTILE)
 async def test_what_is_wrong_with_the_settings(text: str, configuration: Configuration) -> None:
     problems = (Problem("MUC_ROOM", text),) * 40
