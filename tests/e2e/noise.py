@@ -62,18 +62,6 @@ BROKEN_SLIXMPP = """
     sys.meta_path.insert(0, Broken())
 """
 
-TWO_ADDRESSES = """
-    import socket
-    ask = socket.getaddrinfo
-
-    def both(host, *args, **kwargs):
-        if host != "two.example":
-            return ask(host, *args, **kwargs)
-        return [one for each in ("::1", "127.0.0.1") for one in ask(each, *args, **kwargs)]
-
-    socket.getaddrinfo = both
-"""
-"""A name of which no machine's own resolver knows: `two.example`, at both loopback addresses."""
 
 SLOW_RESOLVER = """
     import os, socket, threading

@@ -10,6 +10,7 @@ from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.xmpp.model import backoff
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.queries.keepalive import TIMING, Timing
 from tests.e2e.noise import SOON_SECONDS
 from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer
@@ -28,9 +29,14 @@ def settings_for(server: ScriptedServer, *rooms: str) -> Settings:
 
 
 @asynccontextmanager
-async def participant_at(server: ScriptedServer, *rooms: str) -> AsyncIterator[Eyes]:
+async def participant_at(
+    server: ScriptedServer,
+    *rooms: str,
+    timing: Timing = TIMING,
+    settings: Settings | None = None,
+) -> AsyncIterator[Eyes]:
     """A participant at work on it, seen from its first event on; it comes back soon."""
-    participant = Participant(settings_for(server, *rooms))
+    participant = Participant(settings or settings_for(server, *rooms), timing=timing)
     eyes = Eyes(participant)
     eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
     shortened = pytest.MonkeyPatch()

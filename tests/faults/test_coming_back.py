@@ -15,7 +15,6 @@ from bridge.xmpp.model import backoff
 from bridge.xmpp.model.events import (
     Connected,
     MessageSent,
-    OccupantLeft,
     Phase,
     SendFailed,
     Source,
@@ -32,13 +31,6 @@ from tests.servers.process import ServerProcess
 
 ATTENTIVE = Timing(ping_interval=60.0, ping_deadline=0.4, idle_before_ping=60.0, check_interval=0.1)
 """Asks nothing by itself while a test lasts, but sees a jump of the clock at once."""
-
-
-@pytest.fixture
-async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
-    """A scene with a relay that sees bytes."""
-    async with scene(server_process, authority) as stage:
-        yield stage
 
 
 @pytest.fixture
@@ -159,29 +151,6 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         assert {one.source for one in missed} == {Source.ARCHIVE}
         assert all(one.delayed_from for one in missed)
         _never_twice(eyes)
-
-
-async def test_the_ids_that_a_room_gives_are_known_from_its_history_on_and_forged_stamps_are_not(
-    stage: Scene,
-) -> None:
-    async with stage.witness() as wilma:
-        wilma.say("old")
-        await wilma.heard("old")
-        async with stage.participant() as eyes:
-            await eyes.joined()
-            sent = await eyes.participant.default.say("new", 5)
-            assert sent.message.stanza_id
-            old = await eyes.hears("old")
-            assert old.stanza_id
-            assert old.source is Source.HISTORY
-            wilma.client.send_raw(
-                f"<message to='{stage.room}' type='groupchat' id='f'><body>forged</body>"
-                f"<delay xmlns='urn:xmpp:delay' from='{stage.room}' stamp='1999-12-31T23:59:59Z'/>"
-                f"<stanza-id xmlns='urn:xmpp:sid:0' by='{stage.room}' id='forged'/></message>"
-            )
-            forged = await eyes.hears("forged")
-            assert (forged.source, forged.delayed_from) == (Source.LIVE, None)
-            assert forged.stanza_id not in {None, "forged"}
 
 
 async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
@@ -306,55 +275,6 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         assert eyes.status().connected
 
 
-async def test_a_room_that_forgot_us_returns_what_we_say(open_stage: Scene) -> None:
-    stage = open_stage
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        stage.relay.forge(Way.TO_CLIENT, b"/protocol/muc#user", b"/protocol/muc#nobody")
-        await wilma.kick(NICKNAME)
-        await wilma.left(NICKNAME)
-        with pytest.raises(BouncedError) as returned:
-            await eyes.participant.default.say("is anybody here?", 5)
-        assert returned.value.fault.condition == "not-acceptable"
-
-
-async def test_a_kick_that_comes_while_the_connection_is_cut_is_no_stay(
-    stage: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backoff, "MINUTE_SECONDS", 0.3)
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        stage.relay.refuse()
-        await eyes.fault()
-        await wilma.kick(NICKNAME, "while you were out")
-        await wilma.left(NICKNAME)
-        await stage.relay.heal()
-        left = await eyes.see(lambda event: isinstance(event, OccupantLeft) and event.self_)
-        assert isinstance(left.event, OccupantLeft)
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("not-allowed", Phase.WAITING)
-        assert "while you were out" in fault.message
-        assert not eyes.status().connected
-        wilma.say("meanwhile")
-        await eyes.joined()
-        await eyes.hears("meanwhile")
-
-
-async def test_after_a_kick_it_comes_back_by_itself(
-    stage: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backoff, "MINUTE_SECONDS", 0.3)
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        await wilma.kick(NICKNAME)
-        await eyes.fault()
-        wilma.say("meanwhile")
-        await eyes.joined()
-        await eyes.hears("meanwhile")
-        await eyes.participant.default.say("after", 5)
-        await wilma.heard("after")
-
-
 async def test_a_room_that_lifts_its_bar_is_entered_at_the_next_look(
     stage: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,17 +286,6 @@ async def test_a_room_that_lifts_its_bar_is_entered_at_the_next_look(
             assert eyes.status().phase is Phase.FAILED
             await configure(wilma, membersonly="0")
             await eyes.joined()
-
-
-async def test_a_taken_nickname_is_met_with_another_one_and_the_true_one_shown(
-    stage: Scene,
-) -> None:
-    async with stage.witness(NICKNAME) as twin, stage.participant() as eyes:
-        await eyes.joined()
-        assert eyes.status().nickname == f"{NICKNAME}-2"
-        await twin.joined(f"{NICKNAME}-2")
-        await eyes.participant.default.say("hello", 5)
-        assert (await twin.heard("hello")).nick == f"{NICKNAME}-2"
 
 
 @pytest.mark.parametrize("nickname", [NICKNAME, "N" * 1_023], ids=["short", "as long as can be"])

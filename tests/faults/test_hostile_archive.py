@@ -10,7 +10,7 @@ import pytest
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
-from bridge.xmpp.model.events import Event, MessageReceived
+from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc import archive
@@ -115,33 +115,6 @@ def bodies(found: ArchivePage | Found) -> list[str]:
 
 async def search(connection: Connection) -> Found:
     return await find(connection, ROOM, ArchiveQuery(), seconds=SECONDS)
-
-
-async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        for sender in (
-            f"{ROOM}/Wilma",
-            "wilma@localhost",
-            "localhost",
-            "other@conference.localhost",
-        ):
-            wire.send(result(query, "lie", "a lie", sender=sender))
-            wire.send(fin(iq, complete=True, sender=sender))
-        wire.send(result("another", "lie", "a lie"))
-        wire.send(result(query, "1", "the truth"))
-        wire.send(result(query, "2", "elsewhere", said_in="other@conference.localhost"))
-        wire.send(fin(iq, complete=True))
-
-    async with asking(answer) as (connection, published):
-        found = await archive_of(connection, ROOM).page(ArchiveQuery())
-        assert bodies(found) == ["the truth"]
-        assert [one.id for one in found.results] == ["1", "2"]
-        await connection.request("get", None, stanzas.ping())
-        # What somebody in the room sent us stays what they sent us.
-        (forged,) = published
-        assert isinstance(forged, MessageReceived)
-        assert (forged.sender, forged.body) == ("Wilma", "")
-        assert forged.payload == (f"result ({MAM})",)
 
 
 async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> None:

@@ -21,10 +21,10 @@ from tests.faults.test_hostile_server import bounded_bridge, echoes
 log = logging.getLogger(__name__)
 
 MEGABYTE = 1024 * 1024
-ATTACK_MB = 300
+ATTACK_MB = 200
 """What the server would send in all, were it let."""
-TAGS_MB = 16
-"""Of small tags, each of which is looked at: some four million."""
+TAGS_MB = 8
+"""Of small tags, each of which is looked at: some two million."""
 
 MEMORY_BOUND_MB = 128.0
 """How much the bridge may grow meanwhile: one element of 4 MiB that is nothing but children."""
@@ -33,7 +33,6 @@ ECHO_SECONDS = 1.0
 """The longest that a call may wait while the server pours; a hundredth of it on idle cores."""
 
 FLOOD = 20_000
-CROWD = 5_000
 STATUS_MB = 3
 STATUSES = 60
 """Together more than the bridge may grow."""
@@ -137,17 +136,10 @@ async def test_what_has_no_end_is_given_up_early_and_costs_no_memory(
         bounded_bridge(tmp_path, server, **soon) as bridge,
     ):
         await pour.began.wait()
-        before = memory_mb(bridge, "VmRSS")
-        pour.go.set()
-        longest = await longest_echo_until(bridge, lambda it: it.get("lastError"))
-        error = (await bridge.status())["lastError"]
+        error = (await stands(bridge, pour.go, lambda it: it.get("lastError")))["lastError"]
         assert error["condition"] == "undefined-condition"
         assert any(one in error["message"] for one in REASONS)
-        grown = memory_mb(bridge, "VmHWM") - before
-        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
-        assert grown < MEMORY_BOUND_MB
         assert pour.sent_mb < ATTACK_MB / 4
-        assert longest < ECHO_SECONDS
         await bridge.joined()
 
 
@@ -162,15 +154,26 @@ async def test_a_stanza_without_end_costs_no_memory_and_keeps_no_call_waiting(
         bounded_bridge(tmp_path, server, **soon) as bridge,
     ):
         await pour.began.wait()
-        before = memory_mb(bridge, "VmRSS")
-        pour.go.set()
-        longest = await longest_echo_until(bridge, lambda it: it.get("lastError"))
-        grown = memory_mb(bridge, "VmHWM") - before
-        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
+        await stands(bridge, pour.go, lambda it: it.get("lastError"))
         assert pour.sent_mb >= TAGS_MB
-        assert grown < MEMORY_BOUND_MB
-        assert longest < ECHO_SECONDS
         await bridge.joined()
+
+
+async def stands(
+    bridge: BridgeProcess, go: asyncio.Event, satisfied: Callable[[dict[str, Any]], object]
+) -> dict[str, Any]:
+    """Let the attack begin; return the status once it is as wanted.
+
+    Until then the bridge must stay small and answer.
+    """
+    before = memory_mb(bridge, "VmRSS")
+    go.set()
+    longest = await longest_echo_until(bridge, satisfied)
+    grown = memory_mb(bridge, "VmHWM") - before
+    log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
+    assert grown < MEMORY_BOUND_MB
+    assert longest < ECHO_SECONDS
+    return await bridge.status()
 
 
 async def longest_echo_until(
@@ -185,27 +188,6 @@ async def longest_echo_until(
             longest = max(longest, monotonic() - started)
             if satisfied(await bridge.status()):
                 return longest
-
-
-async def test_a_server_that_asks_and_never_reads_is_given_up(tmp_path: Path) -> None:
-    ping = f"<iq type='get' id='{'p' * 900}' from='{scripted.DOMAIN}'><x xmlns='urn:what'/></iq>"
-    pour = Pour("", ping, ATTACK_MB)
-    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
-    async with (
-        ScriptedServer(standing(pour), HONEST) as server,
-        bounded_bridge(tmp_path, server, **soon) as bridge,
-    ):
-        await pour.began.wait()
-        before = memory_mb(bridge, "VmRSS")
-        pour.go.set()
-        longest = await longest_echo_until(bridge, lambda it: it.get("lastError"))
-        assert (await bridge.status())["lastError"]["condition"] == "connection-timeout"
-        grown = memory_mb(bridge, "VmHWM") - before
-        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
-        assert grown < MEMORY_BOUND_MB
-        assert pour.sent_mb < ATTACK_MB / 4
-        assert longest < ECHO_SECONDS
-        await bridge.joined()
 
 
 async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: Path) -> None:
@@ -223,13 +205,7 @@ async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: P
     script = replace(HONEST, stand=pour)
     async with ScriptedServer(script) as server, bounded_bridge(tmp_path, server) as bridge:
         before = await bridge.joined()
-        resident = memory_mb(bridge, "VmRSS")
-        go.set()
-        started = monotonic()
-        longest = await longest_echo_until(
-            bridge, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
-        )
-        seconds = monotonic() - started
+        await stands(bridge, go, lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
         # Nothing else came; that each of them did is counted on stderr below.
         since = {"since": before["cursor"], "limit": 1}
         kinds = ["join", "leave", "nick", "role", "subject", "config", "error", "gap"]
@@ -240,41 +216,14 @@ async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: P
         last = [f"drop {number:05d}" for number in range(FLOOD - len(entries) + 1, FLOOD)]
         assert [one["body"] for one in entries] == [*last, "the end"]
         assert len({one["cursor"] for one in entries}) == len(entries)
-        grown = memory_mb(bridge, "VmHWM") - resident
         assert len(server.wires) == 1
         # And the room is still one to talk in.
         assert (await bridge.bare("xmppSend", message="still here"))["sent"]
     told = [int(one) for one in re.findall("drop ([0-9]{5})$", bridge.stderr, re.MULTILINE)]
     ends = bridge.stderr.count("> the end\n")
     dropped = sum(map(int, re.findall(r"\(([0-9]+) lines were dropped", bridge.stderr)))
-    log.info("%.0f a second, grown %.1f MB", FLOOD / seconds, grown)
-    log.info("longest echo %.3f s, %d lines dropped", longest, dropped)
     assert told == sorted(set(told))
     assert len(told) + ends + dropped == FLOOD + 1
-    assert longest < ECHO_SECONDS
-    assert grown < MEMORY_BOUND_MB
-
-
-async def test_a_crowd_is_counted_and_shown(tmp_path: Path) -> None:
-    crowd = "".join(scripted.present(f"Occupant {number}") for number in range(CROWD))
-
-    async def join(wire: Wire) -> None:
-        await wire.element("presence")
-        wire.send(crowd + scripted.present(scripted.NICKNAME, 110))
-
-    async with (
-        ScriptedServer(replace(HONEST, join=join)) as server,
-        bounded_bridge(tmp_path, server) as bridge,
-    ):
-        longest = await longest_echo_until(bridge, lambda it: it["connected"])
-        assert (await bridge.status())["occupants"] == CROWD + 1
-        people = await bridge.request("resources/read", {"uri": "bridge://room/occupants"})
-        told = json.loads(people["contents"][0]["text"])
-        assert (told["count"], told["more"]) == (CROWD + 1, True)
-        assert len({one["nickname"] for one in told["occupants"]}) > 30
-        log.info("longest echo %.3f s", longest)
-        assert longest < ECHO_SECONDS
-        assert len(server.wires) == 1
 
 
 async def test_occupants_with_long_statuses_cost_no_memory(tmp_path: Path) -> None:
@@ -295,14 +244,8 @@ async def test_occupants_with_long_statuses_cost_no_memory(tmp_path: Path) -> No
         bounded_bridge(tmp_path, server) as bridge,
     ):
         await bridge.joined()
-        before = memory_mb(bridge, "VmRSS")
-        go.set()
-        longest = await longest_echo_until(
-            bridge, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
+        after = await stands(
+            bridge, go, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
         )
-        assert (await bridge.status())["occupants"] == STATUSES + 2
-        grown = memory_mb(bridge, "VmHWM") - before
-        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
-        assert grown < MEMORY_BOUND_MB
-        assert longest < ECHO_SECONDS
+        assert after["occupants"] == STATUSES + 2
         assert len(server.wires) == 1

@@ -1,20 +1,10 @@
 """Questions that cost more to answer than to ask, on real servers."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from bridge.xmpp.link import stanzas
-from tests.faults.scene import NICKNAME, Scene, scene
+from tests.faults.scene import NICKNAME, Scene
 from tests.faults.test_odd_stanzas import Writer, connections
-from tests.servers.certificates import Authority
-from tests.servers.process import ServerProcess
-
-
-@pytest.fixture
-async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
-    async with scene(server_process, authority) as stage:
-        yield stage
 
 
 @pytest.mark.parametrize("id_", ["x" * 200_000, ">" * 100_000, "x" * 220_000])

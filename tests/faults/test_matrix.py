@@ -1,4 +1,7 @@
-"""Every fault that real servers, networks and occupants can be made to show: one row each."""
+"""Every fault that real servers, networks and occupants can be made to show: one row each.
+
+Those that concern one room stand in `test_rooms.py`, where others must not notice.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ import pytest
 
 from bridge.settings.values import Secret
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.backoff import FIRST_SECONDS, MINUTE_SECONDS
+from bridge.xmpp.model.backoff import FIRST_SECONDS
 from bridge.xmpp.model.events import ConnectionChanged, Phase
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
@@ -139,13 +142,6 @@ async def _move(play: Play) -> None:
     await play.wilma.muc.destroy(play.scene.room, reason="moved", altroom=venue)
 
 
-async def _forget(play: Play) -> None:
-    """Let us be put out of the room without our hearing of it."""
-    play.scene.relay.forge(Way.TO_CLIENT, b"/protocol/muc#user", b"/protocol/muc#nobody")
-    await play.wilma.kick(NICKNAME)
-    await play.wilma.left(NICKNAME)
-
-
 async def _replace(play: Play) -> None:
     """Log in as the very same session."""
     jid = play.us.status().jid
@@ -242,27 +238,6 @@ ROWS = {
         way="open",
         timing=SLOW,
     ),
-    "kicked by a moderator": Row(
-        WAITING,
-        "not-allowed",
-        "minute",
-        do=deeds.kick,
-        back=False,
-        message="out with you",
-        pause=MINUTE_SECONDS,
-    ),
-    "banned while in the room": Row(
-        FAILED, "forbidden", "ban", do=deeds.ban, back=False, message="never again"
-    ),
-    "banned before": Row(
-        FAILED, "forbidden", "MUC_ROOM", before=deeds.ban_before, back=False, message="banned"
-    ),
-    "members only": Row(
-        FAILED, "registration-required", "member", before=deeds.close_before, back=False
-    ),
-    "members only from now on": Row(
-        FAILED, "registration-required", "member", do=deeds.close, back=False
-    ),
     "a member no more": Row(
         FAILED,
         "registration-required",
@@ -277,9 +252,6 @@ ROWS = {
     "no room password": Row(
         FAILED, "not-authorized", "MUC_PASSWORD", before=_password(None), back=False
     ),
-    "the room is destroyed": Row(
-        FAILED, "gone", "MUC_ROOM", do=deeds.destroy, back=False, message="too old"
-    ),
     "the room moves": Row(
         FAILED,
         "gone",
@@ -288,28 +260,8 @@ ROWS = {
         back=False,
         message='("moved"). Its owner names a new place: "new@conference.localhost".',
     ),
-    "dropped for technical reasons": Row(
-        WAITING, "recipient-unavailable", "by itself", do=deeds.drop, way="open", pause=0.0
-    ),
-    "forgotten by the room": Row(
-        WAITING,
-        "not-acceptable",
-        "by itself",
-        do=_forget,
-        mend=deeds.heal,
-        way="open",
-        timing=HASTY,
-        pause=0.0,
-    ),
     "another session takes over": Row(
         WAITING, "conflict", "same account", do=_replace, before=_in_no_hurry
-    ),
-    "a room service that does not exist": Row(
-        FAILED,
-        frozenset({"remote-server-not-found", "service-unavailable", "not-allowed", "forbidden"}),
-        "MUC_ROOM",
-        before=_elsewhere(rooms=("room@nowhere.invalid",)),
-        back=False,
     ),
     "a room in the domain of the account": Row(
         FAILED,

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.wire.xmlstream import XmlStream
 from bridge.xmpp.link.stream import MAX_DEPTH, MAX_STANZA_BYTES
-from bridge.xmpp.link.trace import MAX_WEIGHT, Trace
+from bridge.xmpp.link.trace import Trace
 from bridge.xmpp.model.journal import Numbering
 from tests.faults.odd_xml import CLASSICS
 
@@ -46,16 +46,3 @@ def test_a_million_hostile_stanzas_leave_no_memory_behind() -> None:
     before = resident_mb()
     take(range(100_000, MILLION, TOGETHER))
     assert resident_mb() - before < GROWN_MB
-
-
-def test_what_the_trace_keeps_of_heavy_stanzas_takes_no_more_than_it_says() -> None:
-    before = resident_mb()
-    xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
-    list(xml.feed(HEADER))
-    trace = Trace(Numbering("epoch"))
-    for number in range(300):
-        names = b"".join(b"<n%d-%d/>" % (number, one) for one in range(1_000))
-        for element in xml.feed(b"<message xmlns:a='%b'>%b</message>" % (b"n" * 200, names)):
-            trace.append("in", "1", element, xml.raw, 0.0)
-    assert len(trace) < 300
-    assert resident_mb() - before < 1.5 * MAX_WEIGHT / 1e6

@@ -1,7 +1,7 @@
 """One odd stanza of an occupant costs itself, on real servers, and nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 from xml.etree.ElementTree import Element
 
@@ -16,9 +16,7 @@ from bridge.xmpp.model.events import Connected, MessageReceived, OccupantJoined,
 from bridge.xmpp.muc.archive import RoomArchive
 from bridge.xmpp.queries import disco
 from tests.faults.odd_xml import CLASSICS, odd_children
-from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene, scene
-from tests.servers.certificates import Authority
-from tests.servers.process import ServerProcess
+from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene
 
 COUNT = 120
 """Odd stanzas of each kind."""
@@ -81,12 +79,6 @@ class Writer(Connection):
         """Write it, and as much white space: expat puts a long tag off until that much has come."""
         if self._stream.transport is not None:
             self._stream.transport.write(xml.encode() + b" " * len(xml))
-
-
-@pytest.fixture
-async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
-    async with scene(server_process, authority) as stage:
-        yield stage
 
 
 def groups(odd: Iterable[str]) -> Iterator[list[str]]:

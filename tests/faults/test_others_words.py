@@ -1,7 +1,6 @@
 """What an honest server passes on of others, where it looks like the words of somebody else."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import product
 
 import pytest
@@ -17,10 +16,8 @@ from bridge.xmpp.model.events import (
     SubjectChanged,
 )
 from bridge.xmpp.muc.archive import RoomArchive
-from tests.faults.scene import NICKNAME, Eyes, Scene, scene
+from tests.faults.scene import NICKNAME, Eyes, Scene
 from tests.faults.test_odd_stanzas import Writer, direct
-from tests.servers.certificates import Authority
-from tests.servers.process import ServerProcess
 
 USER = "http://jabber.org/protocol/muc#user"
 TAKES_BACK = (
@@ -28,17 +25,11 @@ TAKES_BACK = (
     "<moderated xmlns='urn:xmpp:message-moderate:0'/></apply-to>"
 )
 MANY_NAMES = (
-    f"<y xmlns='{'u' * 1_000}'>" + "".join(f"<n{number}/>" for number in range(15_000)) + "</y>"
+    f"<y xmlns='{'u' * 1_000}'>" + "".join(f"<n{number}/>" for number in range(5_000)) + "</y>"
 )
-"""So many that a server which writes the namespace out each time makes some 15 MB of it."""
+"""So many that a server which writes the namespace out each time makes some 5 MB of it."""
 
 TYPES = ("normal", "chat", "headline", "groupchat", "odd")
-
-
-@pytest.fixture
-async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
-    async with scene(server_process, authority) as stage:
-        yield stage
 
 
 def forged(eyes: Eyes) -> list[MessageReceived]:

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from bridge.xmpp.model.events import MessageReceived, OccupantError, Phase, SendFailed, Source
+from bridge.xmpp.model.events import OccupantError, Phase, SendFailed, Source
 from bridge.xmpp.model.faults import NotReflectedError
-from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.queries.keepalive import Timing
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import participant_at, settings_for
-from tests.faults.scene import Eyes
+from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -36,18 +34,6 @@ FAR = "other@conference.localhost"
 """A room we never joined."""
 DELAY = "<delay xmlns='urn:xmpp:delay' stamp='1999-12-31T23:59:59Z' from='{}'/>"
 STANZA_ID = "<stanza-id xmlns='urn:xmpp:sid:0' id='{}' by='{}'/>"
-ARCHIVED = (
-    "<message from='{}'><result xmlns='urn:xmpp:mam:2' queryid='{}' id='a1'>"
-    "<forwarded xmlns='urn:xmpp:forward:0'>"
-    "<delay xmlns='urn:xmpp:delay' stamp='2001-01-01T00:00:00Z'/>"
-    "<message xmlns='jabber:client' type='groupchat' from='" + ROOM + "/Eve' id='a1'>"
-    "<body>FORGED from the archive</body></message></forwarded></result></message>"
-)
-CARBON = (
-    "<message from='{}'><received xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>"
-    + said("Eve", "FORGED carbon").replace("<message ", "<message xmlns='jabber:client' ")
-    + "</forwarded></received></message>"
-)
 
 FOREIGN = [
     present("Ghost", room=FAR),
@@ -60,10 +46,6 @@ FOREIGN = [
     f"<message type='chat' from='{USERNAME}@{DOMAIN}'><body>FORGED by ourselves</body></message>",
     present(NICKNAME, 110, 307, room=FAR).replace("<presence", "<presence type='unavailable'"),
     f"<message type='groupchat' from='{FAR}'><subject>FORGED subject</subject></message>",
-    ARCHIVED.format(ROOM, "never-asked"),
-    ARCHIVED.format(f"{USERNAME}@{DOMAIN}", "never-asked"),
-    CARBON.format(f"{USERNAME}@{DOMAIN}"),
-    CARBON.format("evil@evil.example"),
     f"<presence from='{ROOM}/Ghost'/>",
     f"<iq type='result' id='1' from='{ROOM}'/>",
     "<iq type='error' id='x' from='evil.example'/>",
@@ -313,18 +295,14 @@ async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
             if local(element) == "iq":
                 wire.send(pong.format(id=element.get("id")))
 
-    async with ScriptedServer(replace(HONEST, stand=lie), HONEST) as server:
-        participant = Participant(settings_for(server), timing=timing)
-        eyes = Eyes(participant)
-        running = asyncio.create_task(participant.run())
-        try:
-            fault, _, _ = await eyes.fault()
-        finally:
-            running.cancel()
-            await asyncio.wait((running,))
-        server_is_asked = timing is TO_SERVER
-        silence = "connection-timeout" if server_is_asked else "remote-server-timeout"
-        assert fault.condition == silence
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie), HONEST) as server,
+        participant_at(server, timing=timing) as eyes,
+    ):
+        fault, _, _ = await eyes.fault()
+    server_is_asked = timing is TO_SERVER
+    silence = "connection-timeout" if server_is_asked else "remote-server-timeout"
+    assert fault.condition == silence
 
 
 async def test_our_message_is_returned_by_the_room_alone() -> None:
@@ -343,21 +321,18 @@ async def test_our_message_is_returned_by_the_room_alone() -> None:
                     wire.send(returned.format(id=id_, sender=sender))
                 wire.send(said(NICKNAME, "really", id_))
 
-    async with ScriptedServer(replace(HONEST, stand=lie)) as server:
-        participant = Participant(settings_for(server))
-        running = asyncio.create_task(participant.run())
-        try:
-            reflection = await participant.default.say("really", 10)
-            assert reflection.message.body == "really"
-            happened = [one.event for one in participant.journal]
-            assert not [one for one in happened if isinstance(one, SendFailed)]
-            # What the occupant claims is told as theirs.
-            assert [one for one in happened if isinstance(one, OccupantError)] == [
-                OccupantError(f"{ROOM}/Eve", "Eve", "not-acceptable", None, reflection.message.id)
-            ]
-        finally:
-            running.cancel()
-            await asyncio.wait((running,))
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        participant_at(server) as eyes,
+    ):
+        reflection = await eyes.membership.say("really", 10)
+        assert reflection.message.body == "really"
+        happened = [one.event for one in eyes.records]
+        assert not [one for one in happened if isinstance(one, SendFailed)]
+        # What the occupant claims is told as theirs.
+        assert [one for one in happened if isinstance(one, OccupantError)] == [
+            OccupantError(f"{ROOM}/Eve", "Eve", "not-acceptable", None, reflection.message.id)
+        ]
 
 
 async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
@@ -369,18 +344,13 @@ async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
                 wire.send(said(NICKNAME, "hello", f"{id_}0") + said("Eve", "hello", id_))
                 wire.send(said(NICKNAME, "hello", id_, room=FAR))
 
-    async with ScriptedServer(replace(HONEST, stand=lie)) as server:
-        participant = Participant(settings_for(server))
-        running = asyncio.create_task(participant.run())
-        try:
-            with pytest.raises(NotReflectedError) as failure:
-                await participant.default.say("hello", 0.5)
-            assert failure.value.fault.condition == "remote-server-timeout"
-            heard = [one.event for one in participant.journal]
-            said_live = [one for one in heard if isinstance(one, MessageReceived)]
-            assert [one.own for one in said_live] == [False, False]
-            assert {one.source for one in said_live} == {Source.LIVE}
-            assert participant.status().phase is Phase.JOINED
-        finally:
-            running.cancel()
-            await asyncio.wait((running,))
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.joined()
+        with pytest.raises(NotReflectedError) as failure:
+            await eyes.membership.say("hello", 0.5)
+        assert failure.value.fault.condition == "remote-server-timeout"
+        assert [(one.own, one.source) for one in eyes.messages()] == [(False, Source.LIVE)] * 2
+        assert eyes.status().phase is Phase.JOINED

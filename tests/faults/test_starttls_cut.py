@@ -4,17 +4,12 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from bridge.xmpp.model.events import ConnectionChanged, Phase
-from bridge.xmpp.model.faults import Fault
-from bridge.xmpp.model.journal import Record
-from bridge.xmpp.muc.participant import Participant
-from tests.e2e import checking
+from bridge.xmpp.model.events import Phase
+from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import (
-    DOMAIN,
     HONEST,
     PROCEED,
     STARTTLS,
@@ -95,11 +90,6 @@ CUTS: dict[str, tuple[Step, str]] = {
 """Where the connection ends, and part of what is told of it."""
 
 
-@pytest.fixture
-def certificate(authority: Authority) -> Certificate:
-    return authority.issue(DOMAIN)
-
-
 def _server(step: Step, certificate: Certificate) -> ScriptedServer:
     return ScriptedServer(replace(HONEST, secure=step), certificate=certificate)
 
@@ -116,33 +106,20 @@ async def test_a_check_says_that_the_server_hung_up_within_starttls(
     assert told in probing.failed(report, "tls").detail
 
 
-@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize(
+    "name",
+    ["end right after proceed", "stream error behind proceed", "reset right after the handshake"],
+)
 async def test_a_participant_tries_again_after_an_end_within_starttls(
     name: str, certificate: Certificate, authority: Authority
 ) -> None:
     step, told = CUTS[name]
-    seen: asyncio.Future[ConnectionChanged] = asyncio.get_running_loop().create_future()
-
-    def see(record: Record) -> None:
-        match record.event:
-            case ConnectionChanged(fault=Fault()) as event if not seen.done():
-                seen.set_result(event)
-
     async with _server(step, certificate) as server:
         settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
-        participant = Participant(probing.settings(settings))
-        participant.listen(see)
-        running = asyncio.create_task(participant.run())
-        try:
-            async with asyncio.timeout(SECONDS):
-                event = await seen
-        finally:
-            participant.leave()
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-    assert event.phase is Phase.WAITING
-    assert event.fault is not None
-    assert told in event.fault.message
+        async with participant_at(server, settings=probing.settings(settings)) as eyes:
+            fault, changed, _ = await eyes.fault(SECONDS)
+    assert changed.phase is Phase.WAITING
+    assert told in fault.message
 
 
 @pytest.mark.parametrize("end", [_fin, _reset], ids=["end", "reset"])
@@ -159,15 +136,3 @@ async def test_with_direct_tls_an_end_right_after_the_handshake_is_told_too(
         async with asyncio.timeout(SECONDS):
             report = await probing.check(settings)
     assert HUNG_UP in probing.failed(report, "tls").detail
-
-
-async def test_the_command_ends_in_words_and_no_traceback(
-    certificate: Certificate, authority: Authority, tmp_path: Path
-) -> None:
-    step, told = CUTS["end of stream behind proceed"]
-    async with _server(step, certificate) as server:
-        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
-        code, ran = await checking.run(tmp_path, settings)
-    assert code == 1
-    assert told in ran.out
-    assert "Traceback" not in ran.out + ran.err

@@ -10,10 +10,10 @@ import pytest
 
 from bridge.xmpp.link import connection, stanzas
 from bridge.xmpp.link.stanzas import IqError
-from bridge.xmpp.model.events import MessageReceived, Phase
+from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.muc.archive import ArchiveQuery
-from bridge.xmpp.muc.participant import Participant
-from tests.faults.reaching import settings_for
+from tests.faults.reaching import participant_at
+from tests.faults.scene import Eyes
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -38,42 +38,15 @@ PING = "<ping xmlns='urn:xmpp:ping'/>"
 
 
 @asynccontextmanager
-async def in_the_room(stand: Callable[[Wire], Awaitable[None]]) -> AsyncIterator[Participant]:
+async def in_the_room(stand: Callable[[Wire], Awaitable[None]]) -> AsyncIterator[Eyes]:
     """A participant that has joined, with a server that does this from then on."""
-    async with ScriptedServer(replace(HONEST, stand=stand)) as server:
-        participant = Participant(settings_for(server))
-        running = asyncio.create_task(participant.run())
-        try:
-            await until(participant, lambda: participant.status().phase is Phase.JOINED)
-            yield participant
-            assert len(server.wires) == 1, "it lost its connection"
-        finally:
-            running.cancel()
-            await asyncio.wait((running,))
-
-
-async def until(participant: Participant, satisfied: Callable[[], object]) -> None:
-    """Wait until it is so, looking whenever something has happened."""
-    news = asyncio.Event()
-    ignore = participant.listen(lambda _: news.set())
-    try:
-        async with asyncio.timeout(SECONDS):
-            while not satisfied():
-                news.clear()
-                await news.wait()
-    finally:
-        ignore()
-
-
-async def heard(participant: Participant, body: str) -> list[MessageReceived]:
-    """Wait for this message; return all that came until then."""
-    await until(participant, lambda: body in {one.body for one in messages_of(participant)})
-    return messages_of(participant)
-
-
-def messages_of(participant: Participant) -> list[MessageReceived]:
-    found = [one.event for one in participant.journal]
-    return [one for one in found if isinstance(one, MessageReceived)]
+    async with (
+        ScriptedServer(replace(HONEST, stand=stand)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.joined()
+        yield eyes
+        assert len(server.wires) == 1, "it lost its connection"
 
 
 # Copies: carbons (XEP-0280), forwarded messages (XEP-0297), archive results (XEP-0313).
@@ -122,10 +95,10 @@ async def test_nobody_is_heard_through_somebody_elses_message(sender: str) -> No
         wire.send(said("Wilma", "the end"))
         await wire.gone()
 
-    async with in_the_room(stand) as participant:
-        messages = await heard(participant, "the end")
-        assert "FORGED" not in repr([one.event for one in participant.journal])
-        outer = [one for one in messages if one.body == "OUTER"]
+    async with in_the_room(stand) as eyes:
+        await eyes.hears("the end")
+        assert "FORGED" not in repr([one.event for one in eyes.records])
+        outer = [one for one in eyes.messages() if one.body == "OUTER"]
         # Who is of the room has said what stands outside, under their own name.
         of_the_room = SENDERS[sender].partition("/")[0] == ROOM
         assert {(one.from_, one.own) for one in outer} <= {(SENDERS[sender], False)}
@@ -139,6 +112,9 @@ OPEN_QUERY: dict[str, Callable[[str], str]] = {
     "from our own occupant": lambda query: result(
         query, "lie", "a lie", sender=f"{ROOM}/{NICKNAME}"
     ),
+    "from the server": lambda query: result(query, "lie", "a lie", sender=DOMAIN),
+    "from another room": lambda query: result(query, "lie", "a lie", sender=FAR),
+    "for another query": lambda _: result("another", "lie", "a lie"),
     "from nobody": lambda query: result(query, "lie", "a lie").replace(f" from='{ROOM}'", "", 1),
     "from the service": lambda query: result(query, "lie", "a lie", sender="conference.localhost"),
     "from a near miss": lambda query: result(query, "lie", "a lie", sender=f"{ROOM}.evil.example"),
@@ -173,24 +149,20 @@ OPEN_QUERY: dict[str, Callable[[str], str]] = {
 """None of these is a result of the query that stands open."""
 
 
-@pytest.mark.parametrize("lie", OPEN_QUERY)
-async def test_what_is_no_result_of_our_query_is_left_out(lie: str) -> None:
+async def test_what_is_no_result_of_our_query_is_left_out() -> None:
     def answer(wire: Wire, iq: Element, query: str) -> None:
-        wire.send(OPEN_QUERY[lie](query))
+        for lie in OPEN_QUERY.values():
+            wire.send(lie(query))
         wire.send(result(query, "1", "the truth"))
         wire.send(fin(iq, "1", "1", complete=True))
 
     async with asking(answer) as (connection, published):
         found = await archive_of(connection, ROOM).page(ArchiveQuery())
         assert ([one.id for one in found.results], bodies(found)) == (["1"], ["the truth"])
-        # From an occupant it is a message without a body: what it wraps is not read.
-        told = [
-            (type(one), getattr(one, "body", ""), getattr(one, "payload", ())) for one in published
-        ]
-        if lie == "from our own occupant":
-            assert told == [(MessageReceived, "", (f"result ({MAM})",))]
-        else:
-            assert told == []
+        # That from an occupant is a message without a body: what it wraps is not read.
+        (told,) = published
+        assert isinstance(told, MessageReceived)
+        assert (told.body, told.payload) == ("", (f"result ({MAM})",))
 
 
 def saying(inner: str) -> Callable[[str], str]:
@@ -233,15 +205,16 @@ INNER = {
 """What a result of our query may hold that was not said in the room."""
 
 
-@pytest.mark.parametrize("inner", INNER)
-async def test_a_result_in_which_nobody_of_the_room_says_anything_tells_nothing(inner: str) -> None:
+async def test_a_result_in_which_nobody_of_the_room_says_anything_tells_nothing() -> None:
     def answer(wire: Wire, iq: Element, query: str) -> None:
-        wire.send(saying(INNER[inner])(query))
-        wire.send(fin(iq, "1", "1", complete=True))
+        for number, inner in enumerate(INNER.values()):
+            wire.send(saying(inner)(query).replace(" id='1'", f" id='{number}'"))
+        wire.send(fin(iq, "0", "1", complete=True))
 
     async with asking(answer) as (connection, published):
         found = await archive_of(connection, ROOM).page(ArchiveQuery())
-        assert [(one.id, one.events) for one in found.results] == [("1", ())]
+        assert [one.id for one in found.results] == [str(number) for number in range(len(INNER))]
+        assert [one.events for one in found.results] == [()] * len(INNER)
         assert published == []
         assert not connection.ended.done()
 
@@ -342,10 +315,10 @@ async def test_an_answer_counts_from_whoever_was_asked_alone(asked: str, lie: st
             wire.send(f"<iq type='error' id='{id_}'{from_}><error type='cancel'/></iq>")
             wire.send(f"<iq type='result' id='{id_}'{from_}><wrong xmlns='x'/></iq>")
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         for _ in right:
             async with asyncio.timeout(SECONDS):
-                answer = await participant.default.connection.request("get", target, stanzas.ping())
+                answer = await eyes.participant.connection.request("get", target, stanzas.ping())
             assert [one.tag for one in answer] == ["{x}right"]
 
 
@@ -365,12 +338,12 @@ async def test_an_answer_that_comes_late_is_to_no_later_question() -> None:
                     type_ = "error" if id_ == ids[0] else "result"
                     wire.send(f"<iq type='{type_}' id='{id_}' from='{EVE}'>{error}</iq>")
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await participant.default.connection.request("get", EVE, stanzas.ping())
+                await eyes.participant.connection.request("get", EVE, stanzas.ping())
         async with asyncio.timeout(SECONDS):
-            answer = await participant.default.connection.request("get", EVE, stanzas.ping())
+            answer = await eyes.participant.connection.request("get", EVE, stanzas.ping())
         assert [one.tag for one in answer] == ["{x}right"]
     assert len(set(ids)) == 2
 
@@ -385,10 +358,10 @@ async def test_an_id_cannot_be_guessed_from_those_before() -> None:
                 ids.append(iq.get("id", ""))
                 wire.send(f"<iq type='error' id='{ids[-1]}'><error type='cancel'/></iq>")
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         for _ in range(100):
             with pytest.raises(IqError):
-                await participant.default.connection.request("get", None, stanzas.ping())
+                await eyes.participant.connection.request("get", None, stanzas.ping())
     assert len(set(ids)) == 100
     assert all(len(id_) == 16 for id_ in ids)
     # Every place takes many values: nothing counts up, nothing is a time.
@@ -479,12 +452,12 @@ async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_
             if answers.keys() >= wanted.keys() and others:
                 done.set()
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         async with asyncio.timeout(SECONDS):
-            await participant.default.say("in between", SECONDS)
-            await heard(participant, f"round {ROUNDS - 1}")
+            await eyes.membership.say("in between", SECONDS)
+            await eyes.hears(f"round {ROUNDS - 1}")
             await done.wait()
-    assert [local(one) for one in others] == ["message"]
+        assert [local(one) for one in others] == ["message"]
     assert answers.keys() == wanted.keys()
     for id_, (type_, payload, sender) in wanted.items():
         (answer,) = answers[id_]
@@ -520,10 +493,10 @@ async def test_answers_to_a_flood_of_questions_are_bounded_and_those_to_our_serv
             if local(element) == "message":
                 wire.send(said(NICKNAME, "in between", element.get("id", "")))
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         async with asyncio.timeout(SECONDS):
-            await heard(participant, "the end")
-            await participant.default.say("in between", SECONDS)
+            await eyes.hears("the end")
+            await eyes.membership.say("in between", SECONDS)
     assert [answered.count(one) for one in servers] == [500, 500]
     assert 0 < size <= connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)
 
@@ -543,8 +516,8 @@ async def test_a_flood_of_questions_costs_no_room_its_answers() -> None:
             if element.get("id") == "p":
                 answered.append(element.get("to"))
 
-    async with in_the_room(stand) as participant:
-        await heard(participant, "the end")
+    async with in_the_room(stand) as eyes:
+        await eyes.hears("the end")
         async with asyncio.timeout(SECONDS):
             while len(answered) < 2:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.01)
@@ -567,8 +540,8 @@ async def test_whoever_is_asked_something_may_not_ask_without_end() -> None:
             elif local(element) == "message":
                 wire.send(said(NICKNAME, "in between", element.get("id", "")))
 
-    async with in_the_room(stand) as participant:
+    async with in_the_room(stand) as eyes:
         async with asyncio.timeout(SECONDS):
-            await participant.connection.request("get", EVE, stanzas.ping())
-            await participant.default.say("in between", SECONDS)
+            await eyes.participant.connection.request("get", EVE, stanzas.ping())
+            await eyes.membership.say("in between", SECONDS)
     assert 0 < size <= connection.ANSWER_BYTES * (connection.ANSWER_SECONDS + SECONDS)
