@@ -35,8 +35,6 @@ LAYERS = (
 )
 """From top to bottom. What stands side by side in one layer does not know of each other."""
 
-TALKS = ("bridge.client.client", "bridge.client.errors", "bridge.client.process")
-"""With what a registered command is tried: as a client of it."""
 UNKNOWN_TO_TESTS = tuple(
     f"bridge.{name}" for name in ("client", "views", "llm", "mcp", "service", "tools", "toolkit")
 )
@@ -218,61 +216,66 @@ def test_a_module_imports_only_what_stands_below_it_or_in_its_own_package() -> N
     assert not _breaches(*breaches)
 
 
-def test_only_the_composition_root_imports_the_tools() -> None:
-    assert not _breaches(
-        *(
-            one
-            for one in IMPORTS
-            if one.of("bridge.tools")
-            and not one.by("bridge.tools", "bridge.service", "bridge.toolkit", "bridge.llm.tools")
-        )
-    )
+@dataclass(frozen=True)
+class Law:
+    """What must not be imported."""
+
+    what: tuple[str, ...]
+    but: tuple[str, ...] = ()
+    """Parts of it that may be."""
+    by: tuple[str, ...] = ("bridge",)
+    """Who must not import it."""
+    except_by: tuple[str, ...] = ()
+    """Parts of those who may."""
+
+    def is_broken_by(self, one: Import) -> bool:
+        """Whether an import is none that the law allows."""
+        concerns = one.by(*self.by) and not one.by(*self.except_by)
+        return concerns and one.of(*self.what) and not one.of(*self.but)
 
 
-def test_a_set_of_tools_is_written_against_the_toolkit_alone_and_imported_by_nobody() -> None:
-    inside = [one for one in IMPORTS if one.by(*SETS)]
-    assert [one for one in inside if one.of("bridge.toolkit")]
-    assert not _breaches(
-        *(one for one in inside if one.of("bridge") and not one.of("bridge.toolkit", *SETS)),
-        *(
-            one
-            for one in IMPORTS
-            if one.of("bridge.toolkit")
-            and not one.by(*SETS, "bridge.toolkit")
-            and not one.of("bridge.toolkit.finding", "bridge.toolkit.serving")
-        ),
-        *(one for one in IMPORTS if one.of(*SETS) and not one.by(*SETS)),
-    )
+UNDER_NODES = ("bridge.llm", "bridge.mcp", "bridge.settings", "bridge.text")
+LAWS = {
+    "only the composition root imports the tools": Law(
+        ("bridge.tools",),
+        except_by=("bridge.tools", "bridge.service", "bridge.toolkit", "bridge.llm.tools"),
+    ),
+    "a set of tools is written against the toolkit alone": Law(
+        ("bridge",), ("bridge.toolkit", *SETS), by=SETS
+    ),
+    "only sets of tools are written against the toolkit": Law(
+        ("bridge.toolkit",),
+        ("bridge.toolkit.finding", "bridge.toolkit.serving"),
+        except_by=(*SETS, "bridge.toolkit"),
+    ),
+    "nobody imports a set of tools": Law(SETS, except_by=SETS),
+    "nodes know the MCP wing and settings": Law(
+        ("bridge",), UNDER_NODES, by=("bridge.llm",), except_by=("bridge.llm.tools",)
+    ),
+    "the tools of nodes know the room besides": Law(
+        ("bridge",), (*UNDER_NODES, "bridge.tools", "bridge.xmpp"), by=("bridge.llm.tools",)
+    ),
+    "nobody imports the nodes unless they are asked for": Law(
+        ("bridge.llm",), except_by=("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
+    ),
+    "registration knows neither wing": Law(
+        ("bridge.mcp", "bridge.xmpp", "bridge.tools"), by=("bridge.registration",)
+    ),
+    "registration is for the command line": Law(
+        ("bridge.registration",),
+        except_by=("bridge.registration", "bridge.commands", "bridge.cli"),
+    ),
+    "tests of bots know neither agents nor tools": Law(UNKNOWN_TO_TESTS, by=("bridge.testing",)),
+    "tests of bots are known to commands alone": Law(
+        ("bridge.testing",), except_by=("bridge.testing", "bridge.commands")
+    ),
+    "the HTTP client is imported in a thread by its name": Law(("httpx",)),
+}
 
 
-def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room() -> None:
-    inside = [one for one in IMPORTS if one.by("bridge.llm") and one.of("bridge")]
-    below = (
-        "bridge.llm",
-        "bridge.mcp",
-        "bridge.settings",
-        "bridge.text",
-        "bridge.llm.httpclient",
-    )
-    assert not _breaches(
-        *(
-            one
-            for one in inside
-            if not one.of(*below)
-            and (one.importer != "bridge.llm.tools" or not one.of("bridge.tools", "bridge.xmpp"))
-        ),
-    )
-
-
-def test_nothing_imports_the_nodes_unless_they_are_asked_for() -> None:
-    assert not _breaches(
-        *(
-            one
-            for one in IMPORTS
-            if one.of("bridge.llm")
-            and not one.by("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
-        )
-    )
+@pytest.mark.parametrize("law", LAWS)
+def test_each_law_on_imports_holds(law: str) -> None:
+    assert not _breaches(*(one for one in IMPORTS if LAWS[law].is_broken_by(one)))
 
 
 def test_what_authors_import_loads_neither_the_set_of_nodes_nor_what_asks_the_web() -> None:
@@ -285,28 +288,13 @@ def test_what_authors_import_loads_neither_the_set_of_nodes_nor_what_asks_the_we
     assert not loaded & {"bridge.llm.tools", "httpx", "slixmpp", "dotenv"}
 
 
-def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:
+def test_the_http_client_has_one_wrapper() -> None:
     users = {
         module
         for module, tree in TREES.items()
         if any(isinstance(node, ast.Constant) and node.value == "httpx" for node in ast.walk(tree))
     }
     assert users - {"bridge.logs"} == {"bridge.llm.httpclient"}  # the log keeps it quiet
-    assert not _breaches(*(one for one in IMPORTS if one.of("httpx")))
-
-
-def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> None:
-    inside = [one for one in IMPORTS if one.by("bridge.registration")]
-    assert {one for one in TALKS if any(each.of(one) for each in inside)} == set(TALKS)
-    assert not _breaches(
-        *(one for one in inside if one.of("bridge.mcp", "bridge.xmpp", "bridge.tools")),
-        *(
-            one
-            for one in IMPORTS
-            if one.of("bridge.registration")
-            and not one.by("bridge.registration", "bridge.commands", "bridge.cli")
-        ),
-    )
 
 
 def test_slixmpp_is_imported_by_one_module_and_not_while_that_is_loaded() -> None:
@@ -322,25 +310,14 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
     )
 
 
-def test_tests_of_bots_know_neither_agents_nor_tools_and_are_known_to_commands_alone() -> None:
+def test_the_plugin_of_pytest_imports_nothing_of_ours_while_it_is_loaded() -> None:
     assert {one.importer for one in IMPORTS if one.of("pytest")} == {
         "bridge.testing.collector",
         "bridge.testing.plugin",
         "bridge.testing.server",
     }
-    assert not _breaches(
-        *(one for one in IMPORTS if one.by("bridge.testing") and one.of(*UNKNOWN_TO_TESTS)),
-        *(
-            one
-            for one in IMPORTS
-            if one.of("bridge.testing") and not one.by("bridge.testing", "bridge.commands")
-        ),
-        *(
-            one
-            for one in IMPORTS
-            if one.by("bridge.testing.plugin") and one.of("bridge") and one.on_loading
-        ),
-    )
+    plugin = [one for one in IMPORTS if one.by("bridge.testing.plugin")]
+    assert not _breaches(*(one for one in plugin if one.of("bridge") and one.on_loading))
 
 
 @pytest.mark.parametrize(

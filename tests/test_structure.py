@@ -1,7 +1,6 @@
 """What can be counted of the layout: cycles, late imports, names and sizes of modules."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,22 +20,6 @@ command by name."""
 MAX_CODE_LINES = 450
 """Of one module, as `tests/code_lines.py` counts them: more is more than one concept."""
 
-SAME_NOUN = {
-    "check": "the staged check: its command, its lines on a terminal, its tool",
-    "client": "the interactive client: its command, and the protocol that it speaks",
-    "errors": "the root of the exceptions of each package",
-    "formatting": "lines for people: of replies, of events",
-    "log": "what was recorded: its command, and what it shows",
-    "register": "registering with a client: its command, and what it does",
-    "room": "a chat room: the server's side, ours",
-    "scram": "SCRAM: the server's side, ours",
-    "server": "a server: of MCP, of XMPP for trying out, of XMPP under a test",
-    "session": "a session: with a client over MCP, with a server over XMPP",
-    "stream": "an XML stream: the server's side, ours",
-    "trace": "the stanzas that went over the wire: kept, shown by a tool",
-    "watch": "following the rooms in the terminal: its command, and what it shows",
-}
-"""The names that several modules have, each with the noun that it stands for in all of them."""
 
 SOURCES = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
@@ -96,15 +79,6 @@ def test_modules_of_ours_are_imported_at_the_top_and_for_more_than_their_types()
     late = {_name(path) for path, tree in TREES.items() if any(_late(tree))}
     assert late == set(LATE)
     assert [path for path, source in SOURCES.items() if "TYPE_CHECKING" in source] == []
-
-
-def test_two_modules_of_one_name_are_of_one_noun() -> None:
-    by_name = defaultdict(list)
-    for path in SOURCES:
-        if not path.name.startswith("__"):
-            by_name[path.stem].append(_name(path))
-    twice = {name: modules for name, modules in by_name.items() if len(modules) > 1}
-    assert set(twice) == set(SAME_NOUN), twice
 
 
 def test_the_exceptions_of_a_package_have_one_root() -> None:

@@ -88,15 +88,6 @@ def test_a_text_of_several_lines_keeps_them_and_a_line_of_a_log_does_not() -> No
         ("a\u200d\u200db", "a\\u{200D}\\u{200D}b"),
         ("a\u200d\u202eb", "a\\u{200D}\\u{202E}b"),
         ("a\u200d\ufe0fb", "a\\u{200D}\\u{FE0F}b"),
-    ],
-)
-def test_a_joiner_stays_between_visible_characters_only(text: str, shown: str) -> None:
-    assert visible(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
         ("\ufe0f", "\\u{FE0F}"),
         (" \ufe0f", " \\u{FE0F}"),
         ("\n\ufe0f", "\n\\u{FE0F}"),
@@ -106,7 +97,9 @@ def test_a_joiner_stays_between_visible_characters_only(text: str, shown: str) -
         ("a\u200b\ufe0f", "a\\u{200B}\\u{FE0F}"),
     ],
 )
-def test_one_variation_selector_a_visible_character_stays(text: str, shown: str) -> None:
+def test_a_joiner_and_one_variation_selector_stay_beside_visible_characters_only(
+    text: str, shown: str
+) -> None:
     assert visible(text) == shown
 
 

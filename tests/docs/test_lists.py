@@ -1,6 +1,5 @@
 """The documents leave nothing out: their lists are those of the code, and their links lead on."""
 
-import argparse
 import json
 import os
 import re
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bridge import cli
 from bridge.mcp import revisions
 from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
@@ -29,6 +27,7 @@ from bridge.xmpp.model.events import KINDS, Phase
 from bridge.xmpp.model.faults import Fault, Place, Retry
 from bridge.xmpp.muc import reading
 from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
+from tests.test_cli import pages_of_commands
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 
 # --- Commands, tools, settings --------------------------------------------------------------------
@@ -74,22 +73,11 @@ def test_the_revisions_are_those_that_are_spoken() -> None:
     assert f"from {dates[0]} to {dates[-1]} is spoken" in " ".join(README.split())
 
 
-def _options() -> dict[str, set[str]]:
-    """The options of each command, as the parser has them; under `` those of none."""
-    parser = cli.parser()
-    (commands,) = (
-        action
-        for action in parser._actions  # noqa: SLF001 - no public way to them
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - no public name
-    )
-    found = {}
-    for name, one in {"": parser, **commands.choices}.items():
-        actions = one._actions  # noqa: SLF001 - as above
-        found[name] = {word for action in actions for word in action.option_strings} - {"-h"}
-    return found
-
-
-OPTIONS = _options()
+OPTIONS = {
+    name: {word for action in page._actions for word in action.option_strings} - {"-h"}  # noqa: SLF001 - no public way to them
+    for name, page in pages_of_commands().items()
+}
+"""The options of each command, as the parser has them; under `` those of none."""
 SPOKEN = [
     spoken
     for page, text in PAGES.items()

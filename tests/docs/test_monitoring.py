@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.docs.pages import PAGES, blocks, quoted, section, tables
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 
 SECONDS = 60.0
 """Limit for one command of the page."""
@@ -33,8 +33,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def _settings(home: Path, environment: Mapping[str, str]) -> None:
-    lines = "".join(f"{name}={value}\n" for name, value in environment.items())
-    (home / ".config" / "xmpp-bridge.env").write_text(lines)
+    write_settings(home / ".config" / "xmpp-bridge.env", environment)
 
 
 def _run(command: str, home: Path, **environ: str) -> "subprocess.CompletedProcess[str]":

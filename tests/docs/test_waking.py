@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, blocks, section
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
 SECONDS = 30.0
@@ -32,8 +32,7 @@ cat >> codex-was-told
 def home(tmp_path: Path, sandbox: XmppServer) -> Path:
     """The home of somebody whose settings lead to the sandbox, with Codex installed."""
     settings = tmp_path / ".config" / "xmpp-bridge.env"
-    settings.parent.mkdir()
-    settings.write_text("".join(f"{k}={v}\n" for k, v in sandbox.environment().items()))
+    write_settings(settings, sandbox.environment())
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "xmpp-bridge").symlink_to(Path(sys.executable).parent / "xmpp-bridge")
     codex = tmp_path / "bin" / "codex"
@@ -44,7 +43,7 @@ def home(tmp_path: Path, sandbox: XmppServer) -> Path:
 
 def _room(home: Path) -> str:
     lines = (home / ".config" / "xmpp-bridge.env").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines)["MUC_ROOM"]
+    return dict(line.split("=", 1) for line in lines)["MUC_ROOM"].strip("'")
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import sys
 from asyncio.subprocess import PIPE
@@ -42,8 +41,6 @@ TOOLS = [
     "xmppDiagnose",
 ]
 """What the bridge lists, in this order."""
-
-_HEADER = re.compile(rb"Content-Length: ([0-9]+)\r\n")
 
 REVISION = "2025-11-25"
 
@@ -84,8 +81,6 @@ class BridgeProcess:
         self.home = home
         self.odd: list[bytes] = []
         """Lines on stdout that are no JSON object."""
-        self.framed = 0
-        """How many messages came with a Content-Length."""
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(environment or {})}
         self._arguments = arguments
         self._command = command
@@ -322,11 +317,6 @@ class BridgeProcess:
         stdout = self.process.stdout
         assert stdout is not None
         while line := await stdout.readline():
-            if length := _HEADER.fullmatch(line):
-                # Answered as asked: one header, a blank line, the body.
-                blank, body = await stdout.readexactly(2), await stdout.readexactly(int(length[1]))
-                line = body if blank == b"\r\n" else line + blank + body
-                self.framed += 1
             self.stdout += line
             self._take(line)
             self._news.set()

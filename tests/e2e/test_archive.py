@@ -67,3 +67,36 @@ async def test_a_room_without_an_archive_is_told_as_such(
             await bridge.call("xmppHistory", archive=True)
         assert "keeps no archive" in str(failure.value)
         assert "Condition: feature-not-implemented" in str(failure.value)
+
+
+async def test_the_newest_of_the_archive_stand_oldest_first_and_lead_on(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    async with _room_with_a_past(prosody, tmp_path) as (bridge, wilma):
+        page = await bridge.bare("xmppHistory", archive=True, limit=5, kinds=["message"])
+        assert [one["body"] for one in page["entries"]] == [
+            f"number {number}" for number in range(SAID - 5, SAID) if number % 7
+        ]
+        assert page["more"] is True
+        wilma.say("something new")
+        await wilma.heard("something new")
+        entries = await _all(bridge, since=page["next"])
+        assert [one["body"] for one in entries] == ["something new"]
+
+
+async def test_the_archive_is_searched_by_sender_text_pattern_and_time(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    async with _room_with_a_past(prosody, tmp_path) as (bridge, _):
+        lucky = [f"Lucky {number} \\u{{202E}}" for number in range(0, SAID, 7)]
+
+        async def bodies(**arguments: Any) -> list[str]:
+            found = await _all(bridge, **{"after": "2020-01-01T00:00:00Z"} | arguments)
+            return [one["body"] for one in found if "body" in one]
+
+        assert await bodies(contains="LUCKY", limit=4) == lucky
+        assert await bodies(pattern="^L.*[0-9]", limit=3) == lucky
+        assert len(await bodies(**{"from": "Wilma"}, limit=500)) == SAID
+        assert await bodies(**{"from": "Nobody"}) == []
+        assert await bodies(before="2020-01-02T00:00:00Z") == []
+        assert await bodies(after="2100-01-01T00:00:00+01:00") == []

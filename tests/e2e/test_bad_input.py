@@ -10,7 +10,6 @@ from tests.servers.server import XmppServer
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
 WRONG_ARGUMENTS: tuple[tuple[dict[str, object], str], ...] = (
@@ -82,14 +81,6 @@ async def test_json_that_is_no_message_is_an_invalid_request(bridge: BridgeProce
         frame = await bridge.frame()
         assert _error(frame) == (id_, INVALID_REQUEST), message
         assert frame["error"]["data"]
-
-
-async def test_an_unknown_method_is_named_with_what_there_is(bridge: BridgeProcess) -> None:
-    with pytest.raises(RpcFailedError) as refusal:
-        await bridge.bare("xmppShout", message="hello")
-    assert refusal.value.code == METHOD_NOT_FOUND
-    assert "xmppShout" in refusal.value.data
-    assert "xmppSend" in refusal.value.data
 
 
 async def test_wrong_arguments_are_named(bridge: BridgeProcess) -> None:

@@ -1,24 +1,20 @@
 """`xmppCheck` of the real command, beside the connection that stands."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.bridge_process import BridgeProcess
-from tests.servers.server import XmppServer
+from bridge.xmpp.link.connection import DEADLINES
+from bridge.xmpp.model.faults import Stage
+from tests.e2e.bridge_process import CHANGE_SECONDS, BridgeProcess
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
 CHECK_STAGES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
 IN_THE_ROOM = ["disco", "join", "occupants", "leave"]
-
-
-def write(file: Path, environment: Mapping[str, str]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{name}='{value}'\n" for name, value in environment.items())
-    file.write_text(text, encoding="utf-8")
 
 
 def reading(file: Path, home: Path, *further: str) -> BridgeProcess:
@@ -71,7 +67,7 @@ async def test_settings_that_were_corrected_in_the_file_take_effect(
 ) -> None:
     file = tmp_path / "settings.env"
     environment = prosody.environment(MCP_BOT_NICKNAME="Beetle")
-    write(file, environment | {"MUC_ROOM": ""})
+    write_settings(file, environment | {"MUC_ROOM": ""})
     async with reading(file, tmp_path / "home") as bridge:
         assert (await bridge.status())["phase"] == "unconfigured"
         result = await bridge.bare("xmppCheck")
@@ -79,7 +75,7 @@ async def test_settings_that_were_corrected_in_the_file_take_effect(
         assert names(result) == ["settings"]
         assert "MUC_ROOM" in result["diagnosis"]
 
-        write(file, environment | {"XMPP_PASSWORD": "not-the-password"})
+        write_settings(file, environment | {"XMPP_PASSWORD": "not-the-password"})
         result = await bridge.bare("xmppCheck")
         assert (result["ok"], result["condition"]) == (False, "not-authorized")
         assert result["phases"][-1]["name"] == "sasl"
@@ -87,10 +83,57 @@ async def test_settings_that_were_corrected_in_the_file_take_effect(
         status = await bridge.until(lambda it: it["phase"] == "failed")
         assert "nextAttemptAt" not in status
 
-        write(file, environment)
+        write_settings(file, environment)
         result = await bridge.bare("xmppCheck")
         assert (result["ok"], result["settingsChanged"]) == (True, True)
         status = await bridge.joined()
         assert (status["room"], status["nickname"]) == (environment["MUC_ROOM"], "Beetle")
         assert "problems" not in status
     assert "not-the-password" not in bridge.stderr
+
+
+async def test_a_file_that_no_longer_does_keeps_what_stands_and_shows_the_problem(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.env"
+    environment = sandbox.environment()
+    write_settings(file, environment)
+    async with reading(file, tmp_path / "home") as bridge:
+        await bridge.joined()
+        write_settings(file, environment | {"XMPP_PASSWORD": ""})
+        result = await bridge.bare("xmppCheck")
+        assert result["condition"] == "unconfigured"
+        assert result["standing"] == "It is in the room and was left alone."
+        status = await bridge.status()
+        assert (status["connected"], status["nickname"]) == (True, "McpDebug")
+        assert any("XMPP_PASSWORD" in one for one in status["problems"])
+        resource = await bridge.request("resources/read", {"uri": "bridge://status"})
+        assert json.loads(resource["contents"][0]["text"])["problems"] == status["problems"]
+
+
+async def test_a_server_that_came_back_is_found_before_the_next_attempt(
+    prosody_process: ServerProcess, tmp_path: Path
+) -> None:
+    environment = prosody_process.server.environment()
+    prosody_process.stop()
+    async with BridgeProcess(tmp_path, environment) as bridge:
+        await bridge.until(lambda it: it["phase"] == "waiting")
+        result = await bridge.bare("xmppCheck")
+        assert (result["ok"], result["condition"]) == (False, "connection-refused")
+        assert names(result) == ["settings", "resolve", "connect"]
+        assert result["standing"].startswith("It was left alone; ")
+        prosody_process.start()
+        assert (await bridge.bare("xmppCheck"))["ok"] is True
+        # An attempt of its own may have met a server whose room service was not there yet, and
+        # then waits for it as long as a join may take.
+        await bridge.until(lambda it: it["connected"], CHANGE_SECONDS + DEADLINES[Stage.JOIN])
+
+
+async def test_progress_is_told_to_whoever_asks(sandbox: XmppServer, tmp_path: Path) -> None:
+    async with BridgeProcess(tmp_path, sandbox.environment()) as bridge:
+        await bridge.initialize()
+        params = {"name": "xmppCheck", "arguments": {}, "_meta": {"progressToken": "p"}}
+        result = await bridge.request("tools/call", params)
+        told = [await bridge.frame() for _ in result["structuredContent"]["phases"]]
+        assert [one["params"]["message"] for one in told] == CHECK_STAGES + IN_THE_ROOM
+        assert {one["params"]["total"] for one in told} == {len(told)}

@@ -158,20 +158,11 @@ async def test_limits_are_said_as_text_and_as_json_and_only_crit_fails(
     code, checking = await run(tmp_path, environment, "--warn", "1", "--cert-days", "400")
     assert code == 0
     days, walk = checking.out.splitlines()[-2:]
-    assert re.fullmatch(
-        r"The certificate expires in 36[0-9] days, limit 400 \(--cert-days\)\.", days
-    )
-    assert re.fullmatch(r"Slow: [0-9]+ ms, limit 1 ms \(--warn\)\.", walk)
-    for form in ("json", "prometheus"):
-        code, checking = await run(tmp_path, environment, "--crit", "1", "--format", form)
-        assert code == 1
-        (said,) = checking.err.splitlines()
-        slow = said.removeprefix("xmpp-bridge: ")
-        assert re.fullmatch(r"Too slow: [0-9]+ ms, limit 1 ms \(--crit\)\.", slow)
-        if form == "json":
-            told = json.loads(checking.out)
-            assert (told["ok"], told["warnings"]) == (True, [slow])
-        else:
-            assert _metrics(checking.out)["up"][0][1] == 1
-    code, checking = await run(tmp_path, environment, "--json")
-    assert (code, "warnings" in json.loads(checking.out)) == (0, False)
+    assert "limit 400 (--cert-days)" in days
+    assert "limit 1 ms (--warn)" in walk
+    code, checking = await run(tmp_path, environment, "--crit", "1", "--json")
+    told = json.loads(checking.out)
+    assert (code, told["ok"]) == (1, True)
+    (slow,) = told["warnings"]
+    assert "limit 1 ms (--crit)" in slow
+    assert checking.err == f"xmpp-bridge: {slow}\n"

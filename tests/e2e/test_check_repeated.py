@@ -1,9 +1,7 @@
 """`xmpp-bridge check --repeat`."""
 
-import asyncio
 import json
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +46,6 @@ async def test_a_number_of_times_that_is_none_is_refused(times: str, tmp_path: P
     code, checking = await run(tmp_path, {}, f"--repeat={times}")
     assert code == 2
     assert "is no number from 1 to 1000" in checking.err
-
-
-async def test_an_impatient_ctrl_c_after_the_first_changes_nothing(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    environment = sandbox.environment()
-    async with Watching(tmp_path, environment, "--repeat", "1000", command="check") as checking:
-        await checking.shows("   2  ok")
-        while checking.running:
-            checking.signal(signal.SIGINT)
-            await asyncio.sleep(0.001)  # two signals at once become one
-        assert await checking.ended() == 130
 
 
 async def test_when_nobody_reads_on_no_further_run_is_begun(

@@ -1,10 +1,8 @@
 """`xmpp-bridge check` and `xmppCheck` of several rooms, against real servers."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from tests.e2e.checking import IN_THE_ROOM, STAGE, STAGES, run
 from tests.servers.server import XmppServer
@@ -59,32 +57,3 @@ async def test_every_room_is_visited_and_one_that_is_not_well_fails_the_check(
     shown = " ".join(line.strip() for line in lines)
     assert f"2 of 3 rooms failed. {rooms[0]}: " in shown
     assert "[registration-required] " in shown
-
-
-async def test_json_has_the_room_of_each_phase_and_the_outcome_of_each_room(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    async with three_rooms(prosody) as rooms:
-        environment = prosody.environment(MUC_ROOM=",".join(rooms))
-        code, checking = await run(tmp_path, environment, "--json")
-        again, repeated = await run(tmp_path, environment, "--json", "--repeat", "2")
-    assert (code, again) == (1, 1)
-    told: dict[str, Any] = json.loads(checking.out)
-    assert (told["ok"], told["condition"]) == (False, "registration-required")
-    in_rooms = [
-        *((name, rooms[0]) for name in CUT_SHORT["members only"]),
-        *((name, rooms[1]) for name in CUT_SHORT["no room service"]),
-        *((name, rooms[2]) for name in IN_THE_ROOM),
-    ]
-    visited = [(one["name"], one.get("room")) for one in told["phases"]]
-    assert visited == [*((name, None) for name in STAGES), *in_rooms]
-    assert all("room" not in one for one in told["phases"][: len(STAGES)])
-    assert [(one["room"], one["ok"]) for one in told["rooms"]] == [
-        (rooms[0], False),
-        (rooms[1], False),
-        (rooms[2], True),
-    ]
-    runs: dict[str, Any] = json.loads(repeated.out)
-    keys = [*STAGES[1:], *(f"{name} {room}" for name, room in in_rooms)]
-    assert list(runs["medianMs"]) == list(runs["worstMs"]) == keys
-    assert [one["ok"] for one in runs["runs"]] == [False, False]

@@ -4,8 +4,6 @@ import asyncio
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run
 from tests.e2e.watching import SECONDS, Watching
 from tests.servers.server import XmppServer
@@ -31,18 +29,6 @@ async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_be
     plain = SGR.sub("", checking.out)
     assert re.findall(r"(?m)^([a-z]+) +\.\.\.$", plain) == [*STAGES[1:], *IN_THE_ROOM]
     assert plain.count("\x1b[J") == len(STAGES[1:] + IN_THE_ROOM)
-
-
-@pytest.mark.parametrize("no", [{"NO_COLOR": "1", **XTERM}, {"TERM": "dumb"}])
-async def test_on_a_terminal_there_is_no_colour_where_nobody_wants_it(
-    no: dict[str, str], sandbox: XmppServer, tmp_path: Path
-) -> None:
-    code, checking = await run(tmp_path, sandbox.environment() | no, columns=80)
-    assert code == 0
-    assert not SGR.search(checking.out)
-    assert ("\x1b" in checking.out) is ("NO_COLOR" in no)  # moving the cursor is no colour
-    heads = [one[1] for line in on_screen(checking, 80) if (one := STAGE.fullmatch(line))]
-    assert heads == STAGES + IN_THE_ROOM
 
 
 async def test_ctrl_c_in_the_middle_hangs_up(tmp_path: Path) -> None:

@@ -31,8 +31,6 @@ FILES = {
     "bad": FAILS,
     "wrong": WRONG,
     "silent": SILENT,
-    "quake": '[[step]]\nfault = "earthquake"\n',
-    "regex": '[[step]]\nexpect = { pattern = "(" }\n',
 }
 
 
@@ -59,17 +57,12 @@ def folder(tmp_path: Path) -> Path:
     ("words", "code", "told"),
     [
         (["good.room.toml"], 0, "1 passed"),
-        (["good.room.toml", "bad.room.toml"], 1, "1 failed, 1 passed"),
-        (["bad.room.toml"], 1, "bad.room.toml, line 3, expect: Alice waited 0 s for a message"),
+        (["good.room.toml", "bad.room.toml"], 1, "bad.room.toml, line 3, expect: Alice waited 0 s"),
         (["good.room.toml", "wrong.room.toml"], 2, "wrong.room.toml: line 2: step 1.expect.txt: "),
-        (["quake.room.toml"], 2, "quake.room.toml: line 2: step 1.fault: one of drop, kick"),
-        (["regex.room.toml"], 2, "regex.room.toml: line 2: step 1.expect.pattern: no regular"),
         (["none.room.toml"], 2, "not found: none.room.toml"),
         (["good.room.toml", "--no-such-option"], 2, "--no-such-option"),
         (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
-        (["--", "good.room.toml"], 0, "1 passed"),
         ([], 2, "the following arguments are required: FILE\n"),
-        (["--help"], 0, "xmpp-bridge expect ping.room.toml"),
     ],
 )
 def test_the_exit_code_says_whether_all_passed(

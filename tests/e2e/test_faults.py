@@ -1,4 +1,5 @@
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
@@ -126,3 +127,22 @@ async def test_a_broken_installation_is_told_and_mcp_goes_on(
             "content": [{"type": "text", "text": "Echo: still here"}]
         }
     assert "Traceback" not in bridge.stderr
+
+
+@pytest.fixture
+def black_hole() -> Iterator[int]:
+    """The port of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+async def test_a_server_that_never_speaks_holds_nothing_up(black_hole: int, tmp_path: Path) -> None:
+    settings = _nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{black_hole}")
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        status = await bridge.until(lambda it: it["phase"] == "securing")
+        assert status["connected"] is False
+        assert "lastError" not in status
+        with pytest.raises(RpcFailedError) as refusal:
+            await bridge.bare("xmppSend", message="hello", timeoutSeconds=0.3)
+        assert refusal.value.data["condition"] == "recipient-unavailable"
+        assert "securing" in refusal.value.message

@@ -90,13 +90,3 @@ async def test_the_service_of_the_rooms_lists_them_and_is_no_room(
         names = {one["jid"]: one["name"] for one in told["rooms"]}
         assert names[room].startswith("The Lobby")  # ejabberd counts who is there
         assert "room" not in told
-
-
-async def test_the_bridge_tells_what_it_is_itself(xmpp_server: XmppServer, tmp_path: Path) -> None:
-    async with BridgeProcess(tmp_path, xmpp_server.environment()) as bridge:
-        await bridge.joined()
-        told = await asked(bridge, "xmppInfo", "self")
-        assert told["address"].endswith(f"/{NICKNAME}")
-        assert told["identities"] == [
-            {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
-        ]

@@ -41,11 +41,6 @@ class Reader:
         assert [one["kind"] for one in history["entries"]] == [kind]
         return entry
 
-    async def nothing_since(self, *kinds: str) -> None:
-        """Nothing of these kinds has come after what was read last."""
-        history = await self.bridge.call("xmppHistory", since=self.cursor, kinds=list(kinds))
-        assert history["entries"] == []
-
 
 @asynccontextmanager
 async def _configured(wilma: Witness, options: dict[str, str]) -> AsyncIterator[None]:
@@ -185,15 +180,6 @@ async def test_the_rooms_own_changes_are_told(real_server: XmppServer, tmp_path:
         told = await reader.next("subject", contains="TODAY")
         assert (told["sender"], told["subject"]) == ("Wilma", "today: \\u{202E}tests")
         assert told["escaped"] is True
-
-
-async def test_a_kick_is_told_as_one(real_server: XmppServer, tmp_path: Path) -> None:
-    async with _following(real_server, tmp_path) as (reader, wilma, _):
-        await wilma.kick(NICKNAME, "out with you")
-        told = await reader.next("leave")
-        assert (told["sender"], told["self"], told["reason"]) == (NICKNAME, True, "out with you")
-        assert 307 in told["codes"]
-        assert "kicked" in told["meaning"]
 
 
 async def test_people_who_are_not_here_get_affiliations_too(

@@ -1,6 +1,5 @@
 import asyncio
 import sys
-from asyncio.subprocess import DEVNULL
 from pathlib import Path
 from time import monotonic
 
@@ -109,13 +108,6 @@ async def test_the_death_of_the_process_that_started_it_is_noticed(
         await witness.left("McpDebug", ORPHAN_SECONDS * SLACK)
         await bridge.output_ended(ORPHAN_SECONDS * SLACK)
         await bridge.stderr_says("the client that started this server is gone")
-
-
-async def test_an_empty_stdin_ends_the_bridge(tmp_path: Path) -> None:
-    async with BridgeProcess(tmp_path, stdin=DEVNULL) as bridge:
-        started = monotonic()
-        assert await bridge.wait() == 0
-        assert monotonic() - started < GONE_SECONDS * SLACK
 
 
 async def test_while_slixmpp_is_loaded_only_what_needs_a_room_waits(

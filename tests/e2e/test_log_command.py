@@ -181,31 +181,6 @@ def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) 
     assert f"'{path}' is empty; `xmpp-bridge record`" in _log(tmp_path).stderr
 
 
-def test_what_is_wrong_with_a_setting_is_said_though_there_is_something_to_show(
-    shelf: Shelf, tmp_path: Path
-) -> None:
-    said = _environment(tmp_path) | {"BRIDGE_STORE_DAYS": "9O"}
-    ran = _log(tmp_path, "--limit", "1", environment=said)
-    assert (ran.returncode, ran.stdout.count("\n")) == (0, 1)
-    assert ran.stderr.startswith("xmpp-bridge: BRIDGE_STORE_DAYS holds '9O'")
-    ran = _log(tmp_path, environment=said | {"BRIDGE_STORE": "~nosuch/x.db"})
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "BRIDGE_STORE holds '~nosuch/x.db'" in ran.stderr
-
-
-def test_a_file_that_merely_lies_in_the_current_directory_opens_no_store(
-    shelf: Shelf, tmp_path: Path
-) -> None:
-    lines = "".join(f"{name}={value}\n" for name, value in SETTINGS.items())
-    (tmp_path / ".env").write_text(lines)
-    bare = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    ran = _log(tmp_path, environment=bare)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert f"{tmp_path}/.env was found only because it lies in the current" in ran.stderr
-    assert "name it with --env-file" in ran.stderr
-    assert _log(tmp_path, "--env-file", ".env", environment=bare).returncode == 0
-
-
 def test_a_reader_who_leaves_is_no_failure(shelf: Shelf, tmp_path: Path) -> None:
     shelf.say(*("x" * 1_000 for _ in range(2_000)), at=9)
     for more in ("", " --follow --since 1970-01-01"):

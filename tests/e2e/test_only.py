@@ -114,12 +114,6 @@ def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> No
     assert "XMPP_" not in said
 
 
-def test_several_sets_are_named_one_by_one(home: Path) -> None:
-    answers, _ = ran(home, only("own:TOOLS", "samples", "own:TOOLS"), HELLO, LIST)
-    assert names(answers)[:3] == ["mirror", "erase", "word_count"]
-    assert answers[0]["result"]["serverInfo"]["name"] == "own+samples"
-
-
 @pytest.mark.parametrize("option", [["--read-only"], []])
 def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
     option: list[str], home: Path

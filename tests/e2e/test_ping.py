@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tests.e2e.asking import asked
+from tests.e2e.asking import asked, refused
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
@@ -82,3 +82,26 @@ async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
         assert pong["error"]["message"] == message
         assert pong["verdict"].startswith("The occupant alone is silent")
         assert (pong["self"]["inRoom"], pong["server"]["reachable"]) == ("in", True)
+
+
+async def test_while_the_room_keeps_us_out_whatever_has_an_address_is_asked(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    async with in_company(prosody, tmp_path) as (bridge, wilma):
+        room = wilma.room
+        await wilma.muc.set_affiliation(room, "outcast", jid=prosody.bot.jid)
+        await bridge.until(lambda it: it["phase"] == "failed")
+        for target, address in (
+            ("server", prosody.domain),
+            ("room", room),
+            (prosody.muc, prosody.muc),
+        ):
+            pong = await asked(bridge, "xmppPing", target)
+            assert (pong["address"], pong["reachable"]) == (address, True)
+            assert (await asked(bridge, "xmppInfo", target))["answered"] is True
+        pong = await asked(bridge, "xmppPing", "self")
+        assert (pong["address"], pong["inRoom"]) == (f"{room}/McpDebug", "out")
+        for tool in ("xmppPing", "xmppInfo"):
+            error = await refused(bridge, tool, "Wilma")
+            assert error.message.startswith("A nickname is known in the room only. Not in the room")
+            assert error.data["condition"] == "forbidden"

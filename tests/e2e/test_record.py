@@ -19,7 +19,7 @@ from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.e2e.watching import Watching
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 from tests.store.recorded import bodies, recorded, rows
 
@@ -121,24 +121,6 @@ async def test_history_from_the_store_has_what_was_said_just_now_too(
             await check(bridge, said)
 
 
-async def test_a_bridge_whose_store_cannot_be_used_is_in_the_room_and_says_so(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.write_bytes(b"my notes\n")
-    settings = sandbox.environment(BRIDGE_STORE=str(notes))
-    async with BridgeProcess(tmp_path / "home", settings) as bridge:
-        await bridge.joined()
-        status = await bridge.until(lambda status: "recorded" in str(status.get("warnings")))
-        (warning,) = [one for one in status["warnings"] if "recorded" in one]
-        assert str(notes) in warning
-        assert "is not a store of xmpp-bridge" in warning
-        assert (await bridge.bare("xmppSend", message="hello"))["sent"] is True
-        await bridge.stderr_says(f"[Server] WARNING: {warning}")
-    assert "were lost" in bridge.stderr
-    assert notes.read_bytes() == b"my notes\n"
-
-
 async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path: Path) -> None:
     settings = sandbox.environment()
     path = _usual(tmp_path)
@@ -147,7 +129,7 @@ async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path:
         recording.signal(signal.SIGTERM)
         await recording.ended()
     before = rows(path)
-    (tmp_path / ".env").write_text("".join(f"{name}={held}\n" for name, held in settings.items()))
+    write_settings(tmp_path / ".env", settings)
     async with BridgeProcess(tmp_path, arguments=(), command=(COMMAND,)) as bridge:
         await bridge.joined()
         await bridge.bare("xmppSend", message="hello")

@@ -12,17 +12,17 @@ from tests.store.recorded import recorded
 
 
 async def test_a_fresh_agents_first_question_tells_who_kicked_the_bot_last_night(
-    xmpp_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
+    settings = prosody.environment()
     room = settings["MUC_ROOM"]
     path = tmp_path / ".local" / "state" / "xmpp-bridge" / "rooms.db"
     async with (
-        Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma,
+        Witness(prosody, prosody.witness, room, "Wilma") as wilma,
         Watching(tmp_path, settings, command="record") as recording,
     ):
         await wilma.joined("McpDebug-record")
-        async with Witness(xmpp_server, xmpp_server.robot, room, "Robot") as robot:
+        async with Witness(prosody, prosody.robot, room, "Robot") as robot:
             robot.say("beep")
             await wilma.heard("beep")
             await wilma.kick("Robot", "too loud")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.prerequisites import agent
-from tests.servers.server import XmppServer
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 SECONDS = 60.0
@@ -112,30 +111,6 @@ def test_print_shows_command_and_file_and_does_nothing(run: Run, home: Path) -> 
     assert sorted(home.rglob("*")) == before
 
 
-def test_the_file_that_the_search_finds_is_registered_absolutely(run: Run, home: Path) -> None:
-    ran = run("register", "cursor", TIA_ENV_PATH="../home/s.env")
-    assert ran.returncode == 0
-    entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
-    option, path = entry["args"]
-    assert option == "--env-file"
-    assert Path(path).is_absolute()
-    assert Path(path).samefile(home / "s.env")
-
-
-def test_a_file_that_only_lies_in_the_current_directory_is_not_registered(
-    run: Run, home: Path, tmp_path: Path
-) -> None:
-    strangers = tmp_path / "project" / ".env"
-    strangers.write_text((home / "s.env").read_text())
-    for environ in ({}, {"TIA_ENV_PATH": str(home / "s.env")}):
-        ran = run("register", "cursor", **environ)
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert len(ran.stderr.splitlines()) == 2
-        assert f"--env-file {strangers}" in ran.stderr
-    assert not (home / ".cursor").exists()
-    assert run("register", "cursor", "--env-file", ".env").returncode == 0
-
-
 @pytest.mark.parametrize("named", [[], ["--env-file", "nothing.env"]])
 def test_without_settings_it_exits_2_and_says_how_to_make_them(
     named: list[str], run: Run, home: Path
@@ -145,26 +120,6 @@ def test_without_settings_it_exits_2_and_says_how_to_make_them(
     assert len(ran.stderr.splitlines()) == 2
     assert "XMPP_PASSWORD" in ran.stderr
     assert not (home / ".codex").exists()
-
-
-def test_what_the_settings_lack_is_said_and_it_is_registered_all_the_same(
-    run: Run, home: Path
-) -> None:
-    (home / "s.env").write_text("MUC_ROOM=room@conference.localhost\n")
-    (home / "s.env").chmod(0o644)
-    ran = run(
-        "register", "codex", "--env-file", str(home / "s.env"), XMPP_PASSWORD="of-the-shell-alone"
-    )
-    assert ran.returncode == 0
-    assert "WARNING: XMPP_PASSWORD is not set" in ran.stderr
-    assert f"chmod 600 {home / 's.env'}" in ran.stderr
-
-
-def test_an_approval_that_the_client_does_not_have_exits_2(run: Run, home: Path) -> None:
-    ran = run("register", "cursor", "--approve-send", "--env-file", str(home / "s.env"))
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "cannot be told in advance to approve xmppSend" in ran.stderr
-    assert not (home / FILES["cursor"]).exists()
 
 
 @pytest.mark.parametrize(
@@ -211,17 +166,6 @@ def test_a_registered_command_that_does_not_answer_exits_1(run: Run, home: Path)
     assert ran.returncode == 1
     assert "does not answer: the server ended without an answer" in ran.stderr
     assert "Its last words: broken" in ran.stderr
-
-
-def test_with_a_real_server_the_tools_are_listed_and_the_room_is_left(
-    run: Run, home: Path, sandbox: XmppServer
-) -> None:
-    settings = sandbox.environment()
-    (home / "s.env").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    ran = run("register", "codex", "--env-file", str(home / "s.env"))
-    assert ran.returncode == 0
-    assert "xmppStatus" in ran.stdout
-    assert settings["XMPP_PASSWORD"] not in (home / FILES["codex"]).read_text()
 
 
 def test_the_real_codex_takes_the_entry_and_others_keep_their_comments(

@@ -6,7 +6,7 @@ import pytest
 
 import bridge
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 
 MISSING = "missing"
 
@@ -59,10 +59,6 @@ def places(tmp_path: Path) -> Places:
     return Places(*(tmp_path / name / ".env" for name in ("here", "elsewhere", "package")))
 
 
-def _write(path: Path, settings: dict[str, str]) -> None:
-    path.write_text("".join(f"{k}='{v}'\n" for k, v in settings.items()), encoding="utf-8")
-
-
 async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_missing(
     places: Places,
 ) -> None:
@@ -90,7 +86,7 @@ async def test_each_place_for_the_file_leads_into_the_room(
 ) -> None:
     path: Path = getattr(places, name)
     settings = sandbox.environment()
-    _write(path, settings)
+    write_settings(path, settings)
     async with places.run() as run:
         status = await run.joined()
         assert status["room"] == settings["MUC_ROOM"]
@@ -102,7 +98,7 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
     sandbox: XmppServer, places: Places
 ) -> None:
     settings = sandbox.environment()
-    _write(places.elsewhere, settings)
+    write_settings(places.elsewhere, settings)
     async with places.run() as run:
         await run.joined()
         await run.bare("xmppSend", message="first")
@@ -112,7 +108,7 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
             ({"BRIDGE_READ_ONLY": "1"}, "not-allowed"),
         ):
             (variable,) = restriction
-            _write(places.elsewhere, settings | restriction)
+            write_settings(places.elsewhere, settings | restriction)
             check = await run.call("xmppCheck")
             assert "restarted" not in check["phases"][0].get("hint", "")
             for _ in ("with the file", "with the file gone, which lifts nothing"):
@@ -122,7 +118,7 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
                 assert f"{variable} in '{places.elsewhere}'" in refusal.value.data["hint"]
                 places.elsewhere.unlink(missing_ok=True)
                 await run.call("xmppCheck")
-        _write(places.elsewhere, settings)
+        write_settings(places.elsewhere, settings)
         check = await run.call("xmppCheck")
         assert "restarted" not in check["phases"][0].get("hint", "")
         assert (await run.call("xmppSend", message="second"))["sent"] is True
@@ -131,7 +127,9 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
 async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
     places: Places,
 ) -> None:
-    _write(places.here, {"XMPP_SERVICE": "xmpp://evil.example", "MUC_ROOM": "r@evil.example"})
+    write_settings(
+        places.here, {"XMPP_SERVICE": "xmpp://evil.example", "MUC_ROOM": "r@evil.example"}
+    )
     async with places.run(
         XMPP_USERNAME="bot@localhost", XMPP_PASSWORD=SANDBOX["XMPP_PASSWORD"]
     ) as run:
@@ -160,17 +158,6 @@ async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) 
             with pytest.raises(RpcFailedError) as refusal:
                 await run.call("xmppSend", message="hello")
             assert f"is withheld by {by}" in refusal.value.data
-
-
-async def test_a_sandbox_on_the_command_line_needs_no_settings(places: Places) -> None:
-    async with BridgeProcess(
-        places.here.parent, {"PYTHONPATH": str(places.package.parent)}, arguments=("--sandbox",)
-    ) as run:
-        status = await run.joined()
-        assert status["occupants"] == 2
-        await run.bare("xmppSend", message="hello")
-        answered = await run.until(lambda it: it["lastIncoming"])
-        assert answered["lastIncoming"]["body"].endswith("hello")
 
 
 async def test_a_sandbox_is_not_led_astray_by_settings_for_another_server(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ CLAUDE_CODE_SECONDS = 0.1
 
 PIPE_BYTES = 1024 * 1024
 """More than a pipe holds by itself (64 KiB on Linux)."""
-UNREAD_REPLIES = 40_000
-"""Their replies are 40 MB: ten times what the bridge keeps for a client that does not read."""
-UNREAD_GROWTH_KIB = 24 * 1024
+UNREAD_REPLIES = 24_000
+"""Their replies are 24 MB: six times what the bridge keeps for a client that does not read."""
+UNREAD_GROWTH_KIB = 20 * 1024
 """What it may need for them: 4 MiB kept, one read's worth of replies, what the room said."""
 CHANGES = 6
 """Changes of the room while nobody reads, each far enough from the last to be told by itself."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
 # `BridgeProcess` fails a test by itself when a line on stdout is no frame that was asked for.
@@ -34,9 +34,7 @@ async def test_a_module_that_prints_when_it_is_imported_reaches_stderr_and_no_fr
     name: str, sandbox: XmppServer, tmp_path: Path
 ) -> None:
     env_file = tmp_path / "settings.env"
-    env_file.write_text(
-        "".join(f"{k}='{v}'\n" for k, v in sandbox.environment().items()), encoding="utf-8"
-    )
+    write_settings(env_file, sandbox.environment())
     loud = noise.at_start(tmp_path / "site", noise.WRITE, noise.on_import_of(name))
     async with BridgeProcess(
         tmp_path / "home", loud, arguments=("--env-file", str(env_file))

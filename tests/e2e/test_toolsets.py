@@ -202,18 +202,6 @@ async def test_the_settings_sets_that_do_not_do_are_problems_and_the_others_are_
         assert f"ERROR: {one}" in bridge.stderr
 
 
-async def test_a_set_of_the_settings_gives_way_to_one_of_the_command_line(
-    tmp_path: Path, installed: str
-) -> None:
-    async with serving(
-        tmp_path, "loaded-dice", path=installed, BRIDGE_TOOLSETS="dice,loaded-dice"
-    ) as bridge:
-        assert await bridge.bare("throw_dice") == text("6")
-        assert await listed(bridge) == ["throw_dice"]
-        (problem,) = [one for one in (await bridge.status())["problems"] if "TOOLSETS" in one]
-        assert "the toolsets loaded-dice and dice both have a tool throw_dice" in problem
-
-
 def test_the_client_starts_the_bridge_with_the_sets_it_is_told(
     tmp_path: Path, installed: str
 ) -> None:
@@ -243,17 +231,3 @@ def test_a_pipe_lists_the_tools_of_a_model_that_is_set_up(tmp_path: Path) -> Non
             check=True,
         )
         assert further(json.loads(ran.stdout)["result"]["tools"]) == listed_too
-
-
-async def test_the_current_directorys_file_names_installed_sets_and_no_module(
-    tmp_path: Path, installed: str
-) -> None:
-    strangers = "XMPP_DOMAIN=localhost\nBRIDGE_TOOLSETS=dice,dice_tools:TOOLS,samples\n"
-    (tmp_path / ".env").write_text(strangers, "utf-8")
-    async with BridgeProcess(tmp_path, {"PYTHONPATH": installed}, arguments=("serve",)) as bridge:
-        await bridge.initialize()
-        assert await listed(bridge) == [*DICE, *SAMPLES]
-        (warning,) = [
-            one for one in (await bridge.status())["warnings"] if "BRIDGE_TOOLSETS" in one
-        ]
-    assert "is ignored, but for 'dice,samples', because" in warning

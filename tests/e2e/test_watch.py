@@ -19,8 +19,6 @@ WATCHER = "McpDebug-watch"
 TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 STAMP = f"2[0-9]{{3}}-[01][0-9]-[0-3][0-9]T{TIME}Z"
 """A time as a pipe has it."""
-FLOOD_BYTES = 400_000
-"""More than the pipe and our thread's hand hold together: whoever waits for a reader, waits."""
 
 
 @asynccontextmanager
@@ -53,32 +51,6 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     assert f"in the room as {settings['MUC_ROOM']}/{WATCHER}" in watching.err
     assert all(re.match(f"{STAMP}  [<*]", line) for line in watching.out.splitlines())
     assert all(re.match(f"{STAMP}  [a-z]", line) for line in watching.err.splitlines())
-
-
-async def test_of_several_rooms_it_says_which(prosody: XmppServer, tmp_path: Path) -> None:
-    rooms = [prosody.room() for _ in range(2)]
-    settings = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD="not-the-password")
-    async with (
-        Witness(prosody, prosody.witness, rooms[0], "Owner") as owner,
-        Witness(prosody, prosody.witness, rooms[1], "Wilma") as wilma,
-    ):
-        form = await owner.muc.get_room_config(rooms[0])
-        form.set_values(
-            {
-                "muc#roomconfig_passwordprotectedroom": "1",
-                "muc#roomconfig_roomsecret": "room-secret-4712",
-            }
-        )
-        await owner.muc.set_room_config(rooms[0], form)
-        async with Watching(tmp_path, settings) as watching:
-            await wilma.joined(WATCHER)
-            await watching.says("[not-authorized]")
-            wilma.say("one")
-            await watching.shows("<Wilma>             one")
-            watching.signal(signal.SIGINT)
-            assert await watching.ended() == 0
-    assert _without_times(watching.out).endswith(f"T  {rooms[1]}: <Wilma>             one\n")
-    assert f"{rooms[0]}: failed: " in watching.err
 
 
 async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
@@ -201,23 +173,6 @@ async def test_the_first_event_that_the_filters_pick_ends_it(
     assert _without_times(watching.out) == "T  <Wilma>             DONE\\u{A}at last\n"
 
 
-async def test_who_and_what_was_there_before_is_no_event_to_wait_for(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    settings = prosody.environment()
-    kinds = ("--kind", "join", "--kind", "subject", "--kind", "message")
-    async with (
-        _room(prosody, settings) as wilma,
-        Watching(tmp_path, settings, *kinds, "--json", "--first") as watching,
-    ):
-        await wilma.joined(WATCHER)
-        await watching.says("in the room as")
-        async with Witness(prosody, prosody.bot, settings["MUC_ROOM"], "Fred"):
-            assert await watching.ended() == 0
-    (line,) = watching.out.splitlines()
-    assert (json.loads(line)["kind"], json.loads(line)["sender"]) == ("join", "Fred")
-
-
 async def test_where_nothing_is_picked_in_time_it_ends_with_1(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
@@ -325,22 +280,6 @@ def test_head_ends_it_quietly(tmp_path: Path) -> None:
     assert json.loads(ran.stdout)["kind"] == "connection"
 
 
-async def test_a_pager_that_stands_still_stops_nothing(prosody: XmppServer, tmp_path: Path) -> None:
-    settings = prosody.environment()
-    async with (
-        _room(prosody, settings) as wilma,
-        Watching(tmp_path, settings, "--json", reads=False) as watching,
-    ):
-        await wilma.joined(WATCHER)
-        for sent in range(FLOOD_BYTES // 20_000):
-            long = f"{sent} " + "x" * 20_000
-            wilma.say(long)
-            await wilma.heard(long)
-        watching.signal(signal.SIGTERM)
-        await wilma.left(WATCHER)
-        assert await watching.ended() == 0
-
-
 @pytest.mark.parametrize(
     ("redirection", "complaint"),
     [
@@ -359,18 +298,3 @@ def test_where_nothing_can_be_shown_it_says_so(
 def test_with_stderr_closed_it_watches_all_the_same(tmp_path: Path) -> None:
     ran = shell('"$@" 2>&- | head -n 1', tmp_path, "watch", "--sandbox")
     assert "* <Echo> is here" in ran.stdout
-
-
-async def test_a_locale_that_lacks_the_letters_costs_no_more_than_the_letters(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment()
-    async with (
-        _room(sandbox, settings) as wilma,
-        Watching(tmp_path, settings | {"PYTHONIOENCODING": "ascii"}) as watching,
-    ):
-        await wilma.joined(WATCHER)
-        wilma.say("日本 and the rest")
-        await watching.shows("and the rest")
-        watching.signal(signal.SIGINT)
-        assert await watching.ended() == 0

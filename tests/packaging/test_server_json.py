@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import bridge
-from bridge.settings.load import load
-from bridge.settings.table import SECRETS, VARIABLES, Configuration
+from bridge.settings.table import SECRETS, VARIABLES
 
 TOP = Path(bridge.__file__).parent.parent
 SERVER: dict[str, Any] = json.loads((TOP / "packaging" / "server.json").read_text("utf-8"))
@@ -66,50 +65,7 @@ def test_every_setting_is_offered_once_and_nothing_else() -> None:
     assert set(VARIABLES) >= NOT_OFFERED
 
 
-def test_each_setting_is_explained_with_fields_that_the_registry_knows() -> None:
-    fields = {"name", "description", "isRequired", "isSecret", "format"}
-    fields |= {"default", "choices", "placeholder"}
-    for one in OFFERED.values():
-        assert one.keys() <= fields
-        assert one["description"]
-        assert one.get("format", "string") in {"string", "number", "boolean", "filepath"}
-        assert all(isinstance(one.get(field, ""), str) for field in ("default", "placeholder"))
-
-
 def test_secrets_are_marked_and_have_no_default() -> None:
     secret = {name for name, one in OFFERED.items() if one.get("isSecret")}
     assert secret == set(SECRETS) - NOT_OFFERED
     assert not [name for name in secret if {"default", "placeholder"} & OFFERED[name].keys()]
-
-
-def _load(environ: dict[str, str], folder: Path) -> Configuration:
-    return load(environ, cwd=folder, package_root=folder)
-
-
-def test_what_is_required_is_what_the_bridge_cannot_do_without(tmp_path: Path) -> None:
-    assert {name for name, one in OFFERED.items() if one.get("isRequired")} == set(NEEDED)
-    assert _load(NEEDED, tmp_path).problems == ()
-    for name in NEEDED:
-        without = {other: value for other, value in NEEDED.items() if other != name}
-        assert name in {problem.variable for problem in _load(without, tmp_path).problems}
-
-
-NEEDED = {
-    "XMPP_USERNAME": "bot@example.org",
-    "XMPP_PASSWORD": "bot-passes-4711",
-    "MUC_ROOM": "room@conference.example.org",
-}
-
-
-def test_the_defaults_are_those_of_the_bridge(tmp_path: Path) -> None:
-    defaults = {name: one["default"] for name, one in OFFERED.items() if "default" in one}
-    assert _load(NEEDED | defaults, tmp_path).loaded == _load(NEEDED, tmp_path).loaded
-
-
-def test_every_choice_and_example_is_one_that_the_bridge_takes(tmp_path: Path) -> None:
-    for name, one in OFFERED.items():
-        for value in (*one.get("choices", ()), *filter(None, (one.get("placeholder"),))):
-            assert _load(NEEDED | {name: value}, tmp_path).problems == (), name
-        assert one.get("default", one.get("choices", [None])[0]) in one.get(
-            "choices", [one.get("default")]
-        )

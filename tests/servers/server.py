@@ -1,6 +1,7 @@
 """What a test needs to know of a running XMPP server."""
 
 from base64 import b32encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
@@ -95,3 +96,9 @@ class XmppServer:
             "XMPP_ALLOW_PLAINTEXT": "1" if chosen == "plaintext" else None,
         }
         return {name: value for name, value in (settings | overrides).items() if value is not None}
+
+
+def write_settings(file: Path, environment: Mapping[str, str]) -> None:
+    """Write a `.env` file that says the same as `environment`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{name}='{value}'\n" for name, value in environment.items()), "utf-8")
