@@ -88,15 +88,3 @@ def test_a_program_gets_exactly_what_came() -> None:
     shown = for_program(tool_result(result))
     assert json.loads(shown) == result
     assert "\x7f" not in shown
-
-
-@pytest.mark.parametrize("result", [None, 3, [], {}, {"contents": 3}, {"contents": [3]}])
-def test_what_makes_no_sense_breaks_nothing(result: object) -> None:
-    for answer in (
-        tool_result(result),
-        resource_contents(result),
-        prompt_messages(result),
-        tool_result({"content": [result]}),
-    ):
-        assert "\n" not in for_pipe(answer)
-        for_person(answer)

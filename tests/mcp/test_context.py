@@ -11,13 +11,7 @@ from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
-from tests.mcp.sample_tools import (
-    Workbench,
-    climb,
-    request,
-    serving,
-    tool_call,
-)
+from tests.mcp.sample_tools import Workbench, climb, request, serving, tool_call
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import Notification, Response
 from bridge.mcp.server import Call, Cancel, Send
-from tests.mcp.conversation import (
-    HANDSHAKE,
-    STATELESS_RESULTS,
-    Conversation,
-    listen,
-)
+from tests.mcp.conversation import HANDSHAKE, STATELESS_RESULTS, Conversation, listen
 from tests.mcp.sample_tools import (
     TOOLS,
     notification,

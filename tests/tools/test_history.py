@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from bridge.mcp.errors import ArgumentError
 from bridge.text import iso, visible
 from bridge.tools import paging
-from bridge.xmpp.model.events import (
-    ConnectionChanged,
-    MessageReceived,
-    Phase,
-)
+from bridge.xmpp.model.events import ConnectionChanged, MessageReceived, Phase
 from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import FAULT, LOGS, OTHER_LOBBY, ROOM, Played, in_rooms

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.text import one_line
-from bridge.views.check import (
-    HEAD_WIDTH,
-    CheckView,
-)
+from bridge.views.check import HEAD_WIDTH, CheckView
 from bridge.views.screen import Paint, width
 from bridge.xmpp.checks.report import CheckStage, Report, Visit, by_stage, report_of
 from bridge.xmpp.model.faults import Fault, Retry
