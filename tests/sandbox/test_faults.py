@@ -241,12 +241,26 @@ async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
         pass
 
 
-async def test_a_fault_that_can_never_hit_is_refused(server: Sandbox) -> None:
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("flood", {}, "there are drop, kick, silence"),
+        ("late-reflection", {}, "late-reflection needs seconds"),
+        ("silence", {"room": "lobby@elsewhere"}, r"rooms at rooms\.localhost only"),
+        (
+            "refused-login",
+            {"nickname": "Robbie"},
+            r"no account 'Robbie'.* .* debug, .*robot",
+        ),
+        ("refused-login", {"room": "lobby", "nickname": "robot"}, "takes no room"),
+    ],
+)
+async def test_a_fault_that_can_never_hit_is_refused(
+    name: str, given: dict[str, str], told: str, server: Sandbox
+) -> None:
     server.add_account("robot")
-    with pytest.raises(ValueError, match=r"no account 'Robbie'.* there are debug, .*robot"):
-        server.fault("refused-login", nickname="Robbie")
-    with pytest.raises(ValueError, match="takes no room"):
-        server.fault("refused-login", room="lobby", nickname="robot")
+    with pytest.raises(ValueError, match=told):
+        server.fault(name, room=given.get("room", ""), nickname=given.get("nickname", ""))
     server.fault("refused-login", nickname="ROBOT")()
 
 
