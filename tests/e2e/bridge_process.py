@@ -27,6 +27,14 @@ LOOK_EVERY_SECONDS = 0.03
 """Pause between two questions for the status, the one thing here that is asked for repeatedly."""
 LONGEST_LINE = 32 * 1024 * 1024
 
+NOWHERE = {
+    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+    "XMPP_USERNAME": "bot@localhost",
+    "XMPP_PASSWORD": "a-password-of-mine",
+    "MUC_ROOM": "room@conference.localhost",
+}
+"""Settings that lead to a port where nothing listens."""
+
 TOOLS = [
     "echo",
     "xmppStatus",

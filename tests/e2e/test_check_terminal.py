@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
+from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run
 from tests.e2e.watching import SECONDS, Watching
 from tests.servers.server import XmppServer
@@ -44,13 +45,7 @@ async def test_ctrl_c_in_the_middle_hangs_up(tmp_path: Path) -> None:
 
     silent = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
-    environment = {
-        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
-        "XMPP_USERNAME": "bot@localhost",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.localhost",
-        **XTERM,
-    }
+    environment = NOWHERE | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{port}"} | XTERM
     async with (
         silent,
         Watching(tmp_path, environment, command="check", columns=80) as checking,

@@ -6,17 +6,10 @@ from time import monotonic
 import pytest
 
 from tests.e2e import noise
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError, ToolFailedError
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 
-NOWHERE = {
-    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-    "XMPP_DOMAIN": "localhost",
-    "XMPP_USERNAME": "bot",
-    "XMPP_PASSWORD": "bot-passes-4711",
-    "MUC_ROOM": "room@conference.localhost",
-}
 AT_ONCE_SECONDS = 5.0
 """Limit for an answer that waits for nothing: an interpreter's start, on a busy machine."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from time import monotonic
 
 from tests.e2e import noise
-from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.e2e.bridge_process import COMMAND, NOWHERE, BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -52,12 +52,8 @@ async def test_what_is_in_flight_at_the_end_of_input_is_answered(
 
 
 async def test_a_signal_cuts_short_what_is_in_flight(tmp_path: Path) -> None:
-    settings = {
-        "XMPP_SERVICE": "xmpp://localhost",
-        "XMPP_USERNAME": "bot@localhost",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.localhost",
-    } | noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
+    slow = noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
+    settings = NOWHERE | slow | {"XMPP_SERVICE": "xmpp://localhost"}
     async with BridgeProcess(tmp_path / "home", settings) as bridge:
         answer = bridge.expect("last")
         call = {"jsonrpc": "2.0", "id": "last", "method": "xmppSend"}
@@ -73,12 +69,8 @@ async def test_a_signal_cuts_short_what_is_in_flight(tmp_path: Path) -> None:
 
 
 async def test_a_resolver_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> None:
-    settings = {
-        "XMPP_SERVICE": "xmpp://chat.example",
-        "XMPP_USERNAME": "bot@chat.example",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.chat.example",
-    } | noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
+    slow = noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
+    settings = NOWHERE | slow | {"XMPP_SERVICE": "xmpp://chat.example"}
     async with BridgeProcess(tmp_path / "home", settings) as bridge:
         await bridge.status()
         await bridge.stderr_says("SEEN a question to the resolver")

@@ -5,17 +5,10 @@ from pathlib import Path
 import pytest
 
 import bridge
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError
 from tests.servers.server import XmppServer, write_settings
 
 MISSING = "missing"
-
-SANDBOX = {
-    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-    "XMPP_USERNAME": "bot@localhost",
-    "XMPP_PASSWORD": "a-password-of-mine",
-    "MUC_ROOM": "room@conference.localhost",
-}
 
 
 @dataclass(frozen=True)
@@ -131,21 +124,21 @@ async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
         places.here, {"XMPP_SERVICE": "xmpp://evil.example", "MUC_ROOM": "r@evil.example"}
     )
     async with places.run(
-        XMPP_USERNAME="bot@localhost", XMPP_PASSWORD=SANDBOX["XMPP_PASSWORD"]
+        XMPP_USERNAME="bot@localhost", XMPP_PASSWORD=NOWHERE["XMPP_PASSWORD"]
     ) as run:
         status = await run.status()
         assert status["phase"] == "unconfigured"
         told = "\n".join(status["problems"])
         assert "XMPP_SERVICE" in told
         assert "TIA_ENV_PATH" in told
-        assert SANDBOX["XMPP_PASSWORD"] not in told
-    assert SANDBOX["XMPP_PASSWORD"] not in run.stderr
+        assert NOWHERE["XMPP_PASSWORD"] not in told
+    assert NOWHERE["XMPP_PASSWORD"] not in run.stderr
 
 
 async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:
     for arguments, environment, by in (
-        (("serve", "--read-only"), SANDBOX, "--read-only"),
-        (("serve",), SANDBOX | {"BRIDGE_READ_ONLY": "1"}, "BRIDGE_READ_ONLY in the environment"),
+        (("serve", "--read-only"), NOWHERE, "--read-only"),
+        (("serve",), NOWHERE | {"BRIDGE_READ_ONLY": "1"}, "BRIDGE_READ_ONLY in the environment"),
     ):
         async with BridgeProcess(tmp_path, environment, arguments=arguments) as run:
             names = [tool["name"] for tool in (await run.request("tools/list"))["tools"]]

@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.bridge_process import NOWHERE, BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -55,14 +55,7 @@ async def test_many_waits_at_once_hold_nothing_up_and_are_answered_by_one_messag
 
 
 async def test_a_wait_without_a_connection_ends_in_time_and_says_why(tmp_path: Path) -> None:
-    settings = {
-        "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-        "XMPP_DOMAIN": "localhost",
-        "XMPP_USERNAME": "bot",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.localhost",
-    }
-    async with BridgeProcess(tmp_path, settings) as bridge:
+    async with BridgeProcess(tmp_path, NOWHERE) as bridge:
         await bridge.initialize()
         await bridge.until(lambda it: it.get("lastError"))
         waited = await bridge.call("xmppWait", timeoutSeconds=0.3)

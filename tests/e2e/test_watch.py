@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.watching import Watching, shell
-from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -232,14 +232,7 @@ async def test_without_settings_it_says_what_is_missing(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    settings = {
-        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
-        "XMPP_USERNAME": "bot@localhost",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": "room@conference.localhost",
-    }
-    async with Watching(tmp_path, settings) as watching:
+    async with Watching(tmp_path, NOWHERE) as watching:
         await watching.says("waiting: Nothing listens at")
         watching.signal(signal.SIGINT)
         assert await watching.ended() == 0

@@ -2,13 +2,11 @@
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.servers.certificates import Authority, Certificate
-from tests.servers.process import Program, ServerProcess, running
+from tests.servers.certificates import Certificate
+from tests.servers.process import Program, running
 from tests.servers.server import XmppServer
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -20,23 +18,6 @@ def missing_ejabberd() -> str | None:
     if _ejabberdctl() is None:
         return "ejabberdctl"
     return None if shutil.which("erl") else "erl"
-
-
-@contextmanager
-def running_ejabberd(
-    directory: Path,
-    authority: Authority,
-    certificate: Certificate | None = None,
-    *,
-    throttled: bool = False,
-) -> Iterator[ServerProcess]:
-    """ejabberd, up and serving; with `certificate` in place of a good one from `authority`.
-
-    `throttled`, it reads from a client no faster than its default configuration has it.
-    """
-    configure = partial(_configure, throttled=throttled)
-    with running("ejabberd", configure, directory, authority, certificate) as process:
-        yield process
 
 
 def _ejabberdctl() -> Path | None:
@@ -54,7 +35,7 @@ def _libraries() -> str:
 
 
 def _configure(
-    directory: Path, server: XmppServer, certificate: Certificate, *, throttled: bool
+    throttled: bool, directory: Path, server: XmppServer, certificate: Certificate
 ) -> Program:
     spool = directory / "spool"
     spool.mkdir()
@@ -159,3 +140,7 @@ modules:
         "CONTRIB_MODULES_PATH": str(directory / "modules"),
     }
     return Program(command, environment, ready)
+
+
+running_ejabberd = partial(running, "ejabberd", _configure)
+"""ejabberd, up and serving."""

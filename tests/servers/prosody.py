@@ -1,13 +1,11 @@
 """A real Prosody with a configuration, data and logs of its own."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.servers.certificates import Authority, Certificate
-from tests.servers.process import Program, ServerProcess, running
+from tests.servers.certificates import Certificate
+from tests.servers.process import Program, running
 from tests.servers.server import Account, XmppServer
 
 
@@ -16,25 +14,8 @@ def missing_prosody() -> str | None:
     return None if shutil.which("prosody") else "prosody"
 
 
-@contextmanager
-def running_prosody(
-    directory: Path,
-    authority: Authority,
-    certificate: Certificate | None = None,
-    *,
-    throttled: bool = False,
-) -> Iterator[ServerProcess]:
-    """Prosody, up and serving; with `certificate` in place of a good one from `authority`.
-
-    `throttled`, it reads from a client no faster than its default configuration has it.
-    """
-    configure = partial(_configure, throttled=throttled)
-    with running("prosody", configure, directory, authority, certificate) as process:
-        yield process
-
-
 def _configure(
-    directory: Path, server: XmppServer, certificate: Certificate, *, throttled: bool
+    throttled: bool, directory: Path, server: XmppServer, certificate: Certificate
 ) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
@@ -90,3 +71,7 @@ def _add(account: Account, data: Path) -> None:
     (folder / f"{account.username}.dat").write_text(
         f'return {{ ["password"] = "{account.password}"; }};\n', encoding="utf-8"
     )
+
+
+running_prosody = partial(running, "prosody", _configure)
+"""Prosody, up and serving."""
