@@ -396,7 +396,7 @@ async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
         assert found == [*told, ("imitated", None)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS, "x@y"])), max_size=30),
     st.integers(0, 10),
