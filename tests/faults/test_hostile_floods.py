@@ -102,7 +102,11 @@ SKIPPED = {
     "a body": (MESSAGE + "><body>", "blah ", ATTACK_MB),
     "an attribute": (MESSAGE + " id='", "blah ", ATTACK_MB),
     "children": (MESSAGE + ">", "<a/>", TAGS_MB),
-    "attributes": (MESSAGE + "><a", "".join(f" a{n}='x'" for n in range(1000)) + "/><a", ATTACK_MB),
+    "attributes": (
+        MESSAGE + "><a",
+        "".join(f" a{n}='x'" for n in range(1000)) + "/><a",
+        4 * TAGS_MB,
+    ),
     "depth": (MESSAGE + ">", "<a>", TAGS_MB),
     "nothing but spaces": ("", " ", ATTACK_MB),
 }
