@@ -40,9 +40,9 @@ class Intake:
         self.tells_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
 
-    def sent(self, id_: str) -> None:
+    def sent(self, id_: str, body: str) -> None:
         """Note a message of ours."""
-        self._sent.add(id_)
+        self._sent.add(id_, hash(body))
 
     def read(self, stanza: Element, *, own: str) -> list[Event]:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
@@ -68,13 +68,17 @@ class Intake:
 
         Several sessions may share one nickname (XEP-0045, section 7.2.9 leaves it to the room), and
         somebody else may have had ours before. A message under ours is our own only if we sent it.
+        While we are away others can take our nickname and repeat an id of ours, so what comes later
+        must have our text, too. Live, nobody else has the nickname, and the room may change a text.
         """
-        if message.own and message.id not in self._sent:
+        sent = self._sent.get(message.id)
+        live = message.source is Source.LIVE
+        if message.own and (sent is None or not (live or sent == hash(message.body))):
             message = replace(message, own=False)
         key = _key(message)
         if key in self._seen:
             # Live messages are never held back: two may well be alike.
-            return message if message.source is Source.LIVE else None
+            return message if live else None
         self._seen.add(key)
         return message
 
@@ -100,15 +104,15 @@ class Intake:
         return event
 
 
-class _RecentlyAdded(OrderedDict[Hashable, None]):
-    """The last `capacity` values that were added."""
+class _RecentlyAdded(OrderedDict[Hashable, int]):
+    """The last `capacity` keys that were added, each with a hash or 0."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self._capacity = capacity
 
-    def add(self, value: Hashable) -> None:
-        self[value] = None
+    def add(self, key: Hashable, value: int = 0) -> None:
+        self[key] = value
         if len(self) > self._capacity:
             self.popitem(last=False)
 

@@ -404,7 +404,7 @@ class Membership:
         id_ = secrets.token_hex(12)
         started = time.perf_counter()
         self._sent[id_] = reflected = loop.create_future()
-        self._intake.sent(id_)
+        self._intake.sent(id_, body)
         try:
             try:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))

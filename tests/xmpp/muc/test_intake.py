@@ -81,7 +81,7 @@ def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_n
     source: Source,
 ) -> None:
     intake = Intake("r@muc")
-    intake.sent("mine")
+    intake.sent("mine", "one")
     reflected = intake.deduplicate(_said("one", id_="mine", own=True, source=source))
     assert reflected is not None
     assert reflected.own
@@ -91,10 +91,27 @@ def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_n
         assert not other.own
 
 
+@pytest.mark.parametrize("source", LATER)
+def test_who_repeats_our_id_under_our_nickname_while_we_are_away_is_not_us(source: Source) -> None:
+    intake = Intake("r@muc")
+    intake.sent("mine", "one")
+    forged = intake.deduplicate(_said("pay Mallory", id_="mine", own=True, source=source))
+    assert forged is not None
+    assert not forged.own
+
+
+def test_a_room_may_change_the_text_that_it_reflects() -> None:
+    intake = Intake("r@muc")
+    intake.sent("mine", "a bad word")
+    reflected = intake.deduplicate(_said("a *** word", id_="mine", own=True))
+    assert reflected is not None
+    assert reflected.own
+
+
 def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
     for id_ in "abc":
-        intake.sent(id_)
+        intake.sent(id_, "hello")
     met = [intake.deduplicate(_said(id_=id_, own=True)) for id_ in "abc"]
     assert [one is not None and one.own for one in met] == [False, True, True]
 

@@ -185,7 +185,7 @@ async def test_behind_a_message_from_the_archive_is_its_result() -> None:
 
 async def test_behind_what_we_said_is_what_went_out_and_what_came_back() -> None:
     wire = Wire()
-    wire.membership._intake.sent("m1")  # noqa: SLF001 - as `say` does
+    wire.membership._intake.sent("m1", "hello")  # noqa: SLF001 - as `say` does
     _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
     first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
     wire.traced("<message to='w@example' id='m1'/>", "out")
