@@ -24,7 +24,7 @@ from bridge.text import one_line
 from bridge.xmpp.model.events import KINDS
 
 MAX_REPEATS = 1_000
-"""The most runs of one check: each logs in, and servers count."""
+"""The most runs of one check: each logs in, and servers limit logins."""
 
 MAX_MS = 1_000_000
 """The highest threshold for a whole check, which is over sooner."""
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
-    # Whatever such a plugin cannot find out, a mistake on the command line too, is UNKNOWN.
+    # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
         parsed = parser().parse_args(words)
@@ -102,7 +102,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
         super().__init__(formatter_class=page, **arguments)
-        # A word like this is a value, such as `-90m` of a time: no option begins with a digit.
+        # A word such as `-90m` is a value (a time), and not an option: no option begins with a
+        # digit.
         self._negative_number_matcher = re.compile("-[0-9]")
 
     def format_help(self) -> str:
@@ -147,8 +148,8 @@ def parser() -> Parser:
     return result
 
 
-# What follows adds the arguments of a command each. Its docstring is what `--help` says: the line
-# on the first page, the description, and examples.
+# Each of the following functions adds the arguments of one command. Its docstring has the texts of
+# `--help`: the line on the first page, the description, and examples.
 
 
 def _add_serve(command: Parser) -> None:
@@ -364,7 +365,7 @@ COMMANDS: dict[str, Callable[[Parser], None]] = {
     "register": _add_register,
     "unregister": _add_unregister,
 }
-"""What adds the arguments of each command, in the order of the first page."""
+"""The function for each command, in the order of the first page."""
 
 
 def _add_flag(command: Parser, option: str, help_: str) -> None:

@@ -11,15 +11,16 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
 from bridge.logs import complain
 
 QUIET = 'ignore:The configuration option "asyncio_default_fixture_loop_scope" is unset'
-"""The warning of pytest-asyncio for whoever has no settings of pytest; a scenario needs none."""
+"""Hides a warning of pytest-asyncio, which it gives where pytest has no settings. Scenarios need
+none."""
 
 EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
-"""Pytest ends so if all passed, after a mistake in a file or an option, and without any test. Its
-other codes are failures."""
+"""Our exit codes for those of pytest: 0 if all tests passed, 2 and 4 after a mistake in a file or
+an option, 5 without any test. Its other codes count as failures."""
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run the files and whatever else pytest is told."""
+    """Run pytest on the files, with the options that were given."""
     if find_spec("pytest") is None:
         complain(
             "xmpp-bridge: pytest is not installed; pip install '/path/to/xmpp-debug-bridge[expect]'"
@@ -32,6 +33,6 @@ def run(parsed: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: tests.terminate())
     try:
         return EXIT_CODES.get(tests.wait(), FAILURE)
-    except KeyboardInterrupt:  # which pytest heard, too
+    except KeyboardInterrupt:  # pytest got the signal too, and ends by itself
         tests.wait()
         return INTERRUPTED

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from bridge.commands.exit import SUCCESS
-from bridge.commands.settings import OF_A_SERVER, ReadSettings, run_with_settings
+from bridge.commands.settings import SERVER_PREFIXES, ReadSettings, run_with_settings
 from bridge.logs import open_log, report
 from bridge.mcp.stdio import Stdio
 from bridge.service import serve, serve_only
@@ -45,7 +45,7 @@ def _report(configuration: Configuration, *, alone: bool) -> None:
     lines = [f"settings: {path}: {reason}" for path, reason in configuration.candidates]
     lines += [f"WARNING: {warning}" for warning in configuration.warnings]
     for problem in configuration.problems:
-        if not (alone and problem.variable.startswith(OF_A_SERVER)):
+        if not (alone and problem.variable.startswith(SERVER_PREFIXES)):
             lines.append(f"ERROR: {problem}")
     for line in lines:
         report(f"[Server] {one_line(line)}")

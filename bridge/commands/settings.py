@@ -21,12 +21,11 @@ from bridge.text import one_line
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
 
-OF_A_SERVER = ("XMPP_", "MUC_", "NODE_", "TIA_")
-"""The beginnings of the names of settings that lead to a server. They do not count where there is a
-sandbox."""
+SERVER_PREFIXES = ("XMPP_", "MUC_", "NODE_", "TIA_")
+"""The beginnings of the names of settings that lead to a server. A sandbox replaces all of them."""
 
 ReadSettings: TypeAlias = Callable[..., Configuration]
-"""Reads the settings, anew each time; those of the start may be given as `at_start` of `load`."""
+"""Reads the settings again with each call. Its optional argument is `at_start` of `load`."""
 
 Command: TypeAlias = Callable[[argparse.Namespace, ReadSettings], Awaitable[int]]
 """Does what the command line asks for, and returns the exit code."""
@@ -61,7 +60,7 @@ def read(
     """Read the settings; those of a `sandbox` take the place of all that lead to a server."""
     environ = dict(os.environ)
     if sandbox:
-        environ = {k: v for k, v in environ.items() if not k.startswith(OF_A_SERVER)} | sandbox
+        environ = {k: v for k, v in environ.items() if not k.startswith(SERVER_PREFIXES)} | sandbox
     return load(
         environ,
         cwd=current_directory(),
@@ -73,7 +72,7 @@ def read(
 
 
 def current_directory() -> Path:
-    """Return the current directory, or the root where that was deleted: it has no `.env` either."""
+    """Return the current directory. If it was deleted, return the root, which has no `.env`."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -102,7 +101,7 @@ def require_trust(configuration: Configuration, what: str) -> None:
 
 
 def complain_of(configuration: Configuration) -> None:
-    """Say on stderr what is wrong with the settings; if they are unusable, where they may be."""
+    """Write what is wrong with the settings to stderr; if unusable, also where they were sought."""
     lines = [f"WARNING: {warning}" for warning in configuration.warnings]
     lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:

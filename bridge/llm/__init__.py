@@ -26,6 +26,7 @@ A node is an input, a prompt made of it, and an output that is checked::
 `instruction` and the first part of `Material` are the author's words; whatever others wrote goes
 into its `data`, which reaches the model as JSON between markers that nobody can forge. Within a
 tool of another kind, `await TRIAGE.run(model_for(configuration, context), Report(text))` runs the
-node; `DEADLINE_SECONDS` is time enough for one. `bridge.toolkit` has the names. What it all needs
-beyond the client's own model is the extra: `pip install 'xmpp-debug-bridge[llm]'`.
+node; a tool that runs one node takes `DEADLINE_SECONDS` as its deadline. All these names are
+imported from `bridge.toolkit`. A model at an HTTP address needs `pip install
+'xmpp-debug-bridge[llm]'`; the client's own model does not.
 """

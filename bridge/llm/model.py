@@ -29,8 +29,8 @@ ANSWER_SECONDS = 90.0
 """How long a question to an endpoint may take in all."""
 
 SECRET_CHARACTERS = 12
-"""Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
-that ignore it, are words that an answer may well have."""
+"""A key of at least this length is masked in answers. A shorter one, such as `none` for a service
+that ignores the key, may be an ordinary word of an answer."""
 
 
 class Model(Protocol):

@@ -31,10 +31,11 @@ def store_path(
 ) -> Path | None:
     """Return the path of the store; None if there is none, or none may be opened.
 
-    Without `BRIDGE_STORE` it is the default path, if a store is there or `making` one is wanted.
-    Beside a sandbox, for which no settings file is looked for, it is not used: its records are of
-    real rooms. Settings that are not trusted open no store: they could name any room, and read what
-    was recorded there.
+    Without `BRIDGE_STORE` the default path is used if a store exists there, or if `making` says
+    that one may be made. With a sandbox the default path is not used, since the store there has
+    records of real rooms; in that case no settings file was looked for, and `candidates` is empty.
+    Settings that are not trusted open no store: they could name any room, and read what was
+    recorded in it.
     """
     if not configuration.trusted:
         return None
@@ -61,10 +62,10 @@ class Recording:
         self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
         self._observer: Observer | None = None
         self._entering: dict[str, bool] = {}
-        """The rooms that we are in, and whether the room may still be sending what was before we
-        came: who is there, its history, its subject."""
+        """The rooms that we are in. The value says whether the room may still be sending its state
+        from before we came: its occupants, its history, its subject."""
         self._since: dict[str, float] = {}
-        """Since when we have received all that happens in each room, on the monotonic clock."""
+        """The time, on the monotonic clock, from which on we have seen everything in each room."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
@@ -106,7 +107,7 @@ class Recording:
             self.recorder.add(TracedXml(traced.at, traced.direction, traced.connection, xml))
 
     def _observe(self) -> bool:
-        """Tell the recorder if account, nickname or run changed; return False without settings."""
+        """Tell the recorder of a new account, nickname or run; return False without settings."""
         settings = self._participant.settings
         if settings is None:
             return False

@@ -1,7 +1,7 @@
 """Registers this bridge with a client and undoes it: plans the edits, then carries them out.
 
-The client's files are edited, and not by the client's own command, which would refuse an entry that
-is there (Claude Code), or drop comments and what the user added (Codex).
+The client's own command is not used. Claude Code's refuses to replace an entry, and Codex's drops
+comments and what the user added to the entry.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ LIST_SECONDS = 10.0
 """How long the list of tools may take; it is made before anything is connected."""
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""All that a careful client lets a server have of its own environment: none of our settings."""
+"""The variables of its own environment that a careful client passes on to a server. None is a
+setting of the bridge."""
 
 
 class Edit(NamedTuple):
@@ -42,7 +43,7 @@ class Edit(NamedTuple):
     before: str
     after: str
     by_hand: str
-    """What a person would do."""
+    """What a person would have to do to make the change by hand."""
 
     done: str
     """What was done, in words in front of the file's path."""
@@ -62,7 +63,7 @@ def register(
 ) -> None:
     """Start this bridge once as it is to be registered, register it, and print what was done.
 
-    Raises `RegistrationError`, and then has changed nothing or says what it has changed.
+    Raises `RegistrationError`; if something was changed before that, its text says what.
     """
     there = location.client
     if approve_send and not there.takes_approval:
@@ -120,14 +121,14 @@ def _report(edits: list[Edit], *, only_shown: bool, unchanged: str) -> None:
 def plan(
     location: EntryLocation, launch: tuple[str, ...] | None, *, approve_send: bool = False
 ) -> list[Edit]:
-    """Return what is left to do until the entry runs `launch`, or, if None, is gone.
+    """Return the edits after which the entry runs `launch`, or is removed if `launch` is None.
 
-    Nothing is done yet. Raises `RegistrationError`.
+    No file is changed here. Raises `RegistrationError`.
     """
     there, file = location.client, ConfigFile(location.client.file)
     try:
         present = location.read(file.read() or "")
-    except EditError:  # whose reason comes with what to write by hand, from `_edit`
+    except EditError:  # `_edit` raises it again, with what to write by hand
         present = None
     if present is not None and not is_ours(present):
         raise RegistrationError(
@@ -151,7 +152,7 @@ def plan(
 
 
 def carry_out(edit: Edit) -> str:
-    """Do what is planned, and return a line about it; raises `RegistrationError`."""
+    """Make the edit, and return a line about it; raises `RegistrationError`."""
     backup = edit.file.replace(edit.before, edit.after)
     kept = "" if backup is None else f" (the file as it was: {backup})"
     return f"{edit.done} {edit.file.path}{kept}"
@@ -189,7 +190,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
 
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:
-    """Return what has Claude Code's settings approve `tool`, or no longer do so."""
+    """Return the edit of Claude Code's settings that approves `tool`, or that ends the approval."""
 
     def change(settings: Document) -> None:
         permissions = table_in(settings, "permissions")

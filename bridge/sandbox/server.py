@@ -30,7 +30,8 @@ ACCOUNT_NAME = re.compile(r"""[^\s"&'/:<>@]{1,1023}""")
 """What an account may be called (RFC 7622 section 3.3)."""
 
 ROOM_LIMIT = 1000
-"""Rooms at a time: a client can be in any number, and those that were made to last stay."""
+"""Most rooms at a time: a client can join any number, and persistent rooms stay without
+occupants."""
 
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
@@ -82,20 +83,26 @@ class Sandbox:
     def fault(
         self, name: str, *, room: str = "", nickname: str = "", seconds: float | None = None
     ) -> Callable[[], None]:
-        """Begin a fault, and return what ends it; both are to be called in the server's loop.
+        """Begin a fault, and return the function that ends it; call both in the server's loop.
 
-        It hits the occupant `nickname` of `room`, a bare JID or its local part; where one is empty,
-        it hits any.
-        `drop` cuts their connection and `kick` puts them out of the room, at once, and with
-        `seconds` again and again, so far apart. The others last until they are ended, or for
-        `seconds`: `silence` (nothing they send is taken in, and they are sent nothing; with
-        neither room nor nickname it hits everybody who has logged in), `duplicate-nickname`
-        (whoever wants the nickname is refused with a conflict), `lost-reflection` (what they say in
-        the room reaches all but themselves) and `refused-login` (of the account `nickname`).
-        `late-reflection` has `seconds` as its delay.
-        Raises `ValueError` for an unknown name, for what can never be hit (another server's room,
-        an account that is not there, a room where an account is meant), and for seconds that cannot
-        be waited for.
+        The fault affects the occupant `nickname` of `room`, which is a bare JID or its local part.
+        An empty nickname means every occupant, an empty room every room.
+
+        - `drop` cuts the connection, and `kick` removes the occupant from the room. Both happen at
+          once, and with `seconds` again after each such time.
+        - `silence`: the server ignores what the occupant sends, and sends them nothing. With
+          neither room nor nickname it affects everybody who has logged in.
+        - `duplicate-nickname`: whoever wants the nickname is refused with a conflict.
+        - `lost-reflection`: messages to the room reach everybody except their sender.
+        - `late-reflection`: the sender gets the reflection `seconds` later.
+        - `refused-login`: the account called `nickname` cannot log in.
+
+        The faults other than `drop` and `kick` last until they are ended. Except for
+        `late-reflection`, they end by themselves after `seconds`.
+
+        Raises `ValueError` for an unknown name, for a room of another server, for an account that
+        does not exist, for a room with `refused-login`, and for seconds that are not above 0
+        or that `late-reflection` lacks.
         """
         if name not in FAULTS:
             raise ValueError(f"there is no such fault; there are {', '.join(FAULTS)}")
@@ -140,7 +147,7 @@ class Sandbox:
         self._connections[stream] = asyncio.get_running_loop().create_future()
         try:
             await stream.bind(await stream.authenticate(self._admitted))
-            if stream.jid in self._sessions:  # goes to the newcomer (RFC 6120 section 7.7.2.2)
+            if stream.jid in self._sessions:  # the newer session stays (RFC 6120 section 7.7.2.2)
                 self._end(self._sessions[stream.jid], "conflict")
             self._sessions[stream.jid] = stream
             while True:
@@ -167,7 +174,7 @@ class Sandbox:
                 self._sessions[jid].send(xml)
 
     def _route(self, stanza: Element, sender: str) -> Deliveries:
-        """Return everything that is sent in consequence of a stanza (RFC 6120 section 10)."""
+        """Return the stanzas to send after receiving a stanza (RFC 6120 section 10)."""
         if stanza.tag.removeprefix(CLIENT) not in ("iq", "message", "presence"):
             raise StreamEndedError("unsupported-stanza-type")
         stanza.set("from", sender)
@@ -240,7 +247,7 @@ class Sandbox:
         return any(fault.hits("", "") for fault in silences) or jid in hit
 
     def _disturbed(self, sent: Deliveries, room: str, speaker: Occupant) -> Deliveries:
-        """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
+        """Leave out the reflections to the speaker if a fault loses or delays them."""
         late = self._fault("late-reflection", room, speaker.nick)
         lost = self._fault("lost-reflection", room, speaker.nick)
         own = f"from='{escaped(room)}/{escaped(speaker.nick)}' type='groupchat'"

@@ -1,4 +1,4 @@
-"""The table of settings: one row a variable, and what all of them come to.
+"""The table of settings, with one row for each variable, and the configuration that results.
 
 The body of `Configuration` is the table: each row declares a variable, and is an attribute with its
 value in the loaded configuration. Loading, `--help`, what `xmppCheck` lists, `.env.example`,
@@ -23,10 +23,10 @@ HISTORIES = range(100, 1_000_001)
 """Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
 
 STORE_DAYS = range(1, 36_501)
-"""Days for which what was recorded is kept; a hundred years are for ever."""
+"""Days for which recorded events are kept; the most is a hundred years."""
 
 STORE_SIZES = range(10, 1_000_001)
-"""MiB that a store may take; in fewer than 10 the tables' own pages would count."""
+"""MiB that a store may take; in fewer than 10 the empty tables would take a noticeable part."""
 
 Value = TypeVar("Value")
 
@@ -36,8 +36,8 @@ directory, and so may be a stranger's. There, the variable is
 
 - `anybody`: taken,
 - `ignored`: ignored with a warning; used for a path to write to, an address, and code,
-- `refused`: a problem if a secret comes from the process environment, since the variable says where
-  that secret is sent; taken if none does."""
+- `refused`: an error if the process environment has a secret, since the variable decides where that
+  secret is sent; without such a secret the variable is taken."""
 
 
 @dataclass(eq=False)
@@ -64,23 +64,26 @@ class Variable(Generic[Value]):
     one of these is the file that is used."""
 
     required: str = ""
-    """What the problem says would be right if it is unset; empty if it may be unset."""
+    """Describes a right value, for the error when the variable is unset; empty if it may be
+    unset."""
 
     example: str = ""
     """A value for the documents, if there is no default."""
 
     otherwise: str = ""
-    """What the documents say holds while it is unset, if no fixed value does."""
+    """What applies while the variable is unset, for the documents, if the default is no fixed
+    value."""
 
     strictest: Callable[[Iterable[Any]], Any] = max
-    """Chooses the value of a restriction that holds, of all that are set."""
+    """Chooses among all values that are set for a restriction the one that is in effect."""
 
     unreadable: str = ""
-    """What a wrong value of a restriction counts as: whoever wrote it wanted one."""
+    """The value that replaces a wrong value of a restriction: whoever wrote it wanted to
+    restrict."""
 
     effect: str = ""
-    """What a restriction's warning says; `{}` in it is the value that holds. Whatever has this is a
-    restriction."""
+    """The text of the warning about a restriction; `{}` in it is the value in effect. A variable
+    with this text is a restriction."""
 
     credential: str = "[?#]|:.*@"
     """A regular expression of what may be a credential, such as `user:password@host` or
@@ -88,7 +91,7 @@ class Variable(Generic[Value]):
 
     @property
     def is_restriction(self) -> bool:
-        """Whether the strictest value of all files holds, whichever of them is used."""
+        """Whether the strictest value of all files is in effect, whichever file is used."""
         return bool(self.effect)
 
     @property
@@ -104,8 +107,8 @@ class Variable(Generic[Value]):
 class Settings(NamedTuple):
     """The settings of the participant, complete and valid.
 
-    Each field has the name of its row, and the value that comes of it: of a full JID in
-    XMPP_USERNAME, `username` has the local part and `domain` the domain.
+    Each field has the name of a row. The values may be parts of what the user wrote: if
+    XMPP_USERNAME is a full JID, `username` is its local part and `domain` its domain.
     """
 
     username: str
@@ -123,8 +126,8 @@ class Settings(NamedTuple):
     """None: SRV records of the domain, then domain:5222."""
 
     room_password: Secret | None = None
-    """It is sent to the default room only: any owner of another one could set a password to get
-    this."""
+    """The password of the default room. Another room is not sent it: its owner could set a password
+    there only to learn this one."""
 
     tls_ca_file: Path | None = None
     """Absolute path of further trust anchors, PEM; it could be opened when settings were read."""
@@ -154,7 +157,8 @@ class Setting:
     variable: str
     value: Annotated[str, "*** where it is secret"]
     source: Annotated[str, "where it is set: the environment, or the path of a file in quotes"]
-    """All of them, for a restriction that several places set alike: `the environment and '/x'`."""
+    """If several places set the same value of a restriction, all of them: `the environment and
+    '/x'`."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -291,4 +295,5 @@ TABLE: Sequence[Variable[Any]] = tuple(
 
 VARIABLES = tuple(row.name for row in TABLE)
 SECRETS = tuple(row.name for row in TABLE if row.secret)
-"""They belong into the settings file, and are shown nowhere."""
+"""The variables whose values are secret: they belong into the settings file, and are never
+shown."""

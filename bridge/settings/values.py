@@ -1,7 +1,7 @@
 """The parsers of the settings: what each value may be, and what it means.
 
-A parser takes the text of a variable, a secret with the blanks around it and all others without,
-and returns the value or raises `FlawError`.
+A parser takes the text of a variable, and returns the value or raises `FlawError`. Blanks around
+the text were removed before, except those around a secret.
 """
 
 import re
@@ -18,8 +18,8 @@ MAX_JID_PART_BYTES = 1023
 """Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""
 
 MAX_ROOMS = 50
-"""Most rooms that one bridge is in: they share one history, of which the smallest, 100 events,
-still leaves two events to each."""
+"""Most rooms that one bridge is in: they share one history, and even the smallest history, of 100
+events, keeps two events for each room."""
 
 
 class SettingsError(Exception):
@@ -29,10 +29,10 @@ class SettingsError(Exception):
 class FlawError(SettingsError):
     """A value is not allowed.
 
-    Its text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be
-    right`, and repeats nothing of the value that could be a credential. `flaws` are all that there
-    are: the number of a list's item, from 1, the item, and the text about it; 0 and an empty item
-    for the whole value.
+    The text completes the sentence "XMPP_DOMAIN holds '...', <text> would be right". The value of a
+    secret is left out of that sentence. The text repeats nothing of the value that could be a
+    credential. `flaws` has a tuple for each flaw: the number of the item in a list, from 1, the
+    item, and the text about it. The number is 0, and the item empty, if the whole value is wrong.
     """
 
     def __init__(self, text: str, flaws: Sequence[tuple[int, str, str]] = ()) -> None:
@@ -43,7 +43,7 @@ class FlawError(SettingsError):
 class Secret:
     """A value that is never shown: printing, logging or formatting it gives no text of it.
 
-    No dataclass: `dataclasses.asdict` would take it apart.
+    It is no dataclass, since `dataclasses.asdict` would copy its value.
     """
 
     __slots__ = ("_value",)
@@ -164,7 +164,7 @@ def rooms(value: str) -> tuple[str, ...]:
 
 
 def _prepared(jid: str) -> str:
-    """Return `jid` for comparison: about as Nodeprep and Nameprep (RFC 6122) have it."""
+    """Return `jid` for comparison, nearly as Nodeprep and Nameprep (RFC 6122) prepare it."""
     local, _, host = jid.partition("@")
     with suppress(UnicodeError):
         host = host.encode("idna").decode()
@@ -195,9 +195,9 @@ def _local_part(value: str) -> str:
 
 
 def _jid_part(what: str, value: str, *, forbidden: str = "", permitted: str = "") -> str:
-    """Return `value` if it is neither empty nor too long, and is visible but for `permitted`."""
+    """Return `value` if it has a valid length, and only visible or `permitted` characters."""
     _expect(value, f"whose {what} is empty; one with a {what}")
-    # Lone surrogates are no UTF-8; they can be counted all the same, and are not printable.
+    # UTF-8 cannot encode lone surrogates. `surrogatepass` counts them; the loop below refuses them.
     size = len(value.encode(errors="surrogatepass"))
     _expect(
         size <= MAX_JID_PART_BYTES,
@@ -227,7 +227,7 @@ def whole_number(bounds: range) -> Callable[[str], int]:
     """Return a parser of whole numbers within `bounds`."""
 
     def parse(value: str) -> int:
-        # `int` takes other digits than 0 to 9 too, and time that is quadratic in their number.
+        # `int` also accepts digits other than 0 to 9, and is slow for very many digits.
         _expect(
             re.fullmatch("[0-9]{1,9}", value) and int(value) in bounds,
             f"which is out of bounds; a whole number from {bounds[0]} to {bounds[-1]}",
@@ -267,7 +267,8 @@ def base_url(value: str) -> str:
 
 def password(value: str) -> Secret:
     """Parse a password; blanks at its ends belong to it."""
-    # SASLprep (RFC 4013 §2.3); a byte of the environment that is no UTF-8 is a lone surrogate.
+    # SASLprep forbids these (RFC 4013 §2.3). Python reads a byte of the environment that is not
+    # UTF-8 as a lone surrogate.
     _expect(
         not _CONTROL.search(value)
         and not any("\ud800" <= character <= "\udfff" for character in value),

@@ -25,13 +25,14 @@ BATCH = 1_000
 """The weight at which a transaction is full: another bridge waits while it is written."""
 
 RENEW_SECONDS = 1.5
-"""The pause after which a lease is renewed, or read, though nothing happens."""
+"""How often a lease is renewed or read while no events come."""
 
 RETRY_SECONDS = 10.0
-"""The pause between two tries at a store that fails: a full disk must cost the room nothing."""
+"""The pause between two attempts to use a store that fails, so that a full disk costs little
+time."""
 
 BUSY_SECONDS = 2.0
-"""How long a store may be locked before that is worth a warning."""
+"""How long a store may be locked before a warning is given."""
 
 FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits for what has happened to be written."""
@@ -116,7 +117,8 @@ class Recorder:
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
-        # In the order in which the thread hands them on, so that none is missed on its way.
+        # The thread moves an item from `_waiting` to `_batch` to `_pending`. Read in this order, no
+        # item is missed.
         items = [*self._waiting, *self._batch]
         numbers = [item.number for item in items if isinstance(item, Happened)]
         return min(filter(None, (*numbers, *self._pending)), default=None)
@@ -159,7 +161,8 @@ class Recorder:
                 self._database = self._open()
                 self._note(self._database.warnings)
                 if self._retention is not None:
-                    # Whether the clock is right is judged by what others wrote, not by us.
+                    # This comes before our first events: retention compares our clock with the
+                    # times that other bridges wrote.
                     self._retention.apply(self._database, _clocks())
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
@@ -173,7 +176,7 @@ class Recorder:
             else:
                 log.warning("%s; it was put aside, and a new one is begun", one_line(str(error)))
                 self._wake()
-        except Exception as error:  # whatever it is, the thread must go on
+        except Exception as error:  # the thread must go on after any error
             self._let_go()
             if not isinstance(error, StoreError):
                 log.debug("where the recorder failed", exc_info=error)
@@ -189,7 +192,8 @@ class Recorder:
         for kind, warning in warnings.items():
             if self._troubles.get(kind) != warning:
                 log.warning("%s", warning)
-        self._troubles = self._troubles | warnings  # the loop may be reading the former one
+        # A new dictionary, since another thread may be reading the old one.
+        self._troubles = self._troubles | warnings
 
     def _fail(self, error: StoreError, pause: float) -> None:
         now = time.monotonic()
@@ -208,11 +212,12 @@ class Recorder:
             weighs = sum(map(weight, self._batch))
             while self._waiting and weighs < BATCH:
                 weighs += weight(self._waiting[0])
-                self._batch.append(self._waiting[0])  # for `flush` it is never in neither
+                # Added before it is removed, so that `flush` always finds it in one of the two.
+                self._batch.append(self._waiting[0])
                 self._waiting.popleft()
             more = bool(self._waiting)
             items, lost = [*self._batch], self._lost
-            if lost > self._counted and not more:  # it comes after what was kept
+            if lost > self._counted and not more:  # the gap is later than all items that were kept
                 why = {"events": lost - self._counted, "reason": self.problem or "too much at once"}
                 event = gap(self._lost_since, self._lost_until, **why)
                 items.append(Happened(self._lost_until, "", event))

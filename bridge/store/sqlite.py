@@ -61,23 +61,26 @@ BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLIT
 """The errors of a file that is damaged; nothing that we write is against a constraint."""
 
 FREE_BYTES = 16 << 20
-"""A disk with less than that free may be full. With more of it free, `SQLITE_FULL` may mean damage:
-SQLite says so too of a page number that is too high."""
+"""With less free space than that, a disk counts as full. With more, `SQLITE_FULL` may mean damage:
+SQLite also raises it for a page number that is too high."""
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest id that a table ever had."""
 
 MAX_ID = 10**17
-"""An id that is never reached: a higher one is damage, and leaves none for the next row."""
+"""An id that no store reaches. A higher one is damage, and SQLite might find no id for the next
+row."""
 
 DELETED_BYTES = 10 << 20
-"""Bytes that one deletion takes at most, in a tenth of a second, unless a single row has more."""
+"""Most bytes that one deletion removes, which takes a tenth of a second. One longer row is
+allowed."""
 
 _INFINITE = "9e999"
 """Infinity in SQL."""
 
 _TIMED = f"at > -{_INFINITE}"
-"""A condition on rows whose time is not NULL; SQLite takes no column for that which must not be."""
+"""A condition for rows whose time is not NULL. With `at NOT NULL` SQLite would not look at the
+value, since the column is declared so."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
 """The name of a store."""
@@ -142,7 +145,7 @@ class SqliteDatabase:
         """Raise what SQLite raises as the `StoreError` that it means."""
         try:
             yield
-        except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
+        except UnicodeDecodeError as error:  # the message of SQLite quotes damaged tables
             text = f"{str(self._path)!r} has other tables"
             raise BrokenStoreError(text, self._file) from error
         except sqlite3.Error as error:
@@ -197,7 +200,7 @@ class SqliteDatabase:
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
-        # A trigger would take as long as the inserting.
+        # A trigger would take as long as the insertion itself.
         self._connection.execute(
             "UPDATE rooms SET bytes = coalesce(bytes, 0) + more FROM "
             f"(SELECT room, sum({weight_of('event')}) AS more FROM events "
@@ -293,14 +296,14 @@ class SqliteDatabase:
     ) -> tuple[list[Recorded], int]:
         """Return the first events that match, and the id up to which all were read.
 
-        No more than `SPAN` ids are read, unless no row has them.
+        At most `SPAN` ids are read; ids that no row has are passed over.
         """
         first, last, order = after, min(until, after + SPAN), "ASC"
         if backward:
             first, last, order = max(after, until - SPAN), until, "DESC"
         statement, values = queries.matching(query)
-        # Rows stand in the order of their ids, so SQLite asks each for one of the bounds alone. A
-        # row whose id is damaged may be out of order, and beyond the other.
+        # SQLite relies on the order of the ids, and checks only one of the two bounds for each row.
+        # A row with a damaged id may be out of order. The `+` makes SQLite check both bounds.
         rows = self._all(
             f"{statement} AND events.id > ? AND events.id <= ? "
             f"AND +events.id > ? AND +events.id <= ? ORDER BY events.id {order} LIMIT ?",
@@ -309,7 +312,7 @@ class SqliteDatabase:
         ids = [row[0] for row in rows]
         if len(rows) == limit:
             read_to = min(ids) - 1 if backward else max(ids)
-        else:  # a damaged count makes up any number of ids that no row has
+        else:  # a damaged count may promise many ids that no row has
             edge, rest = ("min(id) - 1", (until, last, until))
             if backward:
                 edge, rest = "max(id)", (after, after, first)
@@ -340,7 +343,7 @@ class SqliteDatabase:
             "AS oldest FROM store WHERE oldest NOT NULL",
             (),
         )
-        # What is damaged may say that it holds nothing, or less.
+        # The size in a damaged store may be 0 or negative.
         return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in rows]
 
     def size(self) -> int:
@@ -355,8 +358,8 @@ class SqliteDatabase:
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
         """Delete rows, no more than `most`; return how much was deleted.
 
-        Those are deleted first that were written first; with `span`, a time inclusive and one
-        exclusive, those from within it, the earliest time first.
+        The rows that were written first are deleted first. With `span`, a start (inclusive) and an
+        end (exclusive), only rows whose time is within it are deleted, the earliest first.
         """
         table, text = ("events", "event") if holding.id else ("stanzas", "xml")
         where, order, values = "TRUE", "id", list[float]()
@@ -381,7 +384,7 @@ class SqliteDatabase:
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         try:
             self._all(these, (queries.encoded(ids),))
-        except BrokenStoreError:  # the indexes may have a damaged row as it was
+        except BrokenStoreError:  # an index may disagree with a damaged row
             self._all(f"REINDEX {table}", ())
             self._all(these, (queries.encoded(ids),))
         return Amount(len(ids), gone)
@@ -398,7 +401,7 @@ class SqliteDatabase:
         return Ageing(*self._row(f"SELECT {names} FROM store", ()))
 
     def set_ageing(self, ageing: Ageing) -> None:
-        """Keep it for this process and later ones."""
+        """Write `ageing` to the store, for this process and later ones."""
         places = ", ".join("?" * len(ageing))
         self._all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
 
@@ -425,7 +428,7 @@ class SqliteDatabase:
         return int(id_)
 
     def _row(self, statement: str, values: Sequence[object]) -> tuple[Any, ...]:
-        """Return a row that is there, without a NULL in it, in every store that is whole."""
+        """Return the only row; raise `BrokenStoreError` if it is missing or has a NULL."""
         match self._all(statement, values):
             case [row] if None not in row:
                 return row
@@ -478,8 +481,8 @@ def _refuse_foreign(path: Path) -> None:
         raise NotOurStoreError(f"{str(path)!r} does not exist; `xmpp-bridge record` makes it")
     with closing(_connect(path, "ro&immutable=1")) as header:  # reads, locks and writes nothing
         try:
-            # In the middle of a checkpoint the file is shorter than its header says, and whole with
-            # its WAL: this leaves its length out of the look.
+            # During a checkpoint the file is shorter than its header says, and complete only
+            # together with its WAL. With this setting SQLite does not compare the length.
             header.execute("PRAGMA writable_schema = ON")
             application = header.execute("PRAGMA application_id").fetchone()[0]
             version = header.execute("PRAGMA user_version").fetchone()[0]

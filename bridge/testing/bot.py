@@ -1,4 +1,4 @@
-"""The program under test: a child process, listened to, and ended whatever happens."""
+"""The program under test: a child process whose output is read, and which is ended in any case."""
 
 import base64
 import html
@@ -29,13 +29,15 @@ END_SECONDS = 2.0
 """How long the bot has to end after SIGTERM, before it and all that it started are killed."""
 
 GUARD = 'read _; kill -s KILL -- "-$0"'
-"""A shell that kills a process group when its stdin ends, which a killed test run brings about."""
+"""A shell command that kills a process group when its stdin is closed. The system closes it even if
+the test run is killed."""
 
-ENCODED_OF = 3
-"""The least bytes of a secret whose base64 is masked: fewer are found by chance."""
+MIN_ENCODED_BYTES = 3
+"""The least bytes of a secret whose base64 and hex are masked: shorter ones occur by chance."""
 
-CUT_OF, MAX_CUT = 6, 100
-"""The least and the most characters of a secret that are masked next to the mark of a cut."""
+MIN_CUT, MAX_CUT = 6, 100
+"""The least and the most characters of a part of a secret that are masked next to `...`, which
+marks where a text was cut."""
 
 WRITINGS: Sequence[Callable[[str], str]] = (
     str,
@@ -59,10 +61,10 @@ WRITINGS: Sequence[Callable[[str], str]] = (
 
 
 class Mask:
-    """Masks secrets in what others wrote, in the forms that a log or a stanza has of them."""
+    """Masks secrets in texts, in all forms that logs and stanzas write them in."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Mask `secrets` as `WRITINGS`, base64 and hex write them, or cut at a mark (`...`)."""
+        """Mask `secrets` as `WRITINGS`, base64 and hex write them, and parts next to a `...`."""
         longest_first = sorted({*secrets} - {""}, key=len, reverse=True)
         forms = "|".join(form for secret in longest_first for form in _forms(secret))
         self._secrets = re.compile(forms) if forms else None
@@ -73,14 +75,14 @@ class Mask:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield patterns of a secret: as it is written, its bytes in base64 and hex, its cut ends."""
+    """Yield patterns of a secret: its written forms, base64, hex, and its beginnings and ends."""
     written = {write(secret) for write in WRITINGS}
     yield from map(re.escape, sorted(written, key=len, reverse=True))
     data = secret.encode(errors="surrogatepass")
-    if len(data) >= ENCODED_OF:
+    if len(data) >= MIN_ENCODED_BYTES:
         yield _base64(data)
         yield f"(?i:{data.hex()})"
-    lengths = range(min(len(secret) - 1, MAX_CUT), CUT_OF - 1, -1)
+    lengths = range(min(len(secret) - 1, MAX_CUT), MIN_CUT - 1, -1)
     if lengths:
         yield rf"(?:{'|'.join(re.escape(secret[:n]) for n in lengths)})(?=\.\.\.|…)"
         yield rf"(?<=\.\.\.)(?:{'|'.join(re.escape(secret[-n:]) for n in lengths)})"
@@ -91,7 +93,8 @@ def _base64(data: bytes) -> str:
     patterns = []
     for before in range(3):
         whole = base64.b64encode(bytes(before) + data + bytes(2)).decode()
-        # These characters have bits of the secret alone; their neighbours have some, too.
+        # These characters encode bits of the secret only. The one before and the one after may
+        # also have bits of other text.
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         patterns.append(r"\s*".join(BASE64_SIGNS.get(sign, sign) for sign in own))
     any_ = r"(?:[\w/+-]|%2[BbFf])?"
@@ -99,7 +102,7 @@ def _base64(data: bytes) -> str:
 
 
 BASE64_SIGNS = {"+": r"(?:[+-]|%2[Bb])", "/": r"(?:\\?/|_|%2[Ff])"}
-"""Patterns of the characters of base64 that URLs have others for, or escape, as JSON may `/`."""
+"""Patterns of characters that URLs replace or escape in base64; JSON may also escape `/`."""
 
 
 class BotProcess:

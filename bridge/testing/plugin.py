@@ -1,6 +1,7 @@
 """The pytest plugin, active when the package is installed: fixtures, and what a failure reports.
 
-Everything else of ours is imported with the first use: a run without it costs next to nothing.
+The rest of the bridge is imported when a test first uses it, so that other runs of pytest stay
+fast.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -33,9 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _server(config: pytest.Config) -> Any:
-    """Return the server of this session; its type would be an import."""
+    """Return the `Server` of this session. It is typed `Any` to avoid an import of its class."""
     if SERVER not in config.stash:
-        # Deferred, since every run of pytest loads this plugin.
+        # Imported here, since every run of pytest loads this plugin.
         from bridge.testing.server import Server
 
         files = (config.getoption("xmpp_env_file"), config.getoption("xmpp_bot_env_file"))
@@ -74,14 +75,15 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to the report of a failure what an actor saw; end what the test began on the server.
 
-    A test may show in many ways what the bot said: no part of a report has its password, unless
-    that is as short as a word.
+    A report may quote what the bot wrote, so every part of it is masked: it must not show the bot's
+    password. A password as short as a word is not masked.
     """
     report = yield
     if (server := item.config.stash.get(SERVER, None)) is None:
         return report
     if call.excinfo is not None and report.failed:
-        error = call.excinfo.value.__context__ or call.excinfo.value  # a scenario's is raised anew
+        # While the error of an actor is handled, a scenario raises another one.
+        error = call.excinfo.value.__context__ or call.excinfo.value
         report.sections += server.report(getattr(error, "nickname", None))
     for name in ("sections", "longrepr", "user_properties", "wasxfail"):
         if hasattr(report, name):

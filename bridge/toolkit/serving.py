@@ -24,11 +24,11 @@ def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions:
     """Be an MCP server of this name with these tools on stdin and stdout, until the client ends it.
 
     `instructions` say how the tools work together, for a model. `Configuration` has the settings
-    of the environment, and of no file. Raises `ToolsetError` for tools that cannot be served
-    together or want what there is only in the bridge, and `StdioError` without stdin or stdout.
+    of the environment; no file is read. Raises `ToolsetError` for tools that cannot be served
+    together or that need the room, and `StdioError` without stdin or stdout.
     """
     stdio = Stdio.claim()
-    # With `searching` off no folder is looked at.
+    # With `searching=False`, `load` looks into no folder.
     root = Path("/")
     configuration = load(dict(os.environ), cwd=root, package_root=root, searching=False)
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):

@@ -1,4 +1,4 @@
-"""What people wrote in the room, in the shape that agents get it: marked, escaped, bounded."""
+"""Escapes, cuts and marks what people wrote in the room, before an agent gets it."""
 
 import json
 import re
@@ -19,11 +19,11 @@ RESULT_BYTES = 9_000
 """Bytes of JSON in a result where the caller asked for no other size: Codex passes on 10,000."""
 
 LISTS_SHARE = 3
-"""The part of a result that is kept free for its lists, one third, however long its texts are."""
+"""One part in so many of a result is reserved for its lists, however long its other texts are."""
 
 LEAST_ITEM_BYTES = 600
-"""Bytes of JSON that an item of a list may have however many others there are. Most have less, so
-that nobody hides the others with a long text."""
+"""Bytes of JSON that each item of a list may have, however many items there are. Most items are
+shorter. Without this bound a long text could push the other items out."""
 
 MAX_BODY_BYTES = 16_384
 """Bytes in UTF-8 of a body in an entry; `bodyBytes` says how long a longer one was."""
@@ -35,7 +35,8 @@ MAX_TEXT_JSON = 2_000
 """Bytes of any other text written as JSON: a subject, a status text, a reason."""
 
 LEAST_TEXT_JSON = 28
-"""Bytes of JSON that a text may have however many others there are: a time has 26."""
+"""Bytes of JSON that each text may have, however many texts there are: enough for a time, which has
+26."""
 
 MARK_BYTES = 64
 """Bytes of JSON for `truncated`, `escaped` and `bodyBytes`."""
@@ -55,19 +56,19 @@ MAX_BODY_JSON = MAX_BODY_BYTES * LONGEST_ESCAPE
 _HALF_AN_ESCAPE = re.compile(r"\\(u(\{[0-9A-F]*)?)?$")
 
 Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=str)]
-"""One event as agents get it: its exact form or what `brief` leaves of it, cut by `fit`, after its
-cursor and its time."""
+"""One event as agents get it: its cursor, its time, and its exact form (`events.encode`), which
+`brief` may have shortened; `fit` cuts it."""
 
 FIELDS = (
     "and what applies: `sender`, `body` (`bodyBytes` before a cut), `type` (chat: private), "
     "`source` (history, archive, recorded), `self`, ...; full: `direction`, `from`, `jid`, `id`, "
     "`stanzaId`, `codes`"
 )
-"""What an entry may have beside what it always has, for models."""
+"""The fields that only some entries have, described for models."""
 
 
 def noticed(message: str) -> str:
-    """Return an error's message that quotes what strangers chose, with what is to be known then."""
+    """Return an error's message that quotes strangers, with `NOTICE` appended."""
     return f"{message} {NOTICE}"
 
 
@@ -76,15 +77,15 @@ NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", 
 
 
 def brief(exact: Entry) -> Entry:
-    """Return of an event's exact form what a reader needs.
+    """Return the fields of an event's exact form that a reader needs.
 
-    Without ids, direction and addresses, but for the id of the message that an error is about, and
-    the real JID of who joins or has nothing else to be named by; with `type` and `source` only
-    where they are not the usual ones. What we said has `heard`: whether the room sent it back. A
-    body over `MAX_BRIEF_BODY_BYTES` is cut.
+    Ids, direction and addresses are left out. Two remain: the id of the message that an error is
+    about, and the real JID of somebody who joins or who has no nickname in the event. `type` and
+    `source` are left out if they have their usual values. A message of ours gets `heard`: whether
+    the room has sent it back. A body over `MAX_BRIEF_BODY_BYTES` is cut.
     """
     kind = exact["kind"]
-    kept = {"gap": {"from"}, "error": {"id"}}.get(str(kind), set())  # a time; of which message
+    kept = {"gap": {"from"}, "error": {"id"}}.get(str(kind), set())  # `from` of a gap is a time
     if kind == "join" or (kind == "role" and "sender" not in exact):
         kept = {"jid"}
     made = {name: value for name, value in exact.items() if name not in NOT_IN_BRIEF - kept}
@@ -93,7 +94,7 @@ def brief(exact: Entry) -> Entry:
     for name, usual in (("type", "groupchat"), ("source", "live")):
         if made.get(name) == usual:
             del made[name]
-    if made.get("delayedFrom") == exact["at"]:  # as an archive has it
+    if made.get("delayedFrom") == exact["at"]:  # events of an archive have the same time twice
         del made["delayedFrom"]
     body = made.get("body")
     if isinstance(body, str) and (start := _start(body, MAX_BRIEF_BODY_BYTES)) != body:
@@ -108,9 +109,9 @@ def nonempty(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def json_size(value: object) -> int:
-    """Return the bytes of `value` as JSON is written widest: with spaces, in ASCII.
+    """Return the size of `value` in the longest form of JSON: with spaces, in ASCII.
 
-    Clients write it anew before they hand it to a model.
+    Clients may write the JSON again in that form before they hand it to a model.
     """
     return len(json.dumps(value, default=render))
 
@@ -146,7 +147,7 @@ def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> d
 
 
 def _share(sizes: list[int], space: int) -> int:
-    """Return how much each may have so that all fit in `space`; small ones leave theirs."""
+    """Return the most that each may have so that all fit; small ones leave space to the others."""
     for position, size in enumerate(sorted(sizes)):
         share = space // (len(sizes) - position)
         if size > share:
@@ -162,22 +163,22 @@ class _Look:
         self.texts: list[object] = []
         """Each text as it is shown, and each list of texts."""
         self.marks = MARK_BYTES
-        """Bytes of JSON that the marks of what is cut may take."""
+        """Bytes of JSON that the marks (`truncated` and the others) may take."""
         self._share = share
         self._cut: set[str] = set()
         self._escaped = False
 
     def of(self, exact: Entry) -> Entry:
-        """Return what is shown of an object."""
+        """Return an object with its texts escaped and cut."""
         made = {name: self._at(value, name) for name, value in exact.items()}
         if "body" in self._cut and "body" in exact:
-            # What was cut before says how long it was.
+            # If `brief` cut the body before, `bodyBytes` is already there.
             made.setdefault("bodyBytes", len(str(exact["body"]).encode("utf-8", "surrogatepass")))
         marks = {"truncated": bool(self._cut), "escaped": self._escaped}
         return made | nonempty(marks)
 
     def _at(self, value: Any, name: str) -> Any:
-        """Return what is shown of `value`, which is in the field `name`."""
+        """Return `value`, which is in the field `name`, with its texts escaped and cut."""
         if isinstance(value, str):
             return self._text(value, name, self._share)
         if isinstance(value, list):

@@ -29,7 +29,7 @@ MAX_LEFT = 20
 """The most entries of `left`: those who went last."""
 
 LEFT_BYTES = RESULT_BYTES // 4
-"""Bytes of JSON for those who went: most of a result is for who is there."""
+"""Bytes of JSON for those who left; the rest of a result is for who is there."""
 
 OccupantEntry: TypeAlias = Annotated[
     dict[str, object], always(nickname=str, role=str, affiliation=str, voice=bool)
@@ -82,7 +82,7 @@ def xmpp_occupants(
         raise not_in_room(asked.name, asked.status())
     result = occupants_of(link, rooms, nickname, limit, after)
     if nickname is not None and not result["count"] and "left" not in result:
-        raise nobody(inside, nickname, "Write the nickname as it stands here; case matters.")
+        raise nobody(inside, nickname, "Write the nickname exactly as it is here; case matters.")
     return result
 
 
@@ -95,8 +95,8 @@ def occupants_of(
 ) -> Occupants:
     """Return who is in these rooms, and who went.
 
-    With `nickname` only of this nickname, as it is or as it is shown; with `after` only those who
-    follow it in the order of nicknames, and nobody who went.
+    `nickname` restricts both to who has this nickname, in its own form or as `visible` escapes it.
+    `after` restricts the first to nicknames that follow it in order, and leaves out who went.
     """
     several, since = len(rooms) > 1, time.time() - LEFT_SECONDS
     statuses = {membership.name: membership.status() for membership in rooms}
@@ -137,8 +137,8 @@ def exact_of(
 ) -> OccupantEntry:
     """Return what is known of `occupant`, under the names that users see.
 
-    `account` has all nicknames of the same account, of which `MAX_NAMED` others are named; `room`
-    is named where several are listed.
+    `account` has all nicknames of the same account; the result names at most `MAX_NAMED` others.
+    `room` is given if the result lists several rooms.
     """
     spoke = occupant.last_message_at
     others = (name for name in account if name != occupant.nickname)

@@ -35,7 +35,8 @@ PARAGRAPH_INDENT = 2
 class CheckView:
     """Writes the stages of a check as lines for a terminal.
 
-    None is wider than the terminal, so that nothing a stranger wrote begins a line.
+    Long lines are broken and indented here: if the terminal broke them, text that a stranger wrote
+    could begin a line.
     """
 
     paint: Paint
@@ -50,7 +51,8 @@ class CheckView:
     def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
         """Return lines with the name, the outcome and the time of a stage, and what it found.
 
-        The room is named above, where there are several and the `former` stage was in another.
+        If there are several rooms, a line with the name of the stage's room comes first, unless the
+        `former` stage was in the same room.
         """
         head = f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
         first, *rest = self._hanging(head, HEAD_WIDTH, stage.detail)
@@ -68,7 +70,7 @@ class CheckView:
         return self._hanging(head, RUN_WIDTH, why)
 
     def spread(self, reports: Sequence[Report]) -> list[str]:
-        """Return a line a stage with the median and the worst of several runs."""
+        """Return a line for each stage, with the median and the worst time of several runs."""
         rows = []
         for (name, room), stages in by_stage(reports).items():
             passed = sum(stage.ok for stage in stages)
@@ -104,9 +106,10 @@ class CheckView:
     def _under_rooms(
         self, lines: Iterable[tuple[str | None, str]], former: str | None = None
     ) -> list[str]:
-        """Return the lines, with the name of its room before the first line of each.
+        """Return the lines; before the first line of each room, insert a line with its name.
 
-        A line whose room is None is in none of several. The `former` room is not named again.
+        The room of a line is None if it belongs to no room or there is only one. The `former` room
+        is not named again.
         """
         named: list[str] = []
         for room, line in lines:
@@ -136,7 +139,7 @@ def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
 async def check(
     configuration: Configuration, first: CheckStage, parsed: argparse.Namespace
 ) -> Level:
-    """Check as often as asked for, and write the outcome to stdout; return how the service is.
+    """Check as often as asked for, write the outcome to stdout, and return its level.
 
     `first` is the stage before the connection's: reading the settings. `parsed` has the options of
     the command line. Where the outcome cannot be written, it is unknown. When nobody reads stdout
@@ -155,7 +158,7 @@ async def check(
     show(first)
     if times > 1:
         say([*view.stage_lines(first), ""])
-    # Not again after a refused password, which locks accounts.
+    # No further run after a refused password: servers lock accounts after several.
     while len(reports) < times and probe.may_repeat and not (reports and screen.error):
         reports.append(await probe.run(show, send=send))
         if times > 1:
@@ -179,7 +182,7 @@ async def check(
     if lines:
         screen.put(lines)
     if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
-        # Whoever sees the exit code would look for the reason among stages that passed.
+        # The exit code says that something failed, though all stages may have passed: say why.
         complain("\n".join(f"xmpp-bridge: {reason}" for reason in reasons))
     if screen.error is not None and screen.error.errno not in READER_GONE:
         complain(f"xmpp-bridge: stdout cannot be written: {screen.error.strerror}")
@@ -188,7 +191,7 @@ async def check(
 
 
 def show_unconfigured(configuration: Configuration, first: CheckStage, form: str) -> None:
-    """Write the problems of the settings in the shape of any other check; as text, nothing."""
+    """Write the problems of the settings in the format of a check; as text, write nothing."""
     report = unconfigured(configuration, first)
     match form:
         case "json":
@@ -206,7 +209,7 @@ def _in_effect(configuration: Configuration) -> dict[str, object]:
 
 
 class _Screen:
-    """Writes lines to stdout; on a terminal, under them the stage that is under way."""
+    """Writes lines to stdout. On a terminal, the last line names the stage that is under way."""
 
     def __init__(self, expected: Sequence[tuple[str, str | None]]) -> None:
         """`expected` has the name and the room of each stage of a check in which all goes well."""
@@ -220,7 +223,7 @@ class _Screen:
         self._erase = ""
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
-        """Write lines in the place of the stage that was under way, and under them the next."""
+        """Write lines in place of the stage that was under way, and `under_way` below them."""
         erase, self._erase = self._erase, ""
         if under_way and self._moves_cursor:
             lines = [*lines, f"{under_way:<{NAME_WIDTH}}..."]
@@ -233,13 +236,13 @@ class _Screen:
         lines = self.view.stage_lines(stage, self._former)
         self._former = stage
         following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
-        if not stage.ok:  # the rest of its room is left out; without a room, all is
+        if not stage.ok:  # the other stages of its room are left out, or all if it has none
             following = [each for each in following if stage.room not in (None, each[1])]
         self.put(lines, following[0][0] if following else "")
 
 
 def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:
-    """Return the reports of so many runs as JSON shows them, each preceded by `first`."""
+    """Return the reports of `times` runs as JSON shows them, each with the stage `first`."""
     runs = [report.preceded_by(first).encode() | {"problems": []} for report in reports]
     if times == 1:
         return runs[0]

@@ -26,7 +26,7 @@ _SPECIAL = re.compile("[|<>]")
 
 
 class Level(IntEnum):
-    """How a service is; the number is the exit code of a plugin."""
+    """The state of a service; the number is the exit code of a plugin."""
 
     OK = 0
     WARNING = 1
@@ -43,7 +43,7 @@ class Limits:
     cert_days: int
 
     def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
-        """Return how the service is after these runs, and which limits they are beyond."""
+        """Return the level after these runs, and a sentence for each limit that they exceed."""
         level, reasons = Level.OK, []
         days = days_left(reports, now)
         if days is not None and days < self.cert_days:
@@ -107,7 +107,7 @@ def failures(reports: Sequence[Report]) -> list[str]:
 def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -> list[str]:
     """Return the lines with the metrics of these runs, the times as medians.
 
-    Each of several rooms has the stages of the connection too: its way leads through them.
+    The stages of the connection are repeated for each room, since every room depends on them.
     """
     labels = {room: f"room={_label(room)}" for room in rooms}
     up = {labels[room]: float(all(_is_up(room, report) for report in reports)) for room in rooms}

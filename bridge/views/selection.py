@@ -1,4 +1,4 @@
-"""What the filters on the command line pick: events of `watch` and `log`."""
+"""Selects the events of `watch` and `log` by the filters on the command line."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,35 +10,36 @@ from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Record
 
 IN_ROOMS = frozenset(KINDS) - {"connection"}
-"""The kinds of what happens in a room, not to our connection."""
+"""The kinds of events that happen in a room, and not to our connection."""
 
 
 class SelectionError(Exception):
-    """The command line asks for what cannot be picked; the text says which option, and why."""
+    """A filter on the command line cannot be used; the text says which option, and why."""
 
 
 @dataclass(frozen=True)
 class Selection:
     """Picks the events of some rooms that one of its filters matches.
 
-    By default that is all that happens in any room but what has nothing to read, such as a chat
+    By default that is every event of every room, except messages without text, such as a chat
     state.
     """
 
     rooms: frozenset[str] = frozenset()
-    """Bare JIDs as configured; all rooms, and the connection, if there are none."""
+    """Bare JIDs as configured. If this is empty, events of all rooms and of the connection
+    match."""
     filters: tuple[EventFilter, ...] = (EventFilter(IN_ROOMS, silent=False),)
 
     def picks(self, record: Record) -> bool:
-        """Whether `record` is one of these events."""
+        """Whether the selection has `record`."""
         in_room = not self.rooms or record.room in self.rooms
         return in_room and any(each.matches(record.event) for each in self.filters)
 
 
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
-    """Return what the filters on the command line pick; None where none is given.
+    """Return the selection that the command line asks for; None if it has no filters.
 
-    Raises `SelectionError`, also for a room that is none of `rooms`, the configured ones.
+    Raises `SelectionError`, for example if a room is not one of `rooms`, the configured ones.
     """
     if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
         return None

@@ -67,7 +67,7 @@ def test_a_status_warns_of_a_room_that_is_too_full_to_be_known(
 ) -> None:
     crowded = Played(picture=dataclasses.replace(STATUS, crowded=True))
     assert (
-        "Of the occupants 10000 are known, and no more."
+        "The room has more occupants than the 10000 that are kept."
         in _status(crowded, configuration)["warnings"]
     )
 

@@ -16,62 +16,65 @@ from bridge.xmpp.queries.iq_errors import DecodedError
 DEPARTURES = 2
 """How many departures are kept: somebody else may have had the nickname after the occupant."""
 
-DEEDS = (
+VISIBLE_ACTIONS = (
     events.OccupantPresence,
     events.OccupantLeft,
     events.NicknameChanged,
     events.SubjectChanged,
     events.StanzaDamaged,
 )
-"""The events, other than messages, in which an occupant does something that all can see. A stanza
-that cannot be read here may be a command to who can read it."""
+"""The events, other than messages, in which an occupant does something that everybody sees. A
+stanza that we cannot read counts too, since others may have read it and acted on it."""
 
 NAME_CHARACTERS = 60
 """Characters of a name in a sentence."""
 
 
 class Ping(NamedTuple):
-    """What came of a ping."""
+    """The result of a ping."""
 
     seconds: float | None
     """The time until an answer or an error came; None if none did."""
     error: DecodedError | None
     verdict: str
-    """What came of it, in a sentence: of a silence, whose it is."""
+    """The result in a sentence. If no answer came, it says who is silent: the occupant, or others
+    too."""
     alone: bool
-    """Whether the room and our server did answer."""
+    """Whether the occupant alone did not answer: the room and our server did."""
 
 
 @dataclass
 class Past:
-    """What the journal has on one occupant and on what we said, read from its newest event on."""
+    """What the journal has on one occupant and on our messages, read from the newest event back."""
 
     nickname: str
     """As the room has it."""
     there: bool = True
     """Whether they are in the room."""
     since: float | None = None
-    """When the oldest of the events was."""
+    """The time of the oldest event that was read."""
     gone: list[Record] = field(default_factory=list)
-    """How the last `DEPARTURES` who had the nickname left, or changed it, the newest first."""
+    """The last `DEPARTURES` events in which somebody with the nickname left or changed it, the
+    newest first."""
     silenced: Record | None = None
-    """How they last became a visitor."""
+    """The event in which they last became a visitor, who has no voice."""
     spoke: Record | None = None
     """The message that they said last, in private too."""
     sent: events.MessageSent | None = None
     """The message that we said last."""
     outcome: Record | None = None
-    """The reflection of our message, or the error with which it came back first."""
+    """The reflection of our message, or the error that returned it, whichever came first."""
     replies: list[Record] = field(default_factory=list)
     """What they said live after our message, and their errors, the newest first."""
     spoken: list[Record] = field(default_factory=list)
     """What they said in public while we watched, the newest first."""
     others: list[Record] = field(default_factory=list)
-    """What everybody else did in public, ourselves included, the newest first: they may have
-    answered it."""
+    """What everybody else did in public, ourselves included, the newest first. The occupant may
+    have reacted to it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
     _telling: bool = False
-    """Whether the events are those by which the room says who was there before us: nobody acted."""
+    """Whether the events are the list of who was there before us, which the room sends when we
+    join."""
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""
@@ -102,15 +105,15 @@ class Past:
             case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
                 self.silenced = self.silenced or record
             case _ if not named:
-                self._add_deed(record)
+                self._add_action(record)
 
-    def _add_deed(self, record: Record) -> None:
+    def _add_action(self, record: Record) -> None:
         match record.event:
             case events.OccupantJoined(self_=True):
                 self._telling = True
             case events.ConnectionChanged(phase=events.Phase.JOINING):
                 self._telling = False
-            case event if isinstance(event, DEEDS) and not self._telling:
+            case event if isinstance(event, VISIBLE_ACTIONS) and not self._telling:
                 self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:
@@ -119,10 +122,10 @@ class Past:
 
 
 class Evidence(NamedTuple):
-    """Everything that findings are made of."""
+    """Everything by which `diagnosis` decides whether a cause applies."""
 
     nickname: str
-    """The occupant's, as the room has it; of somebody who is not there, as it was asked for."""
+    """The nickname as the room has it; if nobody has it, as the caller wrote it."""
     room: str
     status: RoomStatus
     occupant: Occupant | None
@@ -131,9 +134,9 @@ class Evidence(NamedTuple):
     answers: Sequence[Mapping[str, object]] = ()
     """The answers to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
     ping: Ping | None = None
-    """What came of a ping; None where they are not in the room."""
+    """The result of a ping; None if they are not in the room."""
     rooms: Sequence[str] = ()
-    """Rooms of the service with similar names, looked up where they are not in the room."""
+    """Rooms of the service with similar names, looked up if the occupant is not in the room."""
 
     @property
     def who(self) -> str:

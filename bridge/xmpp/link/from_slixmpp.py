@@ -1,8 +1,8 @@
 """What slixmpp does for us: it prepares JIDs and passwords, and looks up SRV records.
 
-No other module imports it. It loads for some 75 ms, longer than everything else that `serve` does
-before its first answer. So it is imported within these functions, and `load` does that ahead, in a
-thread. Whoever calls another one before waits for it.
+No other module imports slixmpp. Importing it takes some 75 ms, longer than everything else that
+`serve` does before its first answer. So these functions import it, and `serve` calls `load` in a
+thread at its start. A function that is called before `load` has ended waits for the import.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import asyncio
 from bridge.xmpp.errors import XmppError
 
 MAX_JID_CHARACTERS = 3_071
-"""The longest JID (RFC 7622, section 3.1). slixmpp caches what it prepares, so it gets no longer
-one."""
+"""The longest JID (RFC 7622, section 3.1). Longer ones are not given to slixmpp, which caches
+what it prepares."""
 
 
 class ForbiddenCharacterError(XmppError):
@@ -50,7 +50,8 @@ def sasl_prepared(text: str) -> str:
 async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[str, str, int]]:
     """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
 
-    `port` is that of a host without records. Nothing is checked of what DNS said.
+    If there are no records, the result is the domain itself with `port`. The records are not
+    checked.
     """
     from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 

@@ -1,6 +1,6 @@
 """Stanzas: their names, who sent them, what an error in one says, and building those we send.
 
-What a stanza of a room tells is read in `muc.reading`.
+`bridge.xmpp.muc.reading` turns the stanzas of a room into events.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,8 @@ CONDITIONS = frozenset(
         "unsupported-feature unsupported-stanza-type unsupported-version"
     ).split()
 )
-"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Other names are foreign text."""
+"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Any other name was made up by
+whoever sent the error, and counts as `undefined-condition`."""
 
 CACHED_ADDRESSES = 256
 """Parsed addresses that are cached, so that all events of an occupant share its strings."""
@@ -113,8 +114,9 @@ def sender_of(stanza: Element) -> Address | None:
 def _address(jid: str) -> Address | None:
     """Read an address that a server wrote.
 
-    The server has prepared the resource, by tables that may differ from slixmpp's. Prepared again,
-    a nickname could be none, and hide who has it, or become that of another occupant.
+    The resource is not prepared again. The server has prepared it, by tables that may differ from
+    slixmpp's. By these tables a nickname could be invalid, which would hide its occupant, or become
+    the nickname of another occupant.
     """
     bare, slash, resource = jid.partition("/")
     valid = prepared(bare)

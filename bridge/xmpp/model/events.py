@@ -49,7 +49,7 @@ UNKNOWN = "unknown"
 """The role and the affiliation of somebody whose presence cannot be read."""
 
 UNREADABLE = "unreadable-stanza"
-"""The condition of what came and cannot be read; no standard has one for it."""
+"""The condition of a stanza that cannot be read; no standard defines one for that."""
 
 
 class Phase(StrEnum):
@@ -94,8 +94,8 @@ class Tls:
 class Shared:
     """Marks the events that everybody in the room sees: a store records each of them once.
 
-    Copies by several observers are recognised by what they say, but for the fields that
-    `bridge.store.pairing.VARYING` lists: the room shows more to some of them.
+    Several observers may report the same event. The store recognises it by its fields, except
+    those in `bridge.store.pairing.VARYING`, which the room shows to some occupants only.
     """
 
     __slots__ = ()
@@ -105,8 +105,8 @@ class Shared:
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room.
 
-    A message to the room is shared. It is not marked so, since a private message (`type`) has one
-    reader.
+    Everybody in the room sees a message of the type `groupchat`. The class is not `Shared`, since a
+    private message is of this class too.
     """
 
     kind: ClassVar[Kind] = "message"
@@ -138,7 +138,7 @@ class MessageReceived:
     reactions: tuple[str, ...] | None = None
     """An empty tuple takes all of them back; None where a message is no reaction."""
     retracts: str | None = None
-    """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
+    """The id of the message that its sender (XEP-0424) or a moderator (XEP-0425) takes back."""
     encrypted: str | None = None
     """The name of its encryption (XEP-0380). Its body, if it has one, only says that."""
     payload: tuple[str, ...] = ()
@@ -176,7 +176,8 @@ class OccupantError:
     condition: str
     text: str | None = None
     id: str | None = None
-    """The id of the message that it claims to answer. Everybody in the room knows ours."""
+    """The id of the message that it claims to answer. That proves nothing: all occupants see our
+    ids."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +296,7 @@ class RoomError:
 
 @dataclass(frozen=True)
 class StanzaDamaged:
-    """A stanza from the room cannot be read; only whose it is was."""
+    """A stanza from the room cannot be read, except for its sender."""
 
     kind: ClassVar[Kind] = "error"
     from_: str
@@ -307,7 +308,7 @@ class StanzaDamaged:
 
 @dataclass(frozen=True)
 class ConnectionChanged:
-    """The phase changed of the connection, or of our being in one room, and why."""
+    """The connection, or our membership in one room, has entered another phase."""
 
     kind: ClassVar[Kind] = "connection"
     phase: Phase
@@ -344,7 +345,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Gap:
-    """A time when nothing could be seen, and that the room could not fill in afterwards."""
+    """A time in which we saw nothing, and of which the room could not send us everything later."""
 
     kind: ClassVar[Kind] = "gap"
     from_: str
@@ -378,12 +379,12 @@ _ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "create
 """Fields that `_encode_apart` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
-"""Fields of which an empty value says something: the room itself, that there is no subject, and
-that all reactions are taken back."""
+"""Fields that are encoded even if empty. An empty `sender` is the room itself; an empty `subject`
+removes the subject; empty `reactions` take all reactions back."""
 
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
-    """Return the names of the fields that are encoded as they are, and these in camelCase."""
+    """Map each field that is encoded without conversion to its name in camelCase."""
     names = {"kind": "kind"}
     for field in fields(cls):
         if field.name not in _ENCODED_APART:
@@ -417,8 +418,8 @@ def encode(event: Event) -> dict[str, object]:
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event of which this is the exact form, for filters and findings to look at.
 
-    TLS, and sentences of ours, are not read back. Raises `ValueError` where it is the exact form of
-    no event.
+    TLS values, and texts such as "logged in" that `encode` adds, are not restored. Raises
+    `ValueError` if `exact` is not the form of an event.
     """
     for name, value in exact.items():
         item_type = int if name == "codes" else str
@@ -462,7 +463,7 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
 
 
 _CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
-"""The first event of each kind."""
+"""The first class of each kind."""
 
 _DECODED: dict[str, Callable[[Any], Any]] = {
     "codes": frozenset,
@@ -471,7 +472,7 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
     "source": Source,
     "phase": Phase,
 }
-"""Fields whose values are other ones in the exact form."""
+"""What restores the values of fields that have another type in the exact form."""
 
 
 _TYPES: dict[str, type] = {

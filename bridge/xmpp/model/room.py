@@ -26,20 +26,21 @@ UNDER_WAY = frozenset(
 """The phases of an attempt that has not been decided."""
 
 MAX_OCCUPANTS = 10_000
-"""Occupants kept of the room: a server may name any number, and rooms have fewer."""
+"""Most occupants that are kept of a room. Rooms have fewer, but a server may send any number."""
 
 MAX_UNHEARD = 1_000
-"""Ids kept of our messages that the room has not sent back: it may never do so."""
+"""Most ids that are kept of our messages that the room has not sent back; it may never do so."""
 
 MAX_DEPARTURES = 100
-"""Departures kept, one a nickname: the newest of a room where nobody stays."""
+"""Most departures that are kept: the newest, and one for each nickname."""
 
 PUT_OUT = (332, 333, 301, 322, 321, 307)
-"""The status codes that say why somebody is out. A room may send 307 (kicked) with any other, so
-that comes last."""
+"""The status codes that say why somebody was removed from the room. A room may send 307 (kicked)
+with any other one, so 307 comes last."""
 
 GONE_MEANWHILE = "went while the bridge was not in the room"
-"""Why somebody is gone who was there in the bridge's former stay, and not when it came back."""
+"""The reason that is given for somebody who was in the room when the bridge left it, and was not
+there when the bridge came back."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class LastIncoming(NamedTuple):
 
     message: events.MessageReceived
     at: float
-    """When it came, in seconds since the epoch; if of the history, when the room says it got it."""
+    """When it came, in seconds since the epoch. For a message of the history, the time that the
+    room gives."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Departure(NamedTuple):
 
     nickname: str
     at: float
-    """When they went, in seconds since the epoch; if while we were away, when we came back."""
+    """When they went, in seconds since the epoch. If they went while we were away, when we came
+    back."""
     why: str
     """A clause, with the reason or status text that was given, quoted."""
     by: str | None = None
@@ -143,7 +146,7 @@ class RoomStatus:
         """Sentences on what is odd about the room."""
         warnings = []
         if self.crowded:
-            warnings.append(f"Of the occupants {MAX_OCCUPANTS} are known, and no more.")
+            warnings.append(f"The room has more occupants than the {MAX_OCCUPANTS} that are kept.")
         if self.made_for_nobody:
             warnings.append(
                 "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
@@ -166,7 +169,7 @@ class RoomStatus:
                 "or XMPP_PASSWORD and call xmppCheck, which tries at once."
             )
         at = iso(self.next_attempt_at)
-        return f"Tried again at {at} by itself; xmppCheck tries at once if the way is free."
+        return f"Tried again at {at} by itself; xmppCheck tries at once if nothing prevents it."
 
     @property
     def connected(self) -> bool:
@@ -183,7 +186,7 @@ class RoomStatus:
         return accounts
 
     def out_of(self, room: str) -> Fault:
-        """Return why we are not in `room`, whose status this is; empty while unconfigured."""
+        """Return why we are not in `room`. This is its status; without settings `room` is empty."""
         phase = self.phase.value
         if not room:
             return Fault(
@@ -219,9 +222,10 @@ class Room:
         self.unheard: dict[str, None] = {}
         """The ids of our messages that the room has not sent back, oldest first."""
         self._former: dict[str, Occupant] = {}
-        """The occupants of the former stay, until our own presence ends the list of those here."""
+        """Who was in the room when we left it; kept until the room has listed who is there now."""
         self._entering = False
-        """Whether the room is listing who was there before us, which our own presence ends."""
+        """Whether the room is still listing who was there before us; our own presence ends that
+        list."""
         self._departures: dict[str, Departure] = {}
         self._spoke: dict[str, float] = {}
         """When each occupant who has said something last did so."""
@@ -256,7 +260,7 @@ class Room:
 
     def status(self) -> RoomStatus:
         """Return the state now."""
-        # Occupants are known while we are here; a session that is resumed finds them again.
+        # The occupants are kept while we are out of the room, in case the session is resumed.
         spoke = self._spoke
         there = self._status.phase in {events.Phase.JOINING, events.Phase.JOINED}
         occupants = self._occupants.items() if there else ()
@@ -341,7 +345,7 @@ class Room:
 
     def _enter(self, event: events.OccupantPresence, at: float) -> None:
         known = self._occupants.get(event.from_)
-        # One more is kept for ourselves, but not for each presence that claims to be ours.
+        # Our own presence is kept even if the room is full, but only one of those that claim to be.
         most = MAX_OCCUPANTS + 1 if event.self_ else MAX_OCCUPANTS
         if known is None and len(self._occupants) >= most:
             self._status = replace(self._status, crowded=True)

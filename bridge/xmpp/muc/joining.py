@@ -19,7 +19,7 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
 PATIENCE_SECONDS = 5.0
-"""How long a room may say nothing before its service is asked what it is."""
+"""How long a room may send nothing before its service is asked whether it is a room service."""
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ def suffixed(nickname: str, suffix: str) -> str:
 class Join:
     """One attempt to enter a room under one nickname (XEP-0045, section 7.2).
 
-    A domain that is no room service often says nothing to a join, but answers service discovery.
-    So the service is asked what it is when the room denies being one, or says nothing.
+    A domain that is no room service often says nothing to a join, but answers service discovery. So
+    the service is asked what it is if the room's address denies being a room, or does not answer.
     """
 
     def __init__(self, connection: Connection, place: Place, occupant: str) -> None:
@@ -45,21 +45,23 @@ class Join:
         self._room = occupant.partition("/")[0]
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
         self._denied = asyncio.Event()
-        """Set when the room's address says that it is no room."""
+        """Set if the room's address answers as something that is no room."""
         self._silence = "silent-join"
-        """The key of the fault if the room never answers, by what its service has said."""
+        """The fault to report if the room never answers; the answer of its service may change
+        it."""
 
     async def run(
         self, password: Secret | None, since: str | None, *, history: bool
     ) -> OccupantJoined:
         """Ask to be let in; return our own presence, with which the room lets us in.
 
-        `since` is the time, in UTC, from which the room's history is wanted; without `history` none
-        is. Raises `ConnectionFailedError`.
+        `since` is the time, in UTC, from which the room's history is wanted; without `history`
+        no history is asked for. Raises `ConnectionFailedError`.
         """
         connection, seconds = self._connection, DEADLINES[Stage.JOIN]
         secret = password.reveal() if password else None
-        # The answer comes before the history, and says which stanza ids in it to trust.
+        # The room answers this before it sends its history, and so says whether the stanza ids in
+        # the history can be trusted.
         connection.send(
             stanzas.iq_request("get", self._room, secrets.token_hex(8), disco.info_query())
         )
@@ -88,11 +90,11 @@ class Join:
         return None
 
     def take_answer(self, iq: Element) -> None:
-        """Take an answer to a request, to see whether the room's address denies being a room."""
+        """Read an answer to a request; it may show that the room's address is no room."""
         if prepared(iq.get("from", "")) != self._room:
             return  # it comes from an occupant
         if iq.get("type") == "error":
-            # Joining may make a room that is not found.
+            # A room that does not exist yet is no denial: joining may make it.
             denies = stanzas.error_of(iq).condition != "item-not-found"
         else:
             denies = roomservice.denies(disco.description_in(iq))
@@ -100,10 +102,11 @@ class Join:
             self._denied.set()
 
     async def _hear_out(self, seconds: float) -> None:
-        """Give up when the room has said nothing for so long.
+        """Give up when the room has sent nothing for `seconds`.
 
-        A server that has sent much by then may be sending a long stanza of another occupant. It is
-        pinged then: what the room has said comes before the answer.
+        If the server has sent much in the second half of that time, the room's answer may be
+        waiting behind a long stanza of another occupant. Then the server is pinged: once it
+        answers, what the room has sent before has arrived.
         """
         await asyncio.sleep(seconds / 2)
         received = self._connection.received
@@ -122,7 +125,7 @@ class Join:
         try:
             description, refusal = await roomservice.ask(self._connection, self._place.room_service)
         except ConnectionFailedError:
-            return  # what waits for the room's answer raises it
+            return  # `run`, which waits for the room's answer, raises the same error
         fault = roomservice.denial(self._place, description, refusal)
         if fault is not None and not self._answer.done():
             self._refuse(fault)

@@ -1,4 +1,4 @@
-"""Explains the error that an address answers to an IQ request. Pure.
+"""Explains an error that answers an IQ request. Pure.
 
 Conditions are those of RFC 6120, section 8.3.3. What they mean depends on the kind of address:
 XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
@@ -45,7 +45,8 @@ class DecodedError:
 
     condition: str
     message: str
-    """A sentence or two. The address and its text are `quoted`: both may be foreign."""
+    """A sentence or two. The address and the text of the error are `quoted`, since others chose
+    them."""
     hint: str
     outcome: str
     """What the error proves: `reachable`, `in`, `out` or `undecided`."""
@@ -138,9 +139,9 @@ server room: *; reachable
 """What an error means, by the kind of the address and the condition.
 
 The outcome is `reachable` where the error proves that the address is there, otherwise `undecided`.
-An error of a self-ping (XEP-0410, section 3.1) says that we are `in` the room or `out` of it, or
-nothing: another of our sessions under the same nickname may have given it, and a room that cannot
-be reached decides nothing.
+An error that answers a self-ping (XEP-0410, section 3.1) proves that we are `in` the room or `out`
+of it, or it is `undecided`. Another of our sessions under the same nickname may have sent it, and
+an error about a room that cannot be reached proves nothing.
 """
 
 _STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."

@@ -448,7 +448,7 @@ def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
     status = story.tell(_joined("Barney"), _joined("Me", own=True))
     assert _names(status) == ["Wilma", "Fred", "Me"]
     (warning,) = status.warnings
-    assert "2 are known" in warning
+    assert "than the 2 that are kept" in warning
     # Whatever else claims to be ours is no exception.
     assert len(story.tell(_joined("I", own=True)).occupants) == 3
     # Those who are known go on being told of, and a new join begins anew.
@@ -496,7 +496,7 @@ def test_a_room_that_joining_made_is_a_warning_until_somebody_comes(
     assert out.warnings == []
 
 
-IF_FREE = "by itself; xmppCheck tries at once if the way is free."
+UNHINDERED = "by itself; xmppCheck tries at once if nothing prevents it."
 LOCKED = (
     "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME or "
     "XMPP_PASSWORD and call xmppCheck, which tries at once."
@@ -508,11 +508,11 @@ LOCKED = (
     [
         (
             ConnectionChanged(Phase.WAITING, FAULT, 1, 4_000),
-            f"Tried again at 1970-01-01T00:00:06.000Z {IF_FREE}",
+            f"Tried again at 1970-01-01T00:00:06.000Z {UNHINDERED}",
         ),
         (
             ConnectionChanged(Phase.FAILED, FAULT, 1, 900_000),
-            f"Tried again at 1970-01-01T00:15:02.000Z {IF_FREE}",
+            f"Tried again at 1970-01-01T00:15:02.000Z {UNHINDERED}",
         ),
         (ConnectionChanged(Phase.FAILED, FAULT, 1), LOCKED),
         (ConnectionChanged(Phase.CONNECTING), "Being tried again now."),
