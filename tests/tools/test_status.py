@@ -115,7 +115,7 @@ def test_a_status_out_of_the_room_tells_why_and_when_next(configuration: Configu
         "hint": "Check XMPP_SERVICE.",
         "at": "1970-01-01T00:00:01.000Z",
         "retry": "Tried again at 1970-01-01T00:01:00.500Z by itself; xmppCheck tries at once if "
-        "the way is free.",
+        "nothing prevents it.",
     }
     assert status["envCandidates"] == [
         {"path": one.path, "reason": "missing"} for one in configuration.candidates
@@ -192,7 +192,7 @@ def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration)
     assert (status["connected"], status["occupants"]) == (True, 1)
     assert status["lastIncoming"]["body"] == "new"
     assert status["lastIncoming"]["room"] == OTHER_LOBBY
-    assert [one for one in status["warnings"] if one.startswith(f"{OTHER_LOBBY}: Of the ")]
+    assert [one for one in status["warnings"] if one.startswith(f"{OTHER_LOBBY}: The room has ")]
     well = {"phase": "joined", "nickname": "McpDebug"}
     assert status["rooms"] == [
         well | {"room": ROOM, "occupants": 1},
