@@ -30,27 +30,28 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, CursorError, Loss, Record
 
 CHUNK = 100
-"""Events that are read at a time: more would keep the interpreter from others for too long."""
+"""How many events are read at a time. More would keep other threads waiting for too long."""
 
 WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
 
 _CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The name of the store, and the row id of the last event before the cursor."""
+"""Matches a cursor. The groups are the name of the store, and the row id of the last event before
+the cursor."""
 
 Answer = TypeVar("Answer")
 
 
 class Reader:
-    """Reads one store; it is opened anew for each query."""
+    """Reads one store, and opens it again for each query."""
 
     def __init__(
         self, path: Path, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
     ) -> None:
-        """Read for this account, a bare JID, what all accounts of its domain recorded.
+        """Read what all accounts of the domain of `account`, a bare JID, have recorded.
 
-        `flush` is awaited before each walk: it writes what this bridge has observed so far, and
-        returns the number in the journal of the first event that is not in the store all the same.
+        `flush` is awaited before each walk. It writes what this bridge has observed so far, and
+        returns the number in the journal of the first event that is still not in the store.
         """
         self._path, self._account, self._flush = path, account, flush
 
@@ -69,10 +70,10 @@ class Reader:
     ) -> "Walk":
         """Begin to read the events of these rooms that may match `wanted`.
 
-        Not every condition can be asked of the database: the caller has to apply `wanted` to each
-        event. It begins after the cursor `since`, or else at the time `start`. With `connection`
-        there are the events of this account's connection too; with `stanzas`, the account's
-        stanzas in place of events. After so many `seconds` an iteration ends.
+        The database cannot check every condition, so the caller has to apply `wanted` to each
+        event. The walk begins after the cursor `since`, or else at the time `start`. With
+        `connection` it includes the events of this account's connection; with `stanzas` it has the
+        account's stanzas instead of events. An iteration ends after `seconds`.
         Raises `CursorError` and `StoreError`.
         """
         unwritten = None if self._flush is None else await self._flush()
@@ -115,13 +116,14 @@ class Walk:
     _backward: bool
     _seconds: float
     unwritten: int | None
-    """The number in the journal of the first event that this bridge has observed, and that may not
-    be in the store yet; None: all are in it."""
+    """The number in the journal of the first event that this bridge has observed and that may not
+    be in the store yet; None if all are in it."""
     since: InitVar[str | None]
     aside: InitVar[float]
-    """When the last store was put aside that lies there still; minus infinity if none does."""
+    """When the newest of the stores that still lie aside was put there, in seconds since the epoch;
+    minus infinity if there is none."""
     gap: Loss | None = None
-    """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
+    """The events after the cursor, or after the start time, that were deleted or put aside."""
     more: bool = False
     """Whether the iteration ended early: its time was over, or unread events were deleted."""
     unreadable: int = 0
@@ -141,7 +143,7 @@ class Walk:
 
     @property
     def next(self) -> str:
-        """The cursor after all that was read; backward, the cursor after the newest event."""
+        """The cursor after all that was read; in a backward walk, after the newest event."""
         return self.cursor_of(self._span.last if self._backward else self._read_up_to)
 
     @property
@@ -170,8 +172,9 @@ class Walk:
             known = set[int]()
 
             def theirs() -> Iterator[Recorded]:
-                most = MAX_COMPARED + len(records)  # which may all have been written
-                for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                most = MAX_COMPARED + len(records)  # all of `records` may be in the store
+                # A room's history has older messages, which the second round finds.
+                for kinds in (None, frozenset({"message"})):
                     for row in newest(database, replace(query, kinds=kinds), self._span.last, most):
                         if row.id not in known and (row.shared or row.observer.run == run):
                             known.add(row.id)
@@ -220,9 +223,9 @@ class Walk:
     def _read(
         self, database: SqliteDatabase, *, after: int, until: int
     ) -> tuple[list[Recorded], int, Span, int]:
-        """Return some events, up to which row id all were read, and the span of the store then.
+        """Return some events, the row id up to which all were read, and the span of the store then.
 
-        The last is the number of rows among these that cannot be read.
+        The last value is the number of rows that were left out, since they cannot be read.
         """
         rows, end = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward

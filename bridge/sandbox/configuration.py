@@ -18,14 +18,14 @@ FIELDS = {
     "membersonly": ("boolean", "muc_open", "muc_membersonly"),
     "changesubject": ("boolean", "", ""),
 }
-"""The type of each field, and two features of rooms: where it is off or empty, and where not."""
+"""The type of each field; the feature of a room if the field is off or empty, and if it is not."""
 
 NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}
 """The configuration of a new room; a field that is off is empty."""
 
 
 def configured(values: dict[str, str], form: Element) -> dict[str, str]:
-    """Return `values` as a form that was submitted changes them; what is unknown in it is ignored.
+    """Return `values` with the changes of a submitted form; fields that are unknown are ignored.
 
     Raises `RefusedError` for a form of another kind.
     """

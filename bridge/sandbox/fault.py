@@ -1,8 +1,8 @@
-"""Faults on request: which there are, and whom each of them hits.
+"""Defines the faults that can be requested, and decides whom a fault affects.
 
-A new one goes into `FaultName`, and acts where `bridge.sandbox.server.Sandbox` asks for it:
-`_strike` (at once), `_is_silenced` (delivery), `_disturbed` (reflections), `_to_room` (joining) or
-`_admitted` (login).
+The name of a new fault goes into `FaultName`, and its effect into the method of
+`bridge.sandbox.server.Sandbox` that handles what it changes: `_strike` (at once), `_is_silenced`
+(delivery), `_disturbed` (reflections), `_to_room` (joining) or `_admitted` (login).
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,10 @@ STRIKES = ("drop", "kick")
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A fault that hits the occupant `nickname` of `room`; where a name is empty, it hits any."""
+    """A fault that affects the occupant `nickname` of `room`.
+
+    An empty nickname means every occupant, an empty room every room.
+    """
 
     name: str
     room: str = ""
@@ -34,6 +37,6 @@ class Fault:
     seconds: float = 0.0
 
     def hits(self, room: str, nickname: str) -> bool:
-        """Return whether the occupant `nickname` of `room` is meant."""
+        """Return whether the fault affects the occupant `nickname` of `room`."""
         meant = ((self.room, room), (self.nickname, nickname))
         return all(mine.lower() in ("", theirs.lower()) for mine, theirs in meant)

@@ -1,6 +1,7 @@
-"""One chat room (XEP-0045), perhaps with a resident that answers: stanzas in, stanzas out.
+"""Serves one chat room (XEP-0045): takes stanzas, and returns the stanzas to send.
 
-Everybody in it sees everybody's real JID. What else differs from Prosody, tests/sandbox lists.
+A room may have a resident that answers messages. Everybody in it sees everybody's real JID;
+tests/sandbox lists the other differences from Prosody.
 """
 
 import secrets
@@ -28,22 +29,23 @@ from bridge.sandbox.stanza import (
 from bridge.wire.xmlwriter import escaped, written
 
 HISTORY_LIMIT = 100
-"""Messages that a room remembers for those who come later."""
+"""Most messages that a room keeps for those who come later."""
 
 HISTORY_CHARACTERS = 500_000
-"""Characters of XML in these messages. Whoever enters is sent them at once, and is cut off where
-`UNREAD_LIMIT` of `stream.py` is passed."""
+"""Most characters of XML in these messages. An occupant who enters is sent all of them at once, and
+is cut off if that exceeds `UNREAD_LIMIT` of `stream.py`."""
 
 CONTENT_LIMIT = 262_144
-"""Characters of XML in a stanza that is passed on. Writing it anew puts its namespace into each
-name in it, which makes 11 MB of 250 kB: more than anybody can be sent at once."""
+"""Most characters of XML in a stanza that is passed on, after it is written again. That adds the
+namespace to each name, and can turn 250 kB into 11 MB, more than a client can be sent at once."""
 
 PRESENCE_LIMIT = 2000
-"""Characters of XML in a presence that is passed on; real ones have up to 700. Whoever enters is
-sent that of everybody at once, and one client can be there many times."""
+"""Most characters of XML in a presence that is passed on; real ones have up to 700. An occupant who
+enters is sent those of everybody at once, and one client can be in the room many times."""
 
 AFFILIATION_LIMIT = 1000
-"""Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
+"""Most accounts with an affiliation to a room: they need not exist, so a client could name any
+number."""
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
@@ -51,7 +53,7 @@ RANKS = {name: rank for rank, name in [*enumerate(AFFILIATIONS, -1), *enumerate(
 """The rank of each affiliation among affiliations, and of each role among roles (section 5)."""
 
 ADMINS = ("admin", "owner")
-"""Affiliations by which somebody moderates a room and says who else does."""
+"""Affiliations whose holders moderate a room, and decide who else does."""
 
 ADMIN, OWNER, USER = f"{{{MUC}#admin}}", f"{{{MUC}#owner}}", f"{MUC}#user"
 FEATURES = (MUC, "urn:xmpp:ping", "urn:xmpp:sid:0", "muc_nonanonymous")
@@ -60,7 +62,7 @@ RESERVED = (f"{{{MUC}}}x", f"{{{USER}}}x", "{urn:xmpp:delay}delay", "{urn:xmpp:s
 
 
 Message = tuple[dict[str, str], str]
-"""The attributes of a message but for its recipient, and its content as XML."""
+"""The attributes of a message except its recipient, and its content as XML."""
 
 
 @dataclass(frozen=True)
@@ -100,23 +102,23 @@ class Room:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody is here and the room was not made to last."""
+        """Whether the room is empty and not persistent."""
         return not self.occupants and not self.options["persistentroom"]
 
     def find(self, jid: str) -> Occupant | None:
-        """Return who is here with the full JID."""
+        """Return the occupant with the full JID; None if there is none."""
         return next((who for who in self.everybody if who.jid == jid), None)
 
     def put_out(self, occupant: Occupant, *codes: str) -> Deliveries:
-        """Remove an occupant, for what the codes of section 15.6.2 say."""
+        """Remove an occupant, for the reason that `codes` give (section 15.6.2)."""
         return self._set_role(occupant, "none", _status(*codes))
 
     def receive(
         self, stanza: Element, nick: str, now: datetime, *, is_taken: bool = False
     ) -> Deliveries:
-        """Take in a stanza to the room, or to `nick` in it, and return what is sent for it.
+        """Handle a stanza to the room, or to `nick` in it, and return the stanzas to send.
 
-        With `is_taken` nobody can take the nickname.
+        With `is_taken` the nickname counts as taken.
         """
         try:
             if stanza.tag == f"{CLIENT}presence":
@@ -294,7 +296,7 @@ class Room:
         return sent or _addressed(({"from_": self.jid}, absent), self.everybody)
 
     def _set_role(self, occupant: Occupant, role: str, code: str, why: str = "") -> Deliveries:
-        """Change an occupant's role; who has none is put out, for what `code` says."""
+        """Change an occupant's role; the role `none` removes them, with the status `code`."""
         changed = replace(occupant, role=role)
         if role == "none":
             return self._remove(replace(changed, presence=""), code, why)
@@ -345,10 +347,10 @@ class Room:
     def _show(
         self, who: Occupant, to: Iterable[Occupant], end: str = "", why: str = "", nick: str = ""
     ) -> Deliveries:
-        """Send an occupant's presence, or absence, to others (section 7.2.2).
+        """Return an occupant's presence, or absence, for each of `to` (section 7.2.2).
 
-        Their own copy has the code 110. `why` is the content of the item, which names a new
-        nickname, and `end` comes after the item.
+        Their own copy has the code 110. `why` is the content of the item, `nick` is the new
+        nickname that the item names, and `end` comes after the item.
         """
         head = {"from_": f"{self.jid}/{who.nick}"}
         if who.nick not in self.occupants:

@@ -11,11 +11,11 @@ from bridge.sandbox.errors import SandboxError
 from bridge.wire.scram import proofs
 
 ITERATIONS = 4096
-"""Rounds of PBKDF2: the least that RFC 7677 section 4 allows, as the password is random."""
+"""Rounds of PBKDF2: the least that RFC 7677 section 4 allows, since the password is random."""
 
 CLIENT_FIRST = re.compile(rb"([ny],(?:a=[^,]+)?,)(n=([^,]+),r=([^,]+).*)")
 CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
-"""What the client sends (RFC 5802 section 7); whatever `a=` says, it acts for itself alone."""
+"""The messages of the client (RFC 5802 section 7). The authorization identity (`a=`) is ignored."""
 
 
 class AuthenticationError(SandboxError):
@@ -23,7 +23,7 @@ class AuthenticationError(SandboxError):
 
 
 class Exchange:
-    """One login: `challenge` is to be sent to the client, and its answer to be verified."""
+    """One login: the client is sent `challenge`, and `verify` checks its answer."""
 
     def __init__(self, client_first: bytes, accounts: Mapping[str, str]) -> None:
         match = CLIENT_FIRST.fullmatch(client_first)
@@ -31,7 +31,7 @@ class Exchange:
             raise AuthenticationError("malformed-request")
         self._header, self._first_bare, saslname, nonce = match.groups()
         name = saslname.decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
-        self.username = name.lower()  # two JIDs that differ in case alone are one (RFC 7622)
+        self.username = name.lower()  # JIDs that differ only in case are the same (RFC 7622)
         if self.username not in accounts:
             raise AuthenticationError("not-authorized")
         password, salt = accounts[self.username].encode(), secrets.token_bytes(16)

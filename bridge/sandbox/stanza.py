@@ -16,7 +16,7 @@ DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 PING = "{urn:xmpp:ping}ping"
 
 PART_LIMIT = 1023
-"""Characters of a nickname or another resource, and of each half of an account's JID (RFC 7622
+"""Most characters of a nickname or another resource, and of each half of an account's JID (RFC 7622
 section 3.1)."""
 
 AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
@@ -27,18 +27,18 @@ Deliveries = list[tuple[str, str]]
 
 
 class RefusedError(SandboxError):
-    """What a stanza asks for is not done; the text is a condition of RFC 6120 section 8.3.3."""
+    """The request of a stanza is refused; the text is a condition of RFC 6120 section 8.3.3."""
 
 
 def refuse(**reasons: object) -> None:
-    """Raise `RefusedError` with the first of the conditions that holds, written with `_`."""
+    """Raise `RefusedError` with the first condition that holds; in names, `_` stands for `-`."""
     for condition, holds in reasons.items():
         if holds:
             raise RefusedError(condition.replace("_", "-"))
 
 
 def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
-    """Return the XML of an element, but for empty attributes; `from_` means `from`."""
+    """Return the XML of an element, without empty attributes; `from_` means `from`."""
     given = [(key.rstrip("_"), escaped(value)) for key, value in attributes.items() if value]
     opening = "".join(f" {key}='{value}'" for key, value in given)
     return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")
@@ -56,7 +56,7 @@ def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
 def error(stanza: Element, condition: str) -> Deliveries:
     """Return an error as the answer to a stanza (RFC 6120 section 8.3)."""
     cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-stanzas")
-    # By this, a client with several joins under way tells their refusals from other errors.
+    # By this element, a client with several joins under way recognises that a join was refused.
     joining = "" if stanza.find(f"{{{MUC}}}x") is None else tag("x", xmlns=MUC)
     kind = "auth" if condition in AUTH_ERRORS else "cancel"
     return reply(stanza, "error", joining + tag("error", cause, type=kind))

@@ -16,10 +16,10 @@ STANZA_LIMIT = 262_144
 """Bytes of one stanza; Prosody's and ejabberd's limit too."""
 
 DEPTH_LIMIT = 64
-"""Elements inside one another; `xmlwriter.written` recurses for each level."""
+"""Most levels of nested elements; `xmlwriter.written` recurses for each level."""
 
 UNREAD_LIMIT = 4 * 1024 * 1024
-"""Bytes that may wait for a client that does not read, before it is cut off."""
+"""Most bytes that wait for a client that does not read; with more, it is cut off."""
 
 CLOSING_SECONDS = 0.5
 """How long the connection stays open after the end of the stream, for the client to read it."""
@@ -45,7 +45,7 @@ class Stream:
     async def authenticate(self, accounts: Callable[[], Mapping[str, str]]) -> str:
         """Let the client log in, and return the name of its account (RFC 6120 section 6.4).
 
-        `accounts` is asked at each attempt for names and passwords.
+        `accounts` is called at each attempt, and returns names and passwords.
         """
         await self._open(tag("mechanisms", tag("mechanism", "SCRAM-SHA-256"), xmlns=SASL))
         while True:
@@ -113,7 +113,7 @@ class Stream:
         self._elements = iter(())
         try:
             header = await self.next()
-        finally:  # a stream error, too, is inside a stream
+        finally:  # the header is sent before a stream error, too
             head = f"from='{DOMAIN}' id='{secrets.token_hex(8)}' version='1.0'"
             head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")

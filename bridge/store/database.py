@@ -1,24 +1,24 @@
 """The interface of a store's database, and the values that go in and come out. Pure.
 
 Events are kept in their exact form (`bridge.xmpp.model.events.encode`), without cursor, time and
-room, which are kept apart from it.
+room, which are kept separately.
 
-What every database promises, whatever it is made of:
+Every database promises the following, however it is implemented:
 
 *Order.* Each event has an id, and so has each stanza, in a sequence apart. Ids are whole numbers
 above 0. A transaction gives its events ids in the order in which they were added, each higher than
-every id that any process could read before. So who has read all up to an id misses nothing by going
-on from there. No id is given twice, not even that of an event which was deleted; ids may be left
-out.
+every id that any process could read before. So a reader who has read everything up to an id can go
+on from there, and misses nothing. No id is given twice, even if its event was deleted; some ids may
+never be given.
 
-*Time.* When something happened is what the wall clock of its observer said, to the millisecond.
-It says nothing of the order: clocks differ, and are set. Leases count on the monotonic clock of the
-process that asks, and never on a wall clock. A database that is shared by several machines has to
+*Time.* The time of an event is that of its observer's wall clock, to the millisecond. It does not
+give the order, since clocks differ, and are set. Leases use the monotonic clock of the process that
+reads them, and never a wall clock. A database that is shared by several machines has to
 translate what one process wrote into the time of another.
 
-*Transactions.* All of one is kept, or nothing. Writing transactions come one after the other: from
-its beginning on, nothing that it reads is changed by another process before it ends. Who only reads
-waits for nobody.
+*Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
+the other: from the beginning of one to its end, no other process changes what it reads. A process
+that only reads never waits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
 UNIT_BYTES = 2_000
-"""Bytes of memory that count as 1 in the weight of what waits; most events take less."""
+"""The unit of `weight`, in bytes of memory; most events take less."""
 
 ITEM_BYTES = 400
 """Bytes of memory that each event and stanza takes in addition to its texts."""
@@ -60,7 +60,7 @@ class Happened(NamedTuple):
     at: float
     """Seconds since the epoch."""
     room: str
-    """Bare JID; empty for what concerns the connection as a whole."""
+    """Bare JID; empty for an event of the connection as a whole."""
     event: Mapping[str, Any]
     """The event in its exact form."""
     shared: bool = False
@@ -81,7 +81,7 @@ class TracedXml(NamedTuple):
 
 
 def weight(item: object) -> int:
-    """Return how much memory an item takes, in `UNIT_BYTES`; 1 for what is no event or stanza."""
+    """Return how much memory an item takes, in `UNIT_BYTES`; 1 if it is no event or stanza."""
     size = 0
     if isinstance(item, Happened):
         values = item.event.values()
@@ -94,7 +94,7 @@ def weight(item: object) -> int:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One event out of the store."""
+    """One event that was read from the store."""
 
     id: int
     at: float
@@ -103,7 +103,7 @@ class Recorded:
     observer: Observer
     shared: bool
     echoed: bool = False
-    """Whether it is a message on its way out, of which the room's copy is recorded too."""
+    """Whether it is a message that a bridge sent, and the room's copy of it is recorded too."""
 
 
 class Lease(NamedTuple):
@@ -114,19 +114,19 @@ class Lease(NamedTuple):
     beat: float
     """When it was last renewed or given up, in seconds of our monotonic clock."""
     seen_until: float
-    """Until when the room was recorded, in seconds since the epoch."""
+    """The time up to which the room was recorded, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """Which events to read; what is None or empty is no condition."""
+    """The events to read; a field that is None or empty is no condition."""
 
     rooms: tuple[str, ...]
     """Bare JIDs."""
     domain: str
     """The domain of the accounts whose records are read."""
     connection_of: tuple[str, ...] = ()
-    """Accounts of which the events without a room are read too: those of the connection."""
+    """Accounts whose events without a room, which are those of their connections, are read too."""
     start: float | None = None
     """Seconds since the epoch, inclusive."""
     end: float | None = None
@@ -139,7 +139,7 @@ class Query:
     stanzas: bool = False
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
     shared: bool = False
-    """Whether to read shared events alone."""
+    """Whether to read only shared events."""
 
 
 class Holding(NamedTuple):
@@ -150,9 +150,9 @@ class Holding(NamedTuple):
     name: str
     """The room's bare JID; empty for connections and stanzas."""
     bytes: int
-    """How much its events or stanzas take."""
+    """The bytes that its events or stanzas take."""
     oldest: float
-    """The earliest time of one of these, in seconds since the epoch."""
+    """The earliest time of its events or stanzas, in seconds since the epoch."""
 
 
 class Amount(NamedTuple):
@@ -164,27 +164,27 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What deletion for age has to know of former runs, in seconds of running."""
+    """What deletion for age has to know from former runs, in seconds of running time."""
 
     put_off: float = 0.0
-    """How long nothing may be deleted for its age, since a clock jumped."""
+    """How much longer nothing may be deleted for its age, because a clock jumped."""
     day_left: float = 0.0
-    """How long the day lasts in which some was deleted that was too old before we ran."""
+    """What is left of the day that began when rows were deleted that were too old before we ran."""
 
 
 class Span(NamedTuple):
-    """Which ids the events of a query's rooms and time have."""
+    """The range of the ids that the events of a query's rooms and time have."""
 
     store: str
-    """The name of the store: a new one at the same place has another."""
+    """The name of the store; a new store at the same place has another name."""
     oldest: float
     """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
     none."""
     evicted: int
     """The highest id of an event of the query's rooms that was deleted; 0 if none was."""
     whole_from: float
-    """From when on nothing of these rooms was deleted, in seconds since the epoch; minus infinity
-    if nothing was, infinite if all was."""
+    """The time from which on nothing of these rooms was deleted, in seconds since the epoch; minus
+    infinity if nothing was, infinite if all was."""
     begin: int
     """The id of the oldest event of these rooms, less 1."""
     first: int
@@ -201,18 +201,18 @@ class Database(Protocol):
     """
 
     warnings: dict[str, str]
-    """What was found wrong with it: a sentence for each kind of trouble."""
+    """What was found wrong with the store: a sentence for each kind of trouble."""
     unreadable: set[int]
-    """The ids of what `page` has left out so far, since it is damaged."""
+    """The ids of the damaged rows that `page` has left out so far."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction, which is kept when the block ends, and not if that raises.
+        """Open a transaction; it is kept when the block ends, and undone if the block raises.
 
         Raises `BusyStoreError` if another process writes for too long.
         """
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
-        """Add events, in this order, without shared ones whose stanza id the room already has."""
+        """Add events, in this order, except shared ones whose stanza id the room already has."""
 
     def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
         """Add stanzas, in this order."""
@@ -230,7 +230,7 @@ class Database(Protocol):
         """Return the highest id that an event has or had; 0 if there was none."""
 
     def span(self, query: Query) -> Span:
-        """Return which ids the events of the query's rooms and time have."""
+        """Return the range of the ids that the events of the query's rooms and time have."""
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
@@ -238,37 +238,37 @@ class Database(Protocol):
         """Return the first events that match, and the id up to which all were read.
 
         Only ids above `after` and up to `until` are read, and a bounded number of them: there may
-        be more matches above the id that is returned. With `backward` it starts at `until` with the
-        last event, and there may be more up to the id that is returned.
+        be more matches above the id that is returned. With `backward` it begins with the last event
+        up to `until`, and there may be more matches up to the id that is returned.
         """
 
     def latest(self) -> float:
         """Return the time of the newest event; minus infinity if there is none."""
 
     def holdings(self) -> Sequence[Holding]:
-        """Return what there is to delete from."""
+        """Return what the store has of each room, of connections, and of stanzas."""
 
     def size(self) -> int:
-        """Return how many bytes the store takes, without what deleted events have left free."""
+        """Return how many bytes the store takes, except the space that deleted rows left free."""
 
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
         """Delete events or stanzas, no more than `most`; return how much was deleted.
 
-        Those are deleted first that were written first; with `span`, a time inclusive and one
-        exclusive, those from within it, the earliest time first.
+        The rows that were written first are deleted first. With `span`, a start (inclusive) and an
+        end (exclusive), only rows whose time is within it are deleted, the earliest first.
         """
 
     def shrink(self) -> None:
-        """Give back to the system some of what deleted events have left free."""
+        """Give back to the system some of the space that deleted events have left free."""
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
 
     def set_ageing(self, ageing: Ageing) -> None:
-        """Keep it for this process and later ones."""
+        """Write `ageing` to the store, for this process and later ones."""
 
     def is_current(self) -> bool:
-        """Whether what is at the store's place is still what was opened."""
+        """Whether the store that is now at this place is the one that was opened."""
 
     def close(self) -> None:
         """Close the store."""

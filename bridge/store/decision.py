@@ -11,17 +11,18 @@ from bridge.store.database import Lease
 from bridge.store.pairing import Observed
 
 LEASE_SECONDS = 6.0
-"""How long a lease holds that is not renewed: with the pause, another bridge takes over within
-10 s."""
+"""How long a lease holds without being renewed. Other bridges read it at intervals, and one of them
+takes over within 10 s."""
 
 HANDOVER_SECONDS = 2.0
-"""How long a lease that was given up is left to a bridge that was in the room with its holder."""
+"""How long a lease that was given up is reserved for bridges that were in the room with its
+holder."""
 
 PATIENCE_SECONDS = 10.0
 """How long after we observed an event the holder of the lease may take to write it."""
 
 SKEW_SECONDS = 1.0
-"""How much later than we the holder may observe an event. When we leave the room, this is used in
+"""How much later than us the holder may observe an event. When we leave the room, this is used in
 place of `PATIENCE_SECONDS`."""
 
 
@@ -31,9 +32,9 @@ class Stay(NamedTuple):
     run: str
     """The run of the bridge."""
     since: float
-    """Since when it has received all that happens in the room, on the clock of `now`."""
+    """The time, on the clock of `now`, from which on it has received all that happens there."""
     until: float
-    """Until when it is known what happened, on the same clock."""
+    """The time, on the same clock, up to which it knows what happened."""
     at: float
     """The same moment as `until`, in seconds since the epoch."""
     more: bool = False
@@ -46,27 +47,27 @@ class Decision(NamedTuple):
     """What a bridge writes of a room."""
 
     shared: Sequence[Observed] = ()
-    """Events that it writes as what everybody saw."""
+    """Events that it writes as seen by everybody."""
     own: Sequence[Observed] = ()
-    """Events that it writes as what it alone saw."""
+    """Events that it writes as seen by itself alone."""
     kept: Sequence[Observed] = ()
     """Events that it keeps, and decides on later."""
     lease: Lease | None = None
     """The lease that it writes and holds; None: it leaves the lease as it is."""
     unseen_from: float | None = None
-    """Since when, in seconds since the epoch, nobody recorded the room until we came; None: it was
-    recorded, or never before."""
+    """When the time began, in seconds since the epoch, in which nobody recorded the room before we
+    came; None if it was recorded all the time, or never before."""
     earlier: bool | None = None
-    """Whether to write what the room sent of the time before we came; None: not known yet."""
+    """Whether to write what the room sent about the time before we came; None: not known yet."""
 
 
 def decide(
     lease: Lease | None, stay: Stay, now: float, events: Sequence[Observed], earlier: bool | None
 ) -> Decision:
-    """Return what is written of a room in which a bridge is, or which it has just left.
+    """Return what a bridge writes of a room that it is in, or that it has just left.
 
-    `events` are the shared events of its stay that are not in the store; `earlier` is that of the
-    decision before, and None at first.
+    `events` are the shared events of its stay that are not in the store; `earlier` is the value in
+    the previous decision, and None at first.
 
     A lease is *live* for `LEASE_SECONDS` after it was renewed, and for `HANDOVER_SECONDS` after it
     was given up. We were in the room *together* with its holder if the lease was renewed or given
@@ -83,15 +84,15 @@ def decide(
     | not live, whosever it was | yes      |          | shared  | taken   | not written          |
     | not live, whosever it was | no       |          | shared  | taken   | written, after a gap |
 
-    What was decided about the time before we came holds where a lease is taken again.
+    If a lease is taken again, what was decided about the time before we came does not change.
 
-    *Overdue* events are written as our own: the holder should have written them by now, and does
-    not see them, or sees other ones. The rest of these events is kept.
+    *Overdue* events are written as our own: the holder should have written them by now, so it
+    did not see them, or saw them with other fields. The other events are kept.
 
     A live lease that was given up is left to a bridge that was in the room together with its former
-    holder, which has missed less than we have. A lease of ours is renewed by taking it, but not
-    before the last of several transactions: a renewal says that all until then is written. The
-    lease of a bridge that leaves is given up.
+    holder, since that bridge has missed less than we have. A lease of ours is renewed by taking
+    it, but not before the last of several transactions: a renewal says that everything up to that
+    time is written. The lease of a bridge that leaves is given up.
     """
     together = live = False
     if lease is not None:

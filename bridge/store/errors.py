@@ -1,10 +1,10 @@
 """The exceptions of the store."""
 
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
-"""What a user can do about something that is no store, and is where one is to be."""
+"""What a user can do if the path of the store leads to something else."""
 
 LEFT_OUT = "of the store cannot be read, being damaged, and what stood there is left out"
-"""How a warning of rows that cannot be read ends."""
+"""The end of a warning about rows that cannot be read."""
 
 
 def left_out(rows: int) -> str:
@@ -17,7 +17,7 @@ class StoreError(Exception):
 
 
 class NotOurStoreError(StoreError):
-    """At the path is something that is no store, or none that may be used; it is not changed."""
+    """The path leads to something that is no store, or must not be used; it is not changed."""
 
 
 class BrokenStoreError(StoreError):
@@ -26,11 +26,11 @@ class BrokenStoreError(StoreError):
     def __init__(self, message: str, file: tuple[int, int] | None) -> None:
         super().__init__(message)
         self.file = file
-        """Which file was found broken: another bridge may have begun a new one since."""
+        """The device and inode of the broken file: another bridge may have made a new one since."""
 
 
 class FullStoreError(StoreError):
-    """The disk is full or read-only, or the system cannot write for another reason that passes."""
+    """The disk is full or read-only, or writing fails for another reason that may pass."""
 
 
 class BusyStoreError(StoreError):

@@ -1,7 +1,7 @@
-"""Where a store lies: its path is checked, and nothing of anybody else's is touched.
+"""Checks and locks the path of a store, and touches no file that belongs to somebody else.
 
-A path leads through no symbolic link, since whoever can make one could have the bridge write
-elsewhere. Folders that are missing are made for the owner alone.
+The path must not lead through a symbolic link: whoever can make such a link could have the bridge
+write elsewhere. Missing folders are made for the owner alone.
 """
 
 import errno
@@ -26,28 +26,28 @@ from bridge.text import iso
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
-"""People's words are for whoever runs the bridge."""
+"""Only the user who runs the bridge may read what people wrote."""
 
 OTHERS = 0o077
 """The bits of a mode that let others use a file."""
 
 BESIDE = ("", "-wal", "-shm", "-journal")
-"""What SQLite adds to the name of a database; `-wal` holds events too."""
+"""The endings of the database file and of the files that SQLite adds; `-wal` has events too."""
 
 LOCK = "-lock"
-"""Added to the name of a store for the file that says who uses it: SQLite's own locks would be
-lost with a file that is put aside."""
+"""The ending of the file that is locked while a store is in use. SQLite's own locks would be lost
+with a file that is put aside."""
 
 PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
-"""Errors of the system that may be over in a while; after any other, somebody has to act."""
+"""Errors of the system that may pass; after any other, somebody has to act."""
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:
-    """Return where `record` keeps what it records (XDG Base Directory Specification).
+    """Return the path of the store unless another is set (XDG Base Directory Specification).
 
-    What leads to the home directory may be a link, as on some systems; it is followed here.
+    On some systems the path to the home directory has a symbolic link; such links are followed.
     """
     given = environ.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else home / ".local" / "state"
@@ -55,13 +55,14 @@ def default_path(environ: Mapping[str, str], home: Path) -> Path:
 
 
 class Location:
-    """The path of a store, locked against being put aside while it is in use.
+    """The path of a store, with a lock, so that a store in use is not put aside.
 
-    Every bridge that uses a store shares the lock; who makes it, or puts it aside, has it alone.
+    All bridges that use a store share the lock. A bridge that makes the store or puts it aside
+    must hold the lock alone.
     """
 
     def __init__(self, path: Path) -> None:
-        """Make its folder and its lock; raises `StoreError`."""
+        """Make the folder and open the lock file; raises `StoreError`."""
         self.path = path
         exists(path)
         try:
@@ -73,16 +74,16 @@ class Location:
             raise unusable(path, error) from error
 
     def made_safe(self) -> dict[str, str]:
-        """Make each of its files its owner's alone; return warnings of what was wrong before.
+        """Let only the owner use the files of the store; return warnings of what was wrong before.
 
-        Raises `StoreError` where others can still use one.
+        Raises `StoreError` if others can still use one of them.
         """
         warnings = dict[str, str]()
         for suffix in (*BESIDE, LOCK):
             path = Path(f"{self.path}{suffix}")
             with suppress(FileNotFoundError):
                 mode = _mode(path)
-                with suppress(OSError):  # of a file system without modes
+                with suppress(OSError):  # the file system may have no modes
                     _restrict(path, mode)
                 if _mode(path) & OTHERS:
                     why = "may be used by others, and its mode cannot be changed"
@@ -99,7 +100,7 @@ class Location:
         return warnings
 
     def lock(self, *, alone: bool) -> None:
-        """Have the lock, alone or with others; raises `BusyStoreError` if that cannot be now."""
+        """Take the lock, alone or shared; raises `BusyStoreError` if another bridge has it."""
         try:
             how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
             fcntl.flock(self._descriptor, how | fcntl.LOCK_NB)
@@ -107,14 +108,14 @@ class Location:
             raise BusyStoreError(f"{str(self.path)!r} is in use by another bridge") from error
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 def put_aside(path: Path, broken: BrokenStoreError) -> None:
-    """Rename a broken store with all that belongs to it, unless another bridge has done so.
+    """Rename a broken store with all of its files, unless another bridge has done so.
 
-    Raises `BusyStoreError` while anybody has it open.
+    Raises `BusyStoreError` while any bridge has it open.
     """
     with closing(Location(path)) as location:
         location.lock(alone=True)
@@ -123,9 +124,10 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
 
 
 def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
-    """Rename a store, or what is left of one, which whoever calls has alone.
+    """Rename a store, or what is left of one; the caller must hold its lock alone.
 
-    The file itself goes last: SQLite would read the `-wal` of one store as part of the next.
+    The database file is renamed last. Otherwise SQLite might read the `-wal` of one store as part
+    of the next.
     """
     aside = f"{path}.broken-{time.time_ns():x}"
     try:
@@ -137,9 +139,9 @@ def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
 
 
 def lying_aside(path: Path) -> tuple[float, Path] | None:
-    """Return which broken store was put aside last and lies there still, and when that was.
+    """Return when the newest of the stores lying aside was put there, and its path.
 
-    The time is in seconds since the epoch.
+    The time is in seconds since the epoch. None if no store lies aside.
     """
     name = re.compile(re.escape(path.name) + r"\.broken-([0-9a-f]{1,16})")
     with suppress(OSError):
@@ -150,7 +152,7 @@ def lying_aside(path: Path) -> tuple[float, Path] | None:
 
 
 def exists(path: Path) -> bool:
-    """Whether a store is there; raises `NotOurStoreError` for what must not be touched."""
+    """Whether there is a store; raises `NotOurStoreError` if the path must not be touched."""
     try:
         if link := next((way for way in (*path.parents, path) if way.is_symlink()), None):
             raise NotOurStoreError(
@@ -164,7 +166,7 @@ def exists(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what no other file has in common with the one at the path; None if there is none."""
+    """Return the device and inode of the file, which no other file has; None if there is none."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino
@@ -172,7 +174,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a file is there; raise `NotOurStoreError` for one that is not ours to use."""
+    """Return whether there is a file; raise `NotOurStoreError` if the bridge must not use it."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -198,8 +200,8 @@ def _restrict(path: Path, mode: int) -> None:
     if not hasattr(os, "O_PATH"):
         path.lchmod(FILE_MODE)
         return
-    # As a mere place in the file system (O_PATH): who opens and closes a database as a file gives
-    # up all locks that SQLite has on it in this process (fcntl).
+    # O_PATH does not open the file for reading or writing. If it did, closing it would release all
+    # locks that SQLite has on it in this process (fcntl).
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(FILE_MODE)
@@ -208,6 +210,6 @@ def _restrict(path: Path, mode: int) -> None:
 
 
 def unusable(path: Path, error: OSError) -> StoreError:
-    """Return what an error of the system means for who wants to use a store there."""
+    """Return the exception for an error of the system at the path of a store."""
     why = f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__})"
     return FullStoreError(why) if error.errno in PASSING else NotOurStoreError(f"{why}; {REMEDY}")

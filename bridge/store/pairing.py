@@ -1,4 +1,4 @@
-"""Tells which events are the same, whoever observed them. Pure."""
+"""Finds out which events are the same, though different bridges observed them. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -8,8 +8,8 @@ from bridge.store.database import Happened, Recorded
 from bridge.text import seconds_of
 
 SAME_SECONDS = 30.0
-"""Two bridges observed the same event if all fields but VARYING ones are equal and their times
-differ by at most so many seconds."""
+"""Two bridges observed the same event if all fields except VARYING ones are equal, and the times
+differ by at most this number of seconds."""
 
 # fmt: off
 VARYING = frozenset({
@@ -18,11 +18,12 @@ VARYING = frozenset({
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a
-moderator, sends some codes to one occupant only, and tells later what others have seen live."""
+moderator, sends some codes to one occupant only, and sends to newcomers later what others have seen
+live."""
 
 
 class Mark(NamedTuple):
-    """What an event has in common with no other one, whoever observed it."""
+    """Identifies an event: the marks of all who observed it have equal keys and similar times."""
 
     key: int
     """Equal for all bridges that observed the event: a hash of its stanza id, or of its fields."""
@@ -45,7 +46,7 @@ def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
     """Return the mark of an event, which may come from the store with values of any type."""
     if "stanzaId" in event:
         return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
-    # The codes of what nobody sent, such as a change of the configuration, are the same for all.
+    # An event without a sender, such as a changed configuration, has the same codes for all.
     varying = VARYING if "sender" in event else VARYING - {"codes"}
     said = sorted((name, str(value)) for name, value in event.items() if name not in varying)
     return Mark(hash((*said,)), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)

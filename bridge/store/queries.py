@@ -1,4 +1,4 @@
-"""The SQL that finds the events of a query, and what is in a row of them. Pure."""
+"""Makes the SQL that finds the events of a query, and reads the rows that it returns. Pure."""
 
 import json
 from collections.abc import Collection
@@ -10,7 +10,8 @@ from bridge.store.database import Observer, Query, Recorded
 from bridge.store.tables import member
 from bridge.text import searchable
 
-# What a bridge said comes back from the room within a minute: xmppSend waits no longer.
+# The inner SELECT finds the room's copy of a message that a bridge sent. A copy that comes after
+# more than a minute does not count: xmppSend waits no longer.
 _RECORDED = f"""
 SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
   WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
@@ -25,8 +26,8 @@ FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room
 LEFT JOIN observers ON observers.id = events.observer
 """
 
-# The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
-# nothing hidden. Of the rest, Python makes the searchable form, which takes ten times as long.
+# The text of an event is one of these fields. If it is `plain`, it has only ASCII characters, and
+# none that are hidden. Otherwise Python makes the searchable form, which takes ten times as long.
 _CONTAINS = f"""
 CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
   coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
@@ -41,13 +42,14 @@ FROM stanzas AS events LEFT JOIN observers ON observers.id = events.observer
 """
 
 _ASTRAY = "observer NOT IN (SELECT id FROM observers)"
-"""A condition on rows that no query would find, since what they refer to is not there."""
+"""A condition for damaged rows, which refer to an observer that does not exist."""
 
 LATEST = 253_402_300_799_999
-"""The last millisecond of the year 9999: a later time cannot be written, and is none of ours."""
+"""The last millisecond of the year 9999. No bridge has written a later time, since it could not be
+formatted."""
 
 DATED = f"at BETWEEN 0 AND {LATEST}"
-"""A condition on rows whose time may be one that a bridge wrote."""
+"""A condition for rows whose time a bridge may have written."""
 
 _ROW = (int, int, str, str, str, str, str, int, int)
 """The types of the columns of `_RECORDED` and `_STANZAS`."""
@@ -56,9 +58,9 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def matching(query: Query) -> tuple[str, list[object]]:
-    """Return the SQL that finds what matches, for `recorded` to read, with its values.
+    """Return the SQL that finds the rows that match, which `recorded` reads, and its values.
 
-    Rows that no query would find, since what they refer to is not there, are found too.
+    It also finds damaged rows, which refer to an observer or a room that does not exist.
     """
     within_, values = within(query)
     conditions, further = _conditions(query)
@@ -71,7 +73,7 @@ def matching(query: Query) -> tuple[str, list[object]]:
 def within(query: Query) -> tuple[str, list[object]]:
     """Return the query's rooms and accounts as an SQL condition, with its values."""
     by = f"observer IN (SELECT id FROM observers WHERE {among('account', query.connection_of)})"
-    lost = "kind = 'gap'"  # of events of any room
+    lost = "kind = 'gap'"  # without a room, it is about events of any room
     if query.stanzas:
         return by, [*query.connection_of]
     rooms = f"SELECT id FROM rooms WHERE domain = ? AND {among('jid', query.rooms)}"
@@ -105,12 +107,12 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
 
 
 def among(name: str, wanted: Collection[str]) -> str:
-    """Return the condition that a column has one of so many values."""
+    """Return the SQL condition that a column has one of the values `wanted`."""
     return f"{name} IN ({', '.join('?' * len(wanted))})"
 
 
 def recorded(row: tuple[Any, ...]) -> Recorded | None:
-    """Return what is in a row; None where that is nothing that a bridge writes."""
+    """Return the event in a row; None if no bridge can have written the row."""
     if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
         id_, at, room, exact, *by, shared, echoed = row
         with suppress(ValueError, RecursionError):
@@ -121,14 +123,14 @@ def recorded(row: tuple[Any, ...]) -> Recorded | None:
 
 
 def _is_flat(event: dict[str, Any]) -> bool:
-    """Whether it holds nothing but texts, numbers, truth values and lists of these."""
+    """Whether no value of the event is an object, and no list has an object or a list in it."""
     values = [*event.values()]
     nested = chain.from_iterable(value for value in values if type(value) is list)
     return dict not in map(type, values) and {dict, list}.isdisjoint(map(type, nested))
 
 
 def decoded(text: bytes) -> str | bytes:
-    """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
+    """Return a text of the store; if it is no UTF-8, its bytes, which `recorded` refuses."""
     try:
         return text.decode()
     except UnicodeDecodeError:
@@ -141,7 +143,7 @@ def encoded(value: object) -> str:
 
 
 def storable(text: str) -> str:
-    """Return `text` without the half characters that only a server that lies can send."""
+    """Return `text` with `?` for half characters (surrogates), which only a lying server sends."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -151,5 +153,5 @@ def is_plain(exact: str) -> bool:
 
 
 def searchable_of(text: bytes | None) -> str | None:
-    """Return a text of an event as `contains` looks at it."""
+    """Return the searchable form of an event's text, in which `contains` is looked for."""
     return None if text is None else searchable(text.decode(errors="replace"))

@@ -1,5 +1,6 @@
-"""Decides what `record` deletes, and when: what is too old, and the oldest of what is too much.
+"""Decides what is deleted from a store, and when.
 
+Events and stanzas are deleted that are too old, and the oldest ones if the store is too large.
 Clocks come in as values. What has to outlive the process is in the store (`Ageing`).
 
 What is deleted cannot be restored, and nobody can know whether the clock is right. So:
@@ -21,21 +22,22 @@ EXPIRE_SECONDS = 10.0
 """The pause between two deletions."""
 
 EXPIRED_AT_ONCE = 2_000
-"""Events deleted in one transaction: twice as many as come in one."""
+"""Most events that one transaction deletes: twice as many as one adds."""
 
 JUMP_SECONDS = 60.0
-"""How much the wall clock may differ from a clock that nobody sets; NTP corrects less than that
-between two looks, unless the clock was wrong."""
+"""How much the wall clock may deviate from a clock that nobody sets without counting as a jump. NTP
+corrects less than that between two looks, unless the clock was wrong."""
 
 PUT_OFF_SECONDS = 3_600.0
-"""Running time without deletion for age after a jump: many a machine that starts with a wrong clock
-has the right time once the network is there."""
+"""Running time without deletion for age after a jump: many machines start with a wrong clock, and
+have the right time once the network is there."""
 
 DAY_SECONDS = 86_400.0
 
 TENTH = 10
-"""The store divided by this may be deleted for its age in a day of running, though it was too old
-before we ran: who sees within a day that the clock is wrong has lost no more."""
+"""The size of the store divided by this is the most that is deleted in a day of running of what was
+too old before we ran. If the clock is wrong, a user who notices it within a day has lost no
+more."""
 
 log = logging.getLogger(__name__)
 
@@ -59,13 +61,13 @@ class Retention:
         self._bytes = megabytes << 20
         self._last: Clocks | None = None
         self._steady = Clocks(0.0, 0.0, 0.0)
-        """The first look at the clocks since they jumped, or since the process was started."""
+        """What the clocks said at the first look after a jump, or after the process started."""
         self._due = -inf
         self._spare = 0.0
-        """Bytes that may still be deleted today of what was too old before we ran: none, unless the
-        day of running began in this run."""
+        """Bytes that may still be deleted today of what was too old before we ran: none if the day
+        of running began in a former run."""
         self._warned = False
-        """Whether the log says that a tenth of the store is gone for this day."""
+        """Whether the log already says that the tenth of the store for this day is deleted."""
 
     def apply(self, database: Database, clocks: Clocks) -> bool:
         """Delete some events, if it is time; return whether there is more to delete."""
@@ -79,7 +81,7 @@ class Retention:
         return more
 
     def _expire(self, database: Database, clocks: Clocks) -> bool:
-        """Delete what is too old, of one room at once: what is deleted may be large."""
+        """Delete what is too old, from one room at a time, since that may be much."""
         former = database.ageing()
         put_off, day_left = self._look(database, former, clocks)
         gone = Amount(0, 0.0)
@@ -92,7 +94,7 @@ class Retention:
                 amounts = [Amount(EXPIRED_AT_ONCE, self._spare)]
                 if not day_left:
                     self._spare, self._warned = sum(it.bytes for it in held) / TENTH, False
-                    # A large row must not stay for ever.
+                    # A row that is larger than that is deleted alone, or it would stay for ever.
                     amounts = [Amount(EXPIRED_AT_ONCE, self._spare), Amount(1, inf)]
                 gone = _delete(database, held, (-inf, end), *amounts)
                 self._spare -= gone.bytes
@@ -110,10 +112,10 @@ class Retention:
         return gone.rows > 0
 
     def _look(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
-        """Return how much running time is left of each; notice that a clock jumped."""
+        """Return the running time that is left of both periods; notice if a clock jumped."""
         last = self._last or clocks
         passed = clocks.running - last.running
-        # What is damaged may say any number.
+        # A damaged store may have any number here.
         put_off = max(0.0, min(former.put_off, PUT_OFF_SECONDS) - passed)
         day_left = max(0.0, min(former.day_left, DAY_SECONDS) - passed)
         jump = abs(clocks.wall - last.wall - (clocks.elapsed - last.elapsed)) > JUMP_SECONDS
@@ -131,7 +133,7 @@ class Retention:
         return Ageing(put_off, day_left)
 
     def _evict(self, database: Database) -> bool:
-        """Delete the oldest of whichever room holds most, if the store is too large."""
+        """Delete the oldest rows of the holding that `surplus_of` returns, if there is one."""
         surplus = surplus_of(database.holdings(), database.size(), self._bytes)
         if surplus is None:
             return False
@@ -143,19 +145,20 @@ class Retention:
 def _delete(
     database: Database, held: Sequence[Holding], span: tuple[float, float] | None, *most: Amount
 ) -> Amount:
-    """Delete from the first holding that has any of that, by the first amount that allows it."""
+    """Delete from the first holding that has such rows, up to the first amount that allows any."""
     amounts = (database.delete(holding, amount, span) for holding in held for amount in most)
     return next((gone for gone in amounts if gone.rows), Amount(0, 0.0))
 
 
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
-    """Return whose oldest rows are deleted, and how many bytes of them, if `size` is over `most`.
+    """Return the holding whose oldest rows to delete, and how many bytes; None if nothing is due.
 
-    Each room is sure of an equal share of `most`, as in the journal. Of what is over its share the
-    largest is returned. Connections and stanzas have no share.
+    Something is due if `size` is over `most`. Each room keeps an equal share of `most`, as in the
+    journal; connections and stanzas have no share. Of the holdings over their share, the largest is
+    returned.
     """
     held = sum(holding.bytes for holding in holdings)
-    kept = held * most / size  # indexes, and what pages have free, come on top of the rows
+    kept = held * most / size  # `size` also has indexes, and the free space in pages
     share = kept / max(1, sum(1 for holding in holdings if holding.name))
 
     def beyond(holding: Holding) -> float:

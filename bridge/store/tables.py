@@ -3,7 +3,7 @@
 from bridge.store.database import Ageing
 
 APPLICATION_ID = 0x584D5042
-"""`XMPB`, in the header of the file: says that it is such a store."""
+"""`XMPB`. In the header of a file, it says that the file is such a store."""
 
 VERSION = 3
 """The version of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of
@@ -14,12 +14,12 @@ ROW_BYTES = 100
 
 
 def weight_of(text: str) -> str:
-    """Return the bytes of a row as an SQL expression."""
+    """Return an SQL expression for the bytes that a row takes."""
     return f"coalesce(length(CAST({text} AS BLOB)), 0) + {ROW_BYTES}"
 
 
 def member(name: str, table: str = "events") -> str:
-    """Return a member of an event as SQL; NULL of a damaged row, at which no index may fail."""
+    """Return the SQL for a member of an event; NULL in a damaged row, so that no index fails."""
     event = f"{table}.event" if table else "event"
     return f"iif(json_valid({event}), json_extract({event}, '$.{name}'), NULL)"
 

@@ -3,8 +3,8 @@
 Shared events, which everybody in a room sees, are written only by the bridge that holds the room's
 lease. The others keep the shared events that they observe in memory (`pending`), read what the
 holder has written, and drop what they find there. When the holder is gone, one of them takes the
-lease and writes what it still has pending: nothing is lost, and nothing is there twice. Events that
-only one bridge sees, each bridge writes itself. `bridge.store.decision` says who writes what.
+lease and writes what it still has pending: nothing is lost, and nothing is there twice. Each bridge
+itself writes the events that only it sees. `bridge.store.decision` says who writes what.
 """
 
 from collections import deque
@@ -27,24 +27,26 @@ OUTSIDE = "the room had not let us in"
 """The `reason` of a gap that counts what a room said to a bridge that was not in it."""
 
 MAX_COMPARED = 1_000
-"""Recorded events that are compared with what the room sends us when we enter it."""
+"""Most recorded events that are compared with what the room sends us when we enter it."""
 
 COMPARED_IDS = 50_000
-"""Ids among which these are looked for: other bridges wait meanwhile."""
+"""Most ids among which these events are looked for, since other bridges wait meanwhile."""
 
 SLICE = 50
-"""Events that are read at a time: whole events are in memory for no longer than that."""
+"""How many events are read at a time, so that no more whole events are in memory at once."""
 
 MAX_UNREAD = 10_000
-"""Events that others have written and are read while the store is locked: a tenth of a second."""
+"""Most events of other bridges that are read while the store is locked, which takes a tenth of a
+second."""
 
 MAX_FOUND = 20_000
-"""Events that others have written and we have not observed yet, at 250 bytes each: each room has
-an equal share of it."""
+"""Most marks that are kept of events that others have written and we have not observed yet, at 250
+bytes each. Each room has an equal share of them."""
 
 MAX_WAITING = 20_000
-"""The most that what waits to be written may weigh: 40 MB. As much again may weigh what the writer
-keeps: what others are to write, and what rooms said before they let us in."""
+"""The highest weight of the items that wait to be written: 40 MB. The events that the writer keeps
+may have the same weight again: those that others are to write, and what rooms said before they let
+us in."""
 
 
 class Entered(NamedTuple):
@@ -55,7 +57,8 @@ class Entered(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """Since when we have received all that happens there, in seconds of the monotonic clock."""
+    """The time from which on we have received all that happens there, in seconds of the monotonic
+    clock."""
 
 
 class Left(NamedTuple):
@@ -88,22 +91,24 @@ class _Room:
     """The state of a room that we are in, or are entering."""
 
     since: Entered | None = None
-    """None while we are entering."""
+    """When we entered it; None while we are entering."""
     began: float = 0
-    """The number by which a gap before our stay is sorted: just below that of its first item."""
+    """The number by which a gap before our stay is sorted: just below that of the stay's first
+    item."""
     pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
     foreign: list[Mark] = field(default_factory=list)
     """Marks of shared events that others have written, and we have not observed yet."""
     read_up_to: int | None = None
-    """The id of the last event that was read for `foreign`; None: none yet."""
+    """The id of the last event that was read for `foreign`; None if none was."""
     earlier: list[Observed] = field(default_factory=list)
     """What the room sent us about the time before we came: its history, and who is there."""
     writes_earlier: bool | None = None
-    """Whether to write that: nobody recorded the room when we joined; None: not known yet."""
+    """Whether to write `earlier`, since nobody recorded the room when we joined; None: not known
+    yet."""
     missed: tuple[int, float, float] = (0, inf, 0.0)
-    """How many events of that were lost and are in no gap yet, and when the first and the last of
-    them happened, in seconds since the epoch."""
+    """How many events of `earlier` were lost and are in no gap yet, and when the first and the last
+    of them happened, in seconds since the epoch."""
 
     @property
     def weight(self) -> int:
@@ -128,13 +133,17 @@ class Writer:
     _database: Database
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` is the monotonic one: others renew their leases while we read and wait."""
+        """Take the monotonic clock.
+
+        Each transaction reads it after it has locked the store, since others renew their leases
+        while we read and wait.
+        """
         self._clock = clock
         self._now = 0.0
         """When the transaction began."""
         self._moment = Moment(0.0, 0.0)
         self._recent = 0.0
-        """What others observed since then may be the same as what we are still to observe."""
+        """Events that others observed since this time may be ones that we have yet to observe."""
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
@@ -145,13 +154,13 @@ class Writer:
 
     @property
     def pending(self) -> list[int]:
-        """The numbers of the events that it was given and has not written, nor found written."""
+        """The numbers of the events that the writer has neither written nor found written."""
         rooms = self._rooms.values()
         return [event.happened.number for room in rooms for event in room.pending + room.earlier]
 
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
-        # Unless the clock jumped forward.
+        # If the wall clock jumped forward, `steady` is the time without the jump.
         steady = self._moment.at + moment.now - self._moment.now
         self._recent = min(moment.at, steady) - SAME_SECONDS
         self._database, self._moment = database, moment
@@ -225,7 +234,7 @@ class Writer:
             room.read_up_to = newest
 
     def _write_room(self, name: str, left: Left | None = None) -> bool:
-        """Collect what is written of one room; return whether nobody else writes of it.
+        """Collect the events to write of one room; return whether we hold its lease and stay.
 
         `left` is given if we have just left the room.
         """
@@ -256,12 +265,12 @@ class Writer:
         return held
 
     def _catch_up(self) -> None:
-        """Read what others have written while they may write more: nobody waits for it."""
+        """Read what others have written before the store is locked, so that nobody has to wait."""
         while self._observer is not None and (unread := self._unread()) > 0:
             for name, room in self._rooms.items():
                 if room.since is not None and room.read_up_to is not None:
                     self._read_others(self._observer, name, room, room.since)
-            if unread <= MAX_UNREAD:  # the rest is less than that
+            if unread <= MAX_UNREAD:  # what is written meanwhile is read under the lock
                 return
 
     def _unread(self) -> int:
@@ -292,8 +301,8 @@ class Writer:
         room.pending, room.foreign = unpaired(room.pending, foreign)
 
     def _write_own(self, name: str, event: Observed) -> None:
-        """Write a shared event as one that we saw, unless the room has it after all."""
-        assert self._observer is not None  # its rooms are written
+        """Write a shared event as seen by us alone, unless the room has its stanza id after all."""
+        assert self._observer is not None  # rooms are written only with an observer
         id_ = event.happened.event.get("stanzaId")
         if id_ is None or not self._database.has(name, self._observer.domain, id_):
             self._rows.append((event.number, event.happened._replace(shared=False)))
@@ -311,7 +320,7 @@ class Writer:
         self._rows += [(event.number, event.happened) for event in known]
 
     def _write_missed(self, name: str, room: _Room) -> None:
-        """Write how many events of the room are lost, if any are."""
+        """Write a gap that counts the lost events of the room, if there are any."""
         count, first, last = room.missed
         if count:
             event = gap(first, last, events=count, reason=OUTSIDE)
@@ -319,7 +328,7 @@ class Writer:
             room.missed = 0, inf, 0.0
 
     def _trim(self) -> None:
-        """Keep no more than `MAX_WAITING`, at the cost of rooms that have more than their share."""
+        """Keep a weight of at most `MAX_WAITING`; rooms with more than their share keep less."""
         weights = {name: room.weight for name, room in self._rooms.items()}
         excess = sum(weights.values()) - MAX_WAITING
         for name, room in self._rooms.items():
@@ -334,7 +343,7 @@ class Writer:
 
 
 def newest(database: Database, query: Query, last: int, most: int) -> Iterator[Recorded]:
-    """Yield the events before an id and at it, backward, a slice at a time."""
+    """Yield the events of a query up to the id `last`, newest first, in slices, about `most`."""
     first = max(0, last - COMPARED_IDS)
     while first < last and most > 0:
         events, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)

@@ -1,4 +1,4 @@
-"""Why somebody in a room does not do what is expected of them, found in what is known. Pure.
+"""Finds out from the evidence why an occupant does not answer or act as expected. Pure.
 
 A new cause is one more function in `FINDINGS`.
 """
@@ -16,43 +16,44 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
-"""The time for the answer to a ping, and to those pings that tell whose silence it is."""
+"""The time for the answer to a ping, and to the further pings that show who is silent."""
 
 LATE_MS = 5_000
-"""An answer that took longer, in milliseconds, is late: people ask again by then."""
+"""An answer that took longer than this, in milliseconds, is late: people ask again by then."""
 
 MESSAGES = 100
-"""How many of the newest messages are compared: those of the occupant, and as many of others."""
+"""How many of the newest messages of the occupant, and of others, are compared."""
 
 ALIKE_TIMES = 3
-"""How often another occupant must repeat what this occupant says to be named: fewer repeats may be
-chance, or somebody's joke."""
+"""An occupant who repeats this occupant's messages at least so many times is named. Fewer repeats
+may be chance, or somebody's joke."""
 
 LOOP_SECONDS = 10.0
 """The longest time between two messages in a row of a bot that answers itself."""
 
 LOOP_REPEATS = 3
-"""Messages in a row, each of which repeats the one before, that make a loop."""
+"""How many messages in a row must each repeat the message before to be a loop."""
 
 MAX_COMPARED = 500
-"""Names that are compared with the one that is not there, 0.1 ms each at worst."""
+"""Most names that are compared with the name of somebody who is not there. Each takes up to
+0.1 ms."""
 
 MAX_ALIKE = 3
-"""How many similar names a sentence has."""
+"""Most names that a sentence lists."""
 
 TEXT_CHARACTERS = 100
-"""Characters of somebody's words in a sentence."""
+"""Most characters of somebody's words in a sentence."""
 
 COMMAND_CHARACTERS = 200
-"""Characters of a message in which hidden ones are looked for. Commands are short, and to look
-through a message of 250 kB takes half a second."""
+"""Hidden characters are looked for in this many characters at the beginning of a message. Commands
+are short, and to look through a message of 250 kB takes half a second."""
 
 
 class Finding(NamedTuple):
-    """Whether one cause is the case."""
+    """Whether one cause applies."""
 
     ok: bool | None
-    """False: the cause is the case, or likely. None: nobody can say."""
+    """False: the cause applies, or is likely to. True: it does not. None: that is unknown."""
     detail: str
     """A sentence, in which the words of strangers are `quoted`."""
     hint: str = ""
@@ -109,7 +110,7 @@ def _present(evidence: Evidence) -> Finding:
 
 
 def _departure(gone: Record) -> tuple[str, str]:
-    """Return how an occupant left, or is called since, and what to do about it."""
+    """Return how an occupant left, or what the new nickname is, and what to do about it."""
     event, at = gone.event, iso(gone.at)
     if isinstance(event, events.NicknameChanged):
         return f"is called {_name(event.new_nickname)} since {at}", "Ask about that nickname."
@@ -137,7 +138,7 @@ def _voice(evidence: Evidence) -> Finding:
     if taken is not None:
         when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
     if evidence.status.moderated is False:
-        # Only a moderated room must refuse it (XEP-0045, 7.4); servers differ in others.
+        # Only a moderated room must refuse the message (XEP-0045, 7.4). Elsewhere, servers differ.
         detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
         return Finding(None, detail, "Should it not be heard, a moderator can give it voice.")
     return Finding(
@@ -191,7 +192,7 @@ def _loop(evidence: Evidence) -> Finding:
     others = [record.number for record in reversed(evidence.past.others)]
     repeats = 0
     for before, after in pairwise(reversed(evidence.past.spoken[:MESSAGES])):
-        # Whatever anybody did in between may be what it answers.
+        # If anybody did something in between, the occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= LOOP_SECONDS
         again = _body(before) and _body(before) in _body(after)
@@ -235,15 +236,15 @@ def _answer(evidence: Evidence) -> Finding:
 
 
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:
-    """Whether the occupant gave one answer more often than anybody can have asked for it.
+    """Whether the occupant gave the same answer more often than it can have been asked.
 
-    What others did from shortly before the bridge spoke may have been answered as well.
+    Whatever others did counts as asking, from shortly before the bridge spoke on.
     """
     asking = [
         record.number
         for record in reversed(evidence.past.others)
         if record.number > outcome.number
-        # A subject may be what the room tells whoever enters.
+        # The room sends its subject to everybody who enters, so it may be nobody's act.
         or (
             record.at >= outcome.at - LATE_MS / 1000
             and not isinstance(record.event, events.SubjectChanged)
@@ -258,7 +259,7 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
 
 
 def _worded(evidence: Evidence) -> list[Record]:
-    """Return the first `MESSAGES` public answers with words of their own, the oldest first."""
+    """Return the first `MESSAGES` public answers that have a body and correct no other message."""
     worded = (
         reply
         for reply in reversed(evidence.past.replies)
@@ -364,7 +365,8 @@ def _commands(evidence: Evidence) -> Finding:
 
 
 def _is_disguised(text: str) -> bool:
-    whole = text.rstrip("".join(JOINERS))  # after which the next character is cut off
+    # A joiner at the end may only seem hidden, because the next character is cut off.
+    whole = text.rstrip("".join(JOINERS))
     return visible(whole) != whole
 
 
@@ -391,12 +393,12 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
     "commands": _commands,
     "said": _said,
 }
-"""The causes that are looked for. The first that is the case is the verdict, unless it is one of
+"""The function for each cause. The first cause that applies is the verdict, unless it is one of
 `OF_OTHERS`."""
 
 OF_OTHERS = frozenset({"alike", "commands"})
-"""Causes that anybody in the room can bring about alone. They never take the verdict's place: they
-are only added to it, and hidden characters of others only where no answer is known."""
+"""Causes that anybody in the room can bring about alone. They never become the verdict. They are
+only added to it: `alike` if the occupant has answered, `commands` if no answer is known."""
 
 
 def _nobody(evidence: Evidence) -> Finding:
@@ -404,7 +406,7 @@ def _nobody(evidence: Evidence) -> Finding:
 
 
 def _since(evidence: Evidence) -> str:
-    """Return since when the bridge watches, for the end of a sentence; empty if nobody knows."""
+    """Return the end of a sentence that says since when the bridge watches; empty if unknown."""
     return "" if (since := evidence.past.since) is None else f", since {iso(since)}"
 
 
@@ -413,7 +415,7 @@ def _by(actor: str | None) -> str:
 
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return those of `names` that a reader may take for `name`, the likest first."""
+    """Return those of `names` that a reader may take for `name`, the most similar first."""
     spellings = defaultdict[str, list[str]](list)
     for other in names[:MAX_COMPARED]:
         spellings[searchable(other[:NAME_CHARACTERS])].append(other)

@@ -1,8 +1,8 @@
-"""Walks one connection through its stages, visits every room on it, and reports each: the check.
+"""Runs the check: opens a connection stage by stage, visits each room, and reports each stage.
 
 The check has a connection of its own, with a resource and a nickname that nobody else has, and
-leaves all other connections alone. It changes nothing but what joining changes; with `send` it says
-one line in each room.
+leaves all other connections alone. It changes nothing except what joining a room changes; with
+`send` it also says one line in each room.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ CHECK_SECONDS = 50.0
 """The time for a whole check: MCP clients give up on a call after a minute."""
 
 LOOK_SECONDS = 10.0
-"""The time for the second look at a certificate that was refused."""
+"""The time for a second connection, which reads a certificate that was refused."""
 
 REFLECTION_SECONDS = 10.0
 """The time for the room to send the test message back; `xmppSend` waits as long."""
@@ -39,19 +39,20 @@ LEAVE_SECONDS = 5.0
 """The time for the room to confirm that we left."""
 
 MAX_NAMED_OCCUPANTS = 20
-"""Nicknames in the detail of `occupants`; the rest are counted."""
+"""Most nicknames in the detail of the stage `occupants`; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
-"""Characters of each of these nicknames, so that all of them fit into a detail."""
+"""Most characters of each of these nicknames, so that all of them fit into a detail."""
 
 MAX_DETAIL_CHARACTERS = 2_000
-"""Characters of the detail of a stage: others choose the names in a certificate and in a room."""
+"""Most characters of the detail of a stage: others choose the names in a certificate and a room."""
 
 MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
-"""What `send` says."""
+"""The message that the check sends to each room with `send`."""
 
 NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
-"""What a service answers to a join where the room does not exist (XEP-0045, section 7.2)."""
+"""The conditions with which a service refuses a join if the room does not exist (XEP-0045, section
+7.2)."""
 
 _UNCHECKED = (
     "The certificate was not checked, so anybody on the way can pose as the server: unset "
@@ -64,24 +65,25 @@ _OWN_NICKNAME = (
 
 
 class Probe:
-    """Checks the way into the rooms of `settings`, as often as it is asked to."""
+    """Checks whether the rooms of `settings` can be joined, once for each call of `run`."""
 
     def __init__(self, settings: Settings, *, trace: Tracer = untraced) -> None:
         self._settings = settings
         self._trace = trace
         self.may_repeat = True
-        """Whether another run does no harm: after a refused password, servers lock accounts."""
+        """Whether another run does no harm. After a refused password it does harm: servers
+        lock accounts."""
 
     async def run(
         self, on_stage_end: Callable[[CheckStage], None] = lambda stage: None, *, send: bool = False
     ) -> Report:
-        """Check once, and return how it went; `on_stage_end` gets each stage as it is over.
+        """Check once, and return the report; `on_stage_end` gets each stage when it ends.
 
-        Whatever the network and the server do is in the report, never raised. It ends within
-        `CHECK_SECONDS`. When cancelled, it hangs up.
+        Failures of the network and the server are in the report, and never raised. The check ends
+        within `CHECK_SECONDS`. If it is cancelled, it closes the connection.
         """
         recorder = StageRecorder(on_stage_end)
-        visits: list[_Visitor] = []  # those begun; the last may be under way
+        visits: list[_Visitor] = []  # those that have begun; the last may be under way
 
         def route(stanza: Element) -> None:
             """Hand a stanza to the visit under way, if it comes from that room."""
@@ -150,16 +152,16 @@ class Probe:
         return None
 
     async def _look_again(self, refused: Connection, recorder: "StageRecorder") -> None:
-        """Find out what the certificate says that was refused.
+        """Read the certificate that was refused.
 
-        OpenSSL shows none that it has not verified, so this takes a second connection, without
-        verification, which ends before any account is named.
+        OpenSSL shows no certificate that it has not verified. So this opens a second connection,
+        without verification, and closes it before any account is named.
         """
         findings: list[str] = []
         connection = Connection(
             self._settings._replace(tls_verify=False, tls_ca_file=None),
             resource="",
-            on_stage=lambda stage: findings.clear(),  # the last stage is TLS
+            on_stage=lambda stage: findings.clear(),  # only those of TLS, the last stage, stay
             on_stanza=lambda stanza: None,
             on_finding=findings.append,
         )
@@ -177,7 +179,7 @@ class Probe:
 
 
 class StageRecorder:
-    """Times the stages of a check, collects what each found, and gives `on_stage_end` each."""
+    """Times the stages of a check, collects what each found, and hands each to `on_stage_end`."""
 
     def __init__(self, on_stage_end: Callable[[CheckStage], None]) -> None:
         self._on_stage_end = on_stage_end
@@ -185,9 +187,9 @@ class StageRecorder:
         self.stage = ""
         """The stage under way; empty when none is."""
         self.room: str | None = None
-        """The room that is visited, where there are several."""
+        """The room that is visited; None before the first room, or if there is only one."""
         self.advice = ""
-        """The hint of the stage under way, should it pass."""
+        """The hint of the stage under way if it passes."""
         self._began = 0.0
         self._findings: list[str] = []
 
@@ -202,7 +204,7 @@ class StageRecorder:
         self._findings.append(finding)
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
-        """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""
+        """End the stage, with `fault` if it failed. It took `ms`, or else the time until now."""
         if fault is not None:
             self.add_finding(fault.message)
         detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
@@ -266,7 +268,7 @@ class _Visitor:
             membership.say_goodbye()
 
     async def _find_candidates(self) -> None:
-        """Find the rooms that may be meant, on another service where the configured one is none."""
+        """Find rooms that may have been meant; on another service if the domain has no rooms."""
         room = self.membership.jid
         service = (*self._room_service.others, room.partition("@")[2])[0]
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
@@ -282,7 +284,7 @@ class _Visitor:
         return f"{len(names)} besides us: {first}{f' and {more} more' if more > 0 else ''}"
 
     def _explained(self, failed: FaultError) -> Fault:
-        """Return the fault with what else is known here."""
+        """Return the fault, completed with hints, room services and rooms that the check knows."""
         fault, stage, others = failed.fault, self._recorder.stage, self._room_service.others
         silent = isinstance(failed, faults.NotReflectedError)
         if silent and fault.condition == "remote-server-timeout":

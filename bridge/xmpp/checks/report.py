@@ -21,18 +21,20 @@ CREATED_HINT = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
 
 MAX_ROOMS_NAMED = 3
-"""Rooms that the diagnosis names for one reason; the rest are counted. There may be 50."""
+"""Most rooms that the diagnosis names as failed, as created, or as not visited; the rest are
+counted. There may be 50."""
 
 MAX_ROOM_CHARACTERS = 100
-"""Characters of a room's name in the diagnosis; a JID may have 2,000."""
+"""Most characters of a room's name in the diagnosis; a JID may have 2,000."""
 
 MAX_CAUSE_CHARACTERS = 500
-"""Characters of why one of several rooms failed; the room's phases have all of it."""
+"""Most characters of the reason why one of several rooms failed; the room's phases have it in
+full."""
 
 
 @dataclass(frozen=True)
 class CheckStage:
-    """One stage of the way into the room. Its texts fit into one line, whoever wrote them."""
+    """One stage of a check. Its texts fit into one line, even if strangers wrote them."""
 
     name: str
     """One of `SETTINGS`, `CONNECTION_STAGES` and `ROOM_STAGES`."""
@@ -40,28 +42,29 @@ class CheckStage:
     ms: float
     """The milliseconds that the stage took."""
     detail: str
-    """What was found, and with a failure the cause."""
+    """What the stage found out; if it failed, also the cause."""
     hint: str
-    """What to do, naming the setting; empty where there is nothing to do."""
+    """What to do, and which setting to change; empty if there is nothing to do."""
     room: str | None = None
-    """The room visited, where there are several."""
+    """The room that is visited; None in a stage of the connection, or if there is only one room."""
 
 
 @dataclass(frozen=True)
 class CheckedRoom:
-    """What came of one of several rooms. Its texts fit into one line."""
+    """The result for one of several rooms. Its texts fit into one line."""
 
     room: str
     """Bare JID as configured."""
     ok: bool
     """Whether every stage passed."""
     condition: str | None
-    """The condition of the failure, or of why the room was not visited."""
+    """The condition of the failure, or of the one that ended the check before this room; None if
+    every stage passed."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How far a check came. Its texts fit into one line, whoever wrote them."""
+    """The result of a check. Its texts fit into one line, even if strangers wrote them."""
 
     ok: bool
     """Whether every stage passed."""
@@ -72,15 +75,15 @@ class Report:
     condition: str | None
     """The condition of the first failure, in the standard's own words."""
     room_created: bool
-    """Whether joining made a room: often a typo in MUC_ROOM."""
+    """Whether joining made a room, which often means a typo in MUC_ROOM."""
     ms: float
     """Milliseconds that the connection took in all."""
     rooms: list[CheckedRoom] | None
-    """Each of several rooms, in order."""
+    """The results for several rooms, in order; None if there is only one room."""
     candidates: tuple[str, ...] = ()
-    """Rooms of the service that may be meant, where MUC_ROOM seems wrong."""
+    """Rooms of the service that may have been meant, if MUC_ROOM seems wrong."""
     certificate_expires: datetime | None = None
-    """When the server's certificate expires, refused or not; None without one that can be read."""
+    """When the server's certificate expires, even if it was refused; None if none can be read."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -108,7 +111,7 @@ class Report:
 
 @dataclass(eq=False, repr=False)
 class Visit:
-    """What came of visiting one room, as far as the visit has gone."""
+    """The result of the visit to one room, so far."""
 
     room: str
     """The bare JID of the room, as configured."""
@@ -117,9 +120,9 @@ class Visit:
     created: bool = False
     """Whether joining made the room."""
     others: int = 0
-    """Other occupants."""
+    """The number of other occupants."""
     candidates: Sequence[str] = ()
-    """JIDs of rooms that may be meant instead, where this one seems to be a typo."""
+    """JIDs of rooms that may have been meant, if this one seems to be a typo."""
 
 
 def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
@@ -132,9 +135,9 @@ def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str 
 
 
 def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
-    """Return what came of each stage in the runs that reached it, in order.
+    """Return the results of each stage, one for each run that reached it, in order.
 
-    The keys are the stage's name and its room, where there are several.
+    A key has the stage's name, and its room if there are several.
     """
     rooms = [checked.room for report in reports[:1] for checked in report.rooms or ()]
     runs: dict[tuple[str, str | None], list[CheckStage]] = {
@@ -147,7 +150,7 @@ def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[Che
 
 
 def named(room: str, rooms: Sequence[str]) -> str | None:
-    """Return what a stage calls `room`, fit for one line; None where it is the only one."""
+    """Return the name of `room` in a stage, fit for one line; None if it is the only room."""
     return one_line(room) if len(rooms) > 1 else None
 
 
@@ -158,7 +161,7 @@ def report_of(
     visits: Sequence[Visit],
     fault: Fault | None,
 ) -> Report:
-    """Return the report of a check that took so many seconds.
+    """Return the report of a check that took `seconds`.
 
     `visits[i]` is the visit to `rooms[i]`; there may be fewer visits than rooms. `fault`, if any,
     ended the check early.
@@ -192,7 +195,7 @@ def report_of(
 
 
 def _success(rooms: Sequence[str], seconds: float, others: int, created: Sequence[str]) -> str:
-    """Return where everything works, and which rooms joining made."""
+    """Return the diagnosis of a check without failures; it names the rooms that joining made."""
     company = f"{others} other occupant{'' if others == 1 else 's'}" if others else "nobody else"
     where = f"the room {one_line(rooms[0])}"
     made = "The room did not exist before and was made by joining it"
@@ -204,7 +207,7 @@ def _success(rooms: Sequence[str], seconds: float, others: int, created: Sequenc
 
 
 def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
-    """Return which rooms failed and why, as far as a few sentences hold it."""
+    """Return the diagnosis of a check with failures: which rooms failed and why, in short."""
     failed = [(visit.room, visit.fault.message) for visit in visits if visit.fault is not None]
     if len(rooms) == 1:
         return one_line(failed[0][1])
@@ -226,7 +229,7 @@ def _listed(rooms: Sequence[str]) -> str:
 
 
 def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
-    """Return where the settings come from, and what is wrong with them."""
+    """Return the stage of the settings: where they come from, and what is wrong with them."""
     details = [f"{candidate.path}: {candidate.reason}" for candidate in configuration.candidates]
     details += [f"warning: {warning}" for warning in configuration.warnings]
     details += map(str, configuration.problems)

@@ -1,4 +1,4 @@
-"""Computes the pause before the next attempt to connect or join. Pure: the jitter is a value."""
+"""Computes the pause before the next attempt to connect or join. Pure: callers pass the jitter."""
 
 from bridge.xmpp.model.events import ConnectionChanged, Phase
 from bridge.xmpp.model.faults import Fault, Retry
@@ -10,13 +10,14 @@ MOST_SECONDS = 60.0
 """The longest pause, however many failures there were."""
 
 JITTER = 0.25
-"""The fraction by which a pause may be shorter or longer, so that clients do not come at once."""
+"""The fraction by which a pause may be shorter or longer, so that clients do not all come at the
+same time."""
 
 MINUTE_SECONDS = 60.0
 """The pause after a moderator's kick."""
 
 STEADY_SECONDS = 10.0
-"""The shortest stay in the room that counts as success; a shorter one is one more failure."""
+"""The shortest stay in the room that counts as success; a shorter one counts as another failure."""
 
 LATER_SECONDS = 15 * 60.0
 """The pause if a person has to change something elsewhere first."""
@@ -43,7 +44,7 @@ def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
 
 
 def resting(fault: Fault, failures: int, seconds: float | None) -> ConnectionChanged:
-    """Return the event that says for how many seconds we wait after `fault`; None: for ever."""
+    """Return the event that says how long we wait after `fault`: `seconds`, or for ever if None."""
     hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
     wait = None if seconds is None else round(seconds * 1000)
     return ConnectionChanged(Phase.FAILED if hopeless else Phase.WAITING, fault, failures, wait)

@@ -1,7 +1,7 @@
 """Every way in which connecting, joining and speaking fails, with the setting to change. Pure.
 
 Status, check, tools and log take their sentences from here. Conditions are those of RFC 6120 and
-XEP-0045; below XMPP they are the names that the operating system and OpenSSL give
+XEP-0045. A failure below XMPP has the name that the operating system or OpenSSL gives it
 (`connection-refused`, `certificate-verify-failed`).
 """
 
@@ -21,7 +21,7 @@ class Retry(Enum):
     """Whether trying again can help."""
 
     AT_ONCE = "at once"
-    """Nobody meant it: try again without a pause, and from the second failure on as `SOON`."""
+    """Nobody intended it: try again without a pause, and from the second failure on as `SOON`."""
     SOON = "soon"
     """The cause may pass by itself: try again with growing pauses."""
     MINUTE = "minute"
@@ -69,11 +69,11 @@ class Place(NamedTuple):
     room: str
     nickname: str
     default: bool = True
-    """Whether it is the default room, to which alone `MUC_PASSWORD` is sent."""
+    """Whether `room` is the default room; `MUC_PASSWORD` is sent to no other."""
 
     @classmethod
     def of(cls, settings: Settings, room: str | None = None) -> "Place":
-        """Return where these settings lead: into `room`, or else into the default room."""
+        """Return the place to which these settings lead: `room`, or else the default room."""
         return cls(
             service=str(settings.service or f"xmpp://{settings.domain}"),
             domain=settings.domain,
@@ -122,7 +122,7 @@ class Row(NamedTuple):
     situations: Sequence[str]
     conditions: Sequence[str]
     outcome: str
-    """What follows from it, in the words of the table."""
+    """What follows from the error; each table has its own words for that."""
     message: str
     hint: str
 
@@ -376,9 +376,9 @@ def of(
 ) -> Fault:
     """Return the fault of a situation in the table.
 
-    `condition` picks the row where a situation has several. `text` is what the server or the room
-    says of it. `words` fill in the names in braces that `place` does not have: words of ours, or
-    a stranger's that are `quoted`, with `quotes` set.
+    `condition` selects the row if a situation has several. `text` is the explanation that the
+    server or the room sent. `words` fill in the names in braces that `place` does not have. Text
+    from a server or a room in them must be `quoted`, and `quotes` must be set.
     """
     row = first_row(_ROWS, situation, condition)
     condition = condition or row.conditions[0]
@@ -396,7 +396,7 @@ def quoted_text(text: str | None) -> str:
 
 
 def similar_named(rooms: Sequence[str]) -> str:
-    """Return a sentence that names rooms with similar names, to put after another; or nothing."""
+    """Return a sentence that lists rooms with similar names, to append; empty without rooms."""
     return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
 
 

@@ -1,4 +1,4 @@
-"""Which events a caller wants: by kind, sender, text or pattern. Pure."""
+"""Selects the events that a caller wants: by kind, sender, text or pattern. Pure."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -9,21 +9,22 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.model import events
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
-"""Bytes that RE2 may take for one pattern."""
+"""Most bytes of memory that RE2 may take for one pattern."""
 
 MAX_INSTRUCTIONS = 10_000
-"""Instructions of a compiled pattern: on the longest text, 10,000 of them take about four
-seconds."""
+"""Most instructions of a compiled pattern. With 10,000 of them, a search through the longest text
+takes about four seconds."""
 
 MAX_SEARCHED = 65_536
-"""Characters of one text that a pattern searches; what people say is shorter."""
+"""Most characters of one text that a pattern searches; what people write is shorter."""
 
 ASCII_COST, OTHER_COST = 2, 40
-"""What `searchable` does at worst with a character of an ASCII text, and of any other, in
-instructions of a pattern: 9 and 200 ns, where an instruction takes 5."""
+"""The highest cost of `searchable` for each character of an ASCII text, and of any other text. The
+unit is one instruction of a pattern, which takes 5 ns; the costs are 9 and 200 ns."""
 
 ESCAPE = r"\u{"
-"""The start of an escape, as `visible` writes it: callers have seen names escaped only."""
+"""The start of an escape, as `visible` writes it. Callers see names with hidden characters only in
+this form."""
 
 
 NICKNAMES = ("sender", "new_nickname")
@@ -38,12 +39,12 @@ class Pattern:
     """A regular expression in RE2's syntax, whose time is linear in the text."""
 
     def __init__(self, source: str) -> None:
-        """Compile `source`; raises `PatternError`. The first pattern loads RE2: few need it."""
+        """Compile `source`; raises `PatternError`. RE2 is loaded only here, as few runs need it."""
         import re2
 
-        re2.purge()  # it keeps the last 128 patterns, each with memory of its own
+        re2.purge()  # RE2 keeps the last 128 patterns, each with memory of its own
         options = re2.Options()
-        options.log_errors = False  # they would go to stderr, and the caller gets them
+        options.log_errors = False  # the caller gets the error; RE2 would write it to stderr
         options.never_capture = True
         options.max_mem = MAX_PATTERN_MEMORY
         try:
@@ -52,25 +53,26 @@ class Pattern:
             reason = error.args[0] if isinstance(error, re2.error) else b"it is not Unicode text"
             raise PatternError(one_line(reason.decode("utf-8", "replace"))) from error
         self.instructions: int = self._compiled.programsize
-        """Instructions for each character, at worst."""
+        """The most instructions that the search needs for each character."""
         if self.instructions > MAX_INSTRUCTIONS:
             raise PatternError(
                 f"it is too large: {self.instructions} instructions, the most is {MAX_INSTRUCTIONS}"
             )
 
     def is_in(self, text: str) -> bool:
-        """Whether it is found in `text`, up to `MAX_SEARCHED` characters."""
-        # Only a server that lies sends half a character, which is none to RE2. In a text instead of
-        # bytes, RE2 would count the characters up to the match.
+        """Whether the pattern is found in the first `MAX_SEARCHED` characters of `text`."""
+        # Half a character (a lone surrogate), which only a lying server sends, is replaced, since
+        # RE2 cannot read it. RE2 gets bytes: in a `str` it would count the characters up to the
+        # match.
         searched = text[:MAX_SEARCHED].encode("utf-8", "replace")
         return self._compiled.search(searched) is not None
 
 
 class Words:
-    """A text to look for as a reader sees it: without case, without hidden characters.
+    """A text to look for as a reader would: case and hidden characters do not count.
 
-    It may have escapes as `visible` writes them. Where it has nothing but hidden characters, these
-    are looked for as they are.
+    The text may have escapes as `visible` writes them. If it has only hidden characters, they are
+    looked for as they are.
     """
 
     def __init__(self, wanted: str) -> None:
@@ -80,11 +82,11 @@ class Words:
 
     @property
     def searchable(self) -> tuple[str, ...]:
-        """Texts of which one is in `searchable` of every text that matches; none: unknown."""
+        """Texts, one of which is in the searchable form of every match; empty if unknown."""
         return () if self._unseen else tuple(self._seen)
 
     def is_in(self, text: str) -> bool:
-        """Whether it is found in `text`."""
+        """Whether the wanted text is found in `text`."""
         seen = searchable(text)
         return any(word in seen for word in self._seen) or any(
             word in text for word in self._unseen
@@ -93,34 +95,37 @@ class Words:
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Matches the events that satisfy every condition; a condition that is None is no condition."""
+    """Matches the events that satisfy every condition. A condition that is None always holds."""
 
     kinds: frozenset[str] | None = None
     sender: str | None = None
-    """A nickname, an occupant JID or a real JID, with or without its resource. What looks like a
-    JID is one: anybody can take another's for a nickname."""
+    """A nickname, an occupant JID or a real JID, with or without its resource. If it looks like
+    a JID, it is not compared with nicknames, since anybody can take somebody's JID for a
+    nickname."""
     contains: str | None = None
-    """In body, subject or status text, as `Words` looks for it."""
+    """A text that is looked for in `text_of(event)`, as `Words` does."""
     pattern: Pattern | None = None
-    """Found in body, subject or status text."""
+    """A pattern that is looked for in `text_of(event)`."""
     own: bool = True
     """Whether our own messages match when the room sends them back."""
     silent: bool = True
     """Whether messages match that have no body, only a `payload`."""
     unheard: Container[str] | None = None
-    """The ids of our messages that the room has not sent back. A brief account shows these as they
-    were sent, and all others as they came back. None: a full account, which shows both."""
+    """The ids of our messages that the room has not sent back. With them the output is brief: it
+    has these messages as they were sent, and all others as they came back. None: the output is
+    full, and has both."""
 
     @property
     def nickname(self) -> str:
-        """A nickname that is in every event that matches; empty if there is none for sure."""
+        """A nickname that every matching event contains; empty if none is sure to be there."""
         sender = self.sender or ""
         return "" if "@" in sender or ESCAPE in sender else sender
 
     def tells(self, event: events.Event) -> bool:
-        """Whether the account has such an event at all, whoever caused it and whatever it says.
+        """Whether the output may have such an event, whatever its sender and its text.
 
-        A brief account has the steps of connecting only if `kinds` names them; a fault is no step.
+        Brief output has the steps of connecting only if `kinds` names their kind. A fault is no
+        such step: brief output has it in any case.
         """
         if self.unheard is None:
             return True
@@ -143,9 +148,9 @@ class EventFilter:
         return bool(text) and (self.pattern is None or self.pattern.is_in(text))
 
     def cost(self, event: events.Event) -> int:
-        """Return what `matches` does at worst: characters, each times the instructions for it.
+        """Return the most work that `matches` does: the characters times the work for each.
 
-        The work for `contains` is counted in the same unit as that for `pattern`.
+        The unit is one instruction of a pattern, also for the work of `contains`.
         """
         if not self._matches_without_text(event):
             return 0
@@ -157,7 +162,7 @@ class EventFilter:
 
     @cached_property
     def words(self) -> Words | None:
-        """What `contains` looks for."""
+        """The text of `contains`, prepared for the search; None without it."""
         return None if self.contains is None else Words(self.contains)
 
     def _matches_without_text(self, event: events.Event) -> bool:
@@ -202,11 +207,11 @@ def text_of(event: events.Event) -> str:
 
 
 def looks_like_jid(name: str) -> bool:
-    """Whether `name` has an `@` within it, as every JID has that is no domain."""
+    """Whether `name` has an `@` inside, as every JID with a local part has."""
     return "@" in name[1:-1]
 
 
 def _folded(jid: str) -> str:
-    """Return `jid` without case, which matters in the resource alone (RFC 7622, section 3)."""
+    """Return `jid` without case, which matters only in the resource (RFC 7622, section 3)."""
     bare, slash, resource = jid.partition("/")
     return bare.casefold() + slash + resource

@@ -1,12 +1,12 @@
 """One event as one line for people, which nobody in the room can forge. Pure.
 
-It takes the exact form of an event (`bridge.xmpp.model.events.encode`), and an entry of
-xmppHistory, brief or full, of whatever server the client talks to: the names are the same, the JSON
-may be any. All of it is escaped. Each part of a line has its place, and no text can seem to end
-before its end:
+An event comes in its exact form (`bridge.xmpp.model.events.encode`), or as an entry of
+xmppHistory, brief or full. Such an entry may come from any server that the client talks to: the
+names are the same, but the values may be any JSON. All texts are escaped. Each part of a line has a
+fixed place, and no text can pretend to end early:
 
 - A nickname is always between `<` and `>`, and has neither in it.
-- The notes on a message follow the nickname in brackets, and close no bracket early.
+- The notes on a message follow the nickname in brackets, and no note closes its bracket early.
 - The body comes last, and does not begin with a bracket.
 """
 
@@ -16,17 +16,17 @@ from collections.abc import Mapping
 from bridge.text import one_line
 
 MAX_TEXT_CHARACTERS = 2_000
-"""Characters shown of one text, such as a body; the journal and the store have the rest."""
+"""Most characters that a line shows of one text; the journal and the store have all of it."""
 
-# Brackets, and the characters that look like them since they are compatible (Unicode, NFKC).
+# Brackets, and the characters that look like brackets and that Unicode (NFKC) makes brackets.
 _OPENING, _CLOSING = "(\u207d\u208d\ufe35\ufe59\uff08", ")\u207e\u208e\ufe36\ufe5a\uff09"
 _ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff1c\uff1e]")
 _ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
-"""Matches a pair of brackets, which ends nothing; and, as a group, a single one, which would."""
+"""Matches a pair of brackets, which ends no note; or, as a group, a single one, which could."""
 _BEGINS_LIKE_NOTE = re.compile(
     rf"([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
 )
-"""Matches blanks, and the marks that are drawn on a blank, before the bracket."""
+"""Matches the bracket at the start of a body, and before it blanks and marks drawn on a blank."""
 
 _CONCERNS = {
     "replaces": "instead of",
@@ -34,13 +34,13 @@ _CONCERNS = {
     "retracts": "taking back",
     "replyTo": "answering",
 }
-"""How a message concerns another one; the first that applies is shown."""
+"""The words for each field in which a message refers to another one; only the first is shown."""
 
 
 def format_event(entry: Mapping[str, object]) -> str:
-    """Return what happened in one line, after its time and its room if `entry` has them.
+    """Return the event as one line, with its time and its room in front if `entry` has them.
 
-    An entry has a room where there are several. Never raises.
+    An entry names its room if there are several. Never raises.
     """
     if None in entry.values():  # some servers write null for what does not apply
         entry = {name: value for name, value in entry.items() if value is not None}
@@ -59,13 +59,13 @@ def format_event(entry: Mapping[str, object]) -> str:
 
 
 def unambiguous_nickname(nickname: str) -> str:
-    """Return a nickname for between `<` and `>`: in one line, and whole."""
+    """Return a nickname to write between `<` and `>`, with escapes for all that could end it."""
     line = one_line(nickname, MAX_TEXT_CHARACTERS)
     return line if line.isalnum() else _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
 
 
 def unambiguous_body(body: str) -> str:
-    """Return a body that does not begin like a note on it; it is not escaped otherwise."""
+    """Return a body; if it begins like a note, its first bracket is escaped, and nothing else."""
     note = None if body[:1].isalnum() else _BEGINS_LIKE_NOTE.match(body)
     return body if note is None else f"{note[1]}{_escaped(note[2])}{body[note.end() :]}"
 
@@ -171,12 +171,12 @@ def _change(entry: Mapping[str, object]) -> str:
 
 
 def _codes(entry: Mapping[str, object]) -> str:
-    """Return the field that has the status codes: brief entries have their meaning alone."""
+    """Return the name of the field with the status codes; brief entries have only `meaning`."""
     return "codes" if "codes" in entry else "meaning"
 
 
 def _part(before: str, entry: Mapping[str, object], name: str) -> str:
-    """Return what a field says, after `before`; empty if it says nothing."""
+    """Return the text of a field with `before` in front; empty if there is no text."""
     text = _text(entry, name)
     return f"{before}{text}" if text else ""
 
@@ -186,7 +186,7 @@ def _held(entry: Mapping[str, object], *names: str) -> str:
 
 
 def _name(entry: Mapping[str, object], name: str) -> str:
-    """Return the nickname in a field, in its brackets."""
+    """Return the nickname in a field, between `<` and `>`."""
     return f"<{unambiguous_nickname(_plain(entry, name))}>"
 
 
@@ -199,7 +199,7 @@ def _escaped(character: str) -> str:
 
 
 def _text(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
-    """Return what a field says, escaped and cut; empty without the field."""
+    """Return the text of a field, escaped and cut; empty without the field."""
     return one_line(_plain(entry, name, separator), MAX_TEXT_CHARACTERS)
 
 

@@ -1,8 +1,8 @@
-"""The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
+"""Keeps the newest events, numbered and bounded, to be read from a cursor on. Pure.
 
-`Records` reads the journal, one room's part of it, and the trace (`bridge.xmpp.link.trace`). All
-take their numbers from one `Numbering`, so that a cursor is a position among the events of all
-rooms and the stanzas alike.
+`Records` reads the journal, the part of one room, and the trace (`bridge.xmpp.link.trace`). All of
+them take their numbers from one `Numbering`, so that a cursor is a position both among the events
+of all rooms and among the stanzas.
 """
 
 import re
@@ -21,22 +21,23 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.model.events import Event, encode
 
 DEFAULT_CAPACITY = 10_000
-"""Events kept in memory."""
+"""How many events are kept in memory by default."""
 
 MAX_CHARACTERS = 64_000_000
-"""Characters of text in the kept events: much text must not exhaust the memory."""
+"""Most characters of text in the kept events, so that long texts do not exhaust the memory."""
 
 ITEM_CHARACTERS = 64
-"""Characters that each reaction and each status code counts in addition to its text: a server may
-send very many of them."""
+"""The weight, in characters, of each reaction and each status code in addition to its text, since a
+server may send very many of them."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 RECORDED = "recorded:"
-"""The beginning of the cursors of the recorder's store, which no cursor of the journal has."""
+"""Cursors of the recorder's store begin with this; cursors of the journal never do."""
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The epoch, which shows a restart, and the number of the last record before the cursor."""
+"""Matches a cursor. The groups are the epoch, which is another after a restart, and the number of
+the last record before the cursor."""
 
 
 class CursorError(XmppError, ValueError):
@@ -48,10 +49,10 @@ class Loss:
     """Records after a cursor that were evicted; others between them may be kept."""
 
     first: int
-    """The cursor's number plus one; of the former run's numbers, or the former store's, if `reason`
-    is `restarted`."""
+    """The cursor's number plus 1. If `reason` is `restarted`, it is a number of the former run, or
+    of the former store."""
     last: int
-    """The highest number of this run that was evicted; 0 if none was."""
+    """The highest number that was evicted in this run, or from this store; 0 if none was."""
     reason: Literal["evicted", "restarted"]
 
 
@@ -83,7 +84,7 @@ Kept = TypeVar("Kept", bound=Numbered)
 class Records(ABC, Generic[Kept]):
     """Reads the records that are kept, in the order of their numbers.
 
-    What is being read stays readable while records are added and evicted.
+    Records may be added and evicted while somebody reads.
     """
 
     def __init__(self, numbering: Numbering) -> None:
@@ -110,7 +111,7 @@ class Records(ABC, Generic[Kept]):
         return f"{self.numbering.epoch}-{number}"
 
     def position(self, cursor: str) -> tuple[int, Loss | None]:
-        """Return the number after which the kept records from `cursor` on begin, and what is lost.
+        """Return the number after which to read on from `cursor`, and what is lost, if anything.
 
         Raises `CursorError`.
         """
@@ -131,8 +132,9 @@ class Records(ABC, Generic[Kept]):
     def after(self, number: int) -> Iterator[Kept]:
         """Yield the records with a higher number, oldest first, and those added meanwhile.
 
-        What was evicted before the first is not reported: see `position`. Stops if a newly added
-        record was evicted before it was yielded; then `forgotten` is higher than the last number.
+        `position` reports the records that were evicted before the first one; this does not. Stops
+        if a newly added record was evicted before it was yielded; then `forgotten` is higher than
+        the last number.
         """
         while parts := [part for part in self.parts(number) if part]:
             for record in merge(*parts, key=_number):
@@ -190,7 +192,7 @@ class Ring(Records[Kept]):
         return weight
 
     def evict_beyond(self, capacity: int, max_weight: int) -> None:
-        """Evict the oldest records beyond these bounds, the newest too if it is too heavy."""
+        """Evict the oldest records until both bounds hold; the newest too if it is too heavy."""
         while len(self._records) > capacity or self.weight > max_weight:
             self.evict()
 
@@ -204,18 +206,18 @@ class Record:
     """Seconds since the epoch."""
     event: Event
     room: str = ""
-    """The room's bare JID; empty for what concerns the connection as a whole."""
+    """The room's bare JID; empty for an event of the connection as a whole."""
     stanza: int = 0
-    """The number of the stanza in the trace that brought the event; 0 if it came by none."""
+    """The number of the stanza in the trace that brought the event; 0 if none did."""
 
 
 class Journal(Records[Record]):
     """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
 
     With one room the oldest event of all is evicted. With several, each has a share: the bound
-    divided by the number of rooms. A room within its share loses nothing. The oldest event is
-    evicted from whichever holds most: a room over its share, or the connection, which has none.
-    Events of a room that is no longer in the settings go before all others.
+    divided by the number of rooms. A room within its share loses nothing. Otherwise the largest
+    holder loses its oldest event: a room over its share, or the connection, which has no share.
+    Events of a room that is no longer in the settings are evicted before all others.
     """
 
     def __init__(
@@ -237,7 +239,7 @@ class Journal(Records[Record]):
         self._sharing = frozenset(rooms)
 
     def of(self, room: str | None) -> Records[Record]:
-        """Return what reads the events of one room, given by its bare JID, or of all with None."""
+        """Return a reader of the events of one room, given by its bare JID; None stands for all."""
         return self if room is None else self._ring(room)
 
     def append(self, event: Event, at: float, room: str = "", stanza: int = 0) -> Record:
@@ -254,13 +256,13 @@ class Journal(Records[Record]):
         return self._length
 
     def parts(self, number: int) -> list[list[Record]]:
-        """Return copies of the records with a higher number, those of each room."""
+        """Return copies of the records with a higher number, in a list for each room."""
         return [part for ring in self._rooms.values() for part in ring.parts(number)]
 
     def encode(self, record: Record) -> dict[str, object]:
-        """Return the exact form of one of its events, after its cursor and its time.
+        """Return the exact form of one of its events, with its cursor and its time in front.
 
-        With several rooms it names the event's room.
+        If there are several rooms, the event's room follows the time.
         """
         stamp: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
         if record.room and len(self._sharing) > 1:
@@ -281,7 +283,7 @@ class Journal(Records[Record]):
             self.forgotten = max(self.forgotten, ring.forgotten)
 
     def _next_to_evict(self, *, crowded: bool) -> Ring[Record]:
-        """Return the room whose oldest event goes next."""
+        """Return the room, or the connection, whose oldest event is evicted next."""
         holding = {name: ring for name, ring in self._rooms.items() if len(ring)}
         if len(self._sharing) <= 1:
             return min(holding.values(), key=lambda ring: ring.first)
@@ -300,7 +302,7 @@ def _characters(event: Event) -> int:
         held = getattr(event, name)
         if not held:
             continue
-        if type(held) is str:  # the words of an enumeration are kept once
+        if type(held) is str:  # not a member of an enumeration, which exists once
             size += len(held)
         elif isinstance(held, tuple | frozenset):
             size += ITEM_CHARACTERS * len(held)

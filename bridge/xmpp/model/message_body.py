@@ -5,18 +5,19 @@ import re
 from bridge.xmpp.errors import UnsendableError
 
 MAX_BODY_BYTES = 60_000
-"""Bytes of a body in UTF-8. Prosody and Debian's ejabberd close the stream on stanzas over 256
+"""Most bytes of a body in UTF-8. Prosody and Debian's ejabberd close the stream on stanzas over 256
 kB."""
 
 MAX_ESCAPED_BYTES = 200_000
-"""Bytes of a body escaped as XML, where servers write `"` and `'` in six bytes each."""
+"""Most bytes of a body once escaped as XML; servers write `"` and `'` in six bytes each."""
 
 MAX_NAMED = 5
-"""Positions of forbidden characters that an error names; the rest are counted."""
+"""Most positions of forbidden characters that an error names; the rest are counted."""
 
 NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
-"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. They are
-listed, since the complement takes ten times as long to compile, and compiled at the first use."""
+"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. The
+pattern lists them, since its complement takes ten times as long to compile. It is compiled at its
+first use."""
 
 _ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6, "\r": 5}
 
