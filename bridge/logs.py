@@ -24,10 +24,11 @@ QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 
 
 TIMED = {"timed": True}
-"""The `extra` of a record whose lines begin with a time of their own: what happened in a room."""
+"""The `extra` of a record whose lines already begin with a time, such as events of a room."""
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""The largest size of the log's file; then it becomes `name.1`, in place of the former one."""
+"""The largest size of the log's file. A full file is renamed to `name.1`, in place of the former
+`name.1`."""
 
 
 def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[str]:
@@ -58,10 +59,10 @@ class StderrHandler(logging.Handler):
         self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the lines of `record`; tracebacks are for a log of everything only."""
+        """Write the lines of `record`; only a log at DEBUG gets tracebacks."""
         traced = self.level <= logging.DEBUG
         lines = "".join([f"{line}\n" for line in lines_of(record, self._prefix, traced=traced)])
-        before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
+        before = "\n" if self._torn else ""  # only the start of the last line was written
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
         data = (before + lines).encode()
@@ -77,7 +78,7 @@ class StderrHandler(logging.Handler):
         sent = 0
         try:
             while sent < len(data) and self._poll.poll(0):
-                # Whole lines, as far as they are none longer than this.
+                # Write whole lines; only a line that is longer than `PIPE_BUF` is divided.
                 end = data.rfind(b"\n", sent, sent + PIPE_BUF) + 1 or sent + PIPE_BUF
                 sent += os.write(self._descriptor, data[sent:end])
         except BlockingIOError:  # another process filled the pipe after `poll`
@@ -91,7 +92,7 @@ class StderrHandler(logging.Handler):
 class FileHandler(logging.Handler):
     """Appends whole lines, each with its time, to a file for its owner alone.
 
-    Other processes may do so too.
+    Other processes may append to the same file.
     """
 
     def __init__(self, prefix: str, path: Path, max_bytes: int = MAX_FILE_BYTES) -> None:
@@ -112,7 +113,7 @@ class FileHandler(logging.Handler):
         self.add(f"{self._prefix} {iso(time.time())}{line.removeprefix(self._prefix)}")
 
     def add(self, *lines: str) -> None:
-        """Append lines as they are. What the disk refuses is lost: the log stops nobody."""
+        """Append lines as they are. If that fails they are lost: a log must not stop the bridge."""
         data = b"".join(line.encode() + b"\n" for line in lines)
         with suppress(OSError):
             if self._is_over(len(data)):
@@ -121,7 +122,7 @@ class FileHandler(logging.Handler):
             os.write(self._descriptor, data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -138,7 +139,7 @@ class FileHandler(logging.Handler):
         return False
 
     def _begin_anew(self, more: int) -> None:
-        """Put the full file aside, unless another process has, and open what is at the path.
+        """Rename the full file, unless another process has done so, and open the file at the path.
 
         Raises `BlockingIOError` while another process does so.
         """
@@ -147,7 +148,7 @@ class FileHandler(logging.Handler):
         if held.st_size + more > self._max_bytes and self._at(held):
             try:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            except OSError:  # the size is bounded all the same
+            except OSError:  # if it cannot be renamed, it is emptied
                 os.ftruncate(self._descriptor, 0)
         full, self._descriptor = self._descriptor, self._opened()
         os.close(full)  # and with it the lock
@@ -157,7 +158,7 @@ class FileHandler(logging.Handler):
         descriptor = os.open(self._path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
         held = os.fstat(descriptor)
         try:
-            # Another name of a file that is somebody's is a link, too.
+            # A file with several names may be somebody else's, which a hard link leads to.
             if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
                 raise OSError("it is no file of its own")
             os.fchmod(descriptor, 0o600)
@@ -170,10 +171,10 @@ class FileHandler(logging.Handler):
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
     """Send this program's log to stderr at `level`, each line after `prefix`, and all to `path`.
 
-    Return the warning where that cannot be written.
+    Return a warning if `path` cannot be written.
     """
     root = logging.getLogger("bridge")
-    # Descriptor 2, if it was closed when we started, may by now be something else of ours.
+    # If descriptor 2 was closed when we started, another file of ours may have that number now.
     root.handlers = [StderrHandler(prefix) if sys.__stderr__ else logging.NullHandler()]
     root.handlers[0].setLevel(level)
     root.setLevel(level)
@@ -216,7 +217,7 @@ def report(line: str) -> None:
 def write_out(text: str) -> OSError | None:
     """Write lines to stdout at once; return why that failed, if it did.
 
-    There is no stdout after that: it would be flushed once more at the end, and fail again.
+    After a failure `sys.stdout` is None: the interpreter would flush it at its end, and fail again.
     Characters that its encoding lacks are escaped.
     """
     if sys.stdout is None:

@@ -72,7 +72,7 @@ MODULES = (
     resources,
     prompts,
 )
-"""What the bridge offers, in the order in which it is listed."""
+"""The modules with the bridge's tools, resources and prompts, in the order of the lists."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
 """The name and version that clients are told."""
@@ -146,7 +146,7 @@ async def serve_only(
 ) -> None:
     """Serve nothing but the sets of these names, until the client or a signal ends it.
 
-    Raises `ToolsetError` for one that cannot be served so.
+    Raises `ToolsetError` for a set that cannot be served without the bridge.
     """
     tools = merge([load_toolset(name) for name in dict.fromkeys(names)])
     if read_only or configuration.read_only:
@@ -173,7 +173,7 @@ def _log(events: Sequence[dict[str, object]]) -> None:
 def _pass_on(
     participant: Participant, session: Session, events: Sequence[dict[str, object]]
 ) -> None:
-    """Let the client know of what it watches, and of the way into the rooms and out of them."""
+    """Notify the client of changes that it subscribed to, and of each step into a room or out."""
     if session.has_subscriptions:
         rooms = [membership.name for membership in participant.memberships]
         changed = (uri for event in events for uri in resources.changed_by(event, rooms))
@@ -186,7 +186,7 @@ def _pass_on(
 
 
 async def _take_part(link: RoomLink, settings: Settings | None, loaded: asyncio.Event) -> None:
-    """Load slixmpp in a thread, since an agent waits for the tools, and then be in the rooms."""
+    """Load slixmpp in a thread, so that no agent waits for its tools, and then be in the rooms."""
     try:
         await asyncio.to_thread(load)
     except ImportError as error:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
 """Characters that draw nothing though their category says otherwise: fillers, inherent vowels,
-the grapheme joiner, and one that is kept free for such use."""
+the grapheme joiner, and U+2065, which is reserved for such use."""
 
 JOINERS = frozenset("\u200c\u200d")
 """Zero-width (non-)joiners: they spell words and emoji, but only between visible characters."""
@@ -28,12 +28,13 @@ what they mean, too few to bury the sentence."""
 VARIATION_SELECTORS = frozenset(
     map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
-"""Characters that choose the shape of the one before them; more than one carry a message."""
+"""Characters that choose the shape of the character before them. Several in a row carry a hidden
+message."""
 
 _ESCAPE = re.compile(r"\\u\{(10[0-9A-F]{4}|[0-9A-F]{1,5})\}")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS
-"""What is hidden though `str.isprintable` may hold."""
+"""Characters that are hidden although `str.isprintable` may be true of them."""
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -68,7 +69,7 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     """Return a stranger's words as a JSON string, in its quotation marks, for a sentence of ours.
 
     It is one line without hidden characters. It has at most `limit` characters between the marks,
-    escapes counted, and a `…` where more was said; no more of `text` is looked at than that.
+    escapes counted, and ends with `…` if it was cut. The rest of `text` is not even looked at.
     """
     words = ""
     for piece in _escape(text[: limit + 1], LAYOUT):
@@ -80,9 +81,9 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
-    """Return those of `rooms`, bare JIDs, that `name` means, in upper or lower case.
+    """Return those of `rooms`, which are bare JIDs, that `name` means; case does not matter.
 
-    A name is the whole JID, or what is before its `@`: it may be that of several rooms.
+    A name is the whole JID, or the part before its `@`, which several rooms may have.
     """
     wanted = name.casefold()
     return [
@@ -93,7 +94,7 @@ def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
 def searchable(text: str) -> str:
     """Return `text` without case and without what a reader cannot see, joiners included.
 
-    Each character is judged alone: what is part of a text is part of it here, too.
+    Each character is judged alone: if a text contains another, so do their results.
     """
     if not _shows_all(text):
         unseen = {ord(character) for character in set(text) - LAYOUT if _is_hidden(character)}
@@ -136,8 +137,8 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
             base_is_visible = not character.isspace()
         elif base_is_visible and character in VARIATION_SELECTORS:
             stays = True
-            # One selector a character; a second carries a message, not a shape. A joiner may
-            # follow the first, as in most emoji of people.
+            # A character keeps one selector; a second would carry a message, and not choose a
+            # shape. A joiner may follow the first, as in most emoji of people.
             base_is_visible = following in JOINERS
         else:
             joins = base_is_visible and character in JOINERS and following
@@ -148,12 +149,12 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
 
 
 def iso(at: float) -> str:
-    """Return a time given in seconds since the epoch."""
+    """Return a time as users see it; `at` is in seconds since the epoch."""
     return _written(datetime.fromtimestamp(at, UTC))
 
 
 def iso_of(text: str) -> str | None:
-    """Return a time as users see it, of one that somebody else wrote; None if it has no zone."""
+    """Return somebody else's time as users see times; None if it is no time, or has no zone."""
     try:
         moment = datetime.fromisoformat(text)
         return None if moment.tzinfo is None else _written(moment.astimezone(UTC))
@@ -162,13 +163,13 @@ def iso_of(text: str) -> str | None:
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Return a stamp of somebody else's in seconds since the epoch; None if it is no time."""
+    """Return somebody else's time in seconds since the epoch; None as for `iso_of`."""
     written = text and iso_of(text)
     return datetime.fromisoformat(written).timestamp() if written else None
 
 
 def stamp_of(text: str | None) -> str | None:
-    """Return a stamp of somebody else's (XEP-0203) as users see times; no time stays as it is."""
+    """Return somebody else's stamp (XEP-0203) as users see times; if it is no time, unchanged."""
     return text and (iso_of(text) or text)
 
 

@@ -1,10 +1,11 @@
-"""Asks web services for JSON by httpx, bounded in time and size; all that fails is a `ToolError`.
+"""Asks web services for JSON with httpx, within limits of time and size.
 
-httpx comes with the extra `[llm]` and is imported with the first request. Proxies and trust anchors
-are taken from the process environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`), as curl does:
-nothing could be reached otherwise where a proxy is needed. A key goes to the address that was named
-and nowhere else: redirects are not followed, a proxy only sees it encrypted, it never goes in clear
-to another machine, and it is removed from what the service says went wrong.
+Each failure is a `ToolError`. httpx comes with the extra `[llm]` and is imported with the first
+request. Like curl, it takes proxies and trust anchors from the process environment (`HTTPS_PROXY`,
+`NO_PROXY`, `SSL_CERT_FILE`): where a proxy is needed, nothing could be reached otherwise. A key
+goes only to the address that was named: redirects are not followed, a proxy sees the key only
+encrypted, it never goes in clear to another machine, and it is removed from the service's error
+texts.
 """
 
 import asyncio
@@ -27,13 +28,13 @@ CONNECT_SECONDS = 10.0
 """How long a connection may take, TLS included."""
 
 SHOWN_CHARACTERS = 200
-"""The most characters of what a service or the library says went wrong."""
+"""The most characters of an error text from a service or from httpx."""
 
 MAX_REPLY_BYTES = 1024 * 1024
-"""The longest reply: far above a model's answer within its own limits, or a page of places."""
+"""The longest reply, in bytes: far more than the longest answer of a model or a list of places."""
 
 THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
-"""The hosts to which a key goes in clear."""
+"""The hosts to which a key may go in clear."""
 
 CONDITIONS = {
     401: "not-authorized",
@@ -54,10 +55,10 @@ class WebService:
     """A web service that answers with JSON."""
 
     name: str
-    """What an error calls it, at the start of a sentence."""
+    """The name of the service in errors, where it begins a sentence."""
     base_url: str
     settings: str
-    """What an error says is to be checked: the variable that holds `base_url`, and others."""
+    """The settings that an error says to check: the variable that holds `base_url`, and others."""
     key: Secret | None = None
     """A bearer token."""
 
@@ -72,9 +73,9 @@ class WebService:
     ) -> Answer:
         """Return what `read` makes of the reply at `path`, within `seconds`.
 
-        Raises `ToolError`, also where `read` raises `MismatchError`. With a `body`, which is sent
-        as JSON, it is a POST, and no proxy is used that would see it in clear. Cancelling closes
-        the connection.
+        Raises `ToolError`, also if `read` raises `MismatchError`. With a `body`, which is sent as
+        JSON, the request is a POST, and no proxy is used that would see the body in clear.
+        Cancelling closes the connection.
         """
         began = monotonic()
         reply = await self._ask(path, seconds, query, body)
@@ -85,7 +86,7 @@ class WebService:
                 reply = self._unusable(str(mismatch))
         taken = (monotonic() - began) * 1000
         log.info("%s (%s, after %.1f ms)", reply.message, reply.condition, taken)
-        # Errors are raised here: the frames and the causes below hold the key and the request.
+        # All errors are raised here: frames and causes further down hold the key and the request.
         raise reply
 
     async def _ask(
@@ -93,7 +94,7 @@ class WebService:
     ) -> Json | ToolError:
         try:
             async with asyncio.timeout(seconds):
-                # Off the loop: it takes a tenth of a second, in which nobody else would be served.
+                # In a thread: the import takes a tenth of a second, and would block the loop.
                 library = await asyncio.to_thread(importlib.import_module, "httpx")
                 return await self._request(library, path, query, body)
         except ImportError:
@@ -127,7 +128,7 @@ class WebService:
             late = f"took no connection within {CONNECT_SECONDS:g} s"
             return self._failure("connection-timeout", late)
         except library.ConnectError as error:
-            said = str(error)  # with OpenSSL's own word
+            said = str(error)  # it has OpenSSL's name for the reason
             untrusted = "CERTIFICATE_VERIFY_FAILED" in said
             condition = "certificate-verify-failed" if untrusted else "connection-refused"
             return self._failure(condition, "cannot be reached", said)
@@ -161,7 +162,7 @@ class WebService:
 
     async def _read(self, response: Any) -> Json | ToolError:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A few bytes could unpack to any number.
+            # A few compressed bytes could unpack to any number of bytes.
             return self._unusable("it is compressed, though that was not asked for")
         body = bytearray()
         async for chunk in response.aiter_raw():

@@ -1,4 +1,4 @@
-"""A function that a model computes: typed on both sides, and checked where the answer comes in."""
+"""A function that a model computes: input and output have types, and each answer is checked."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -22,17 +22,17 @@ DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
 
 CODE_BYTES = 16
-"""The random bytes in the markers around data: nobody guesses them."""
+"""The number of random bytes in the markers around data: too many to be guessed."""
 
 MAX_ANSWER_BYTES = 16 * 1024
-"""The longest JSON in what a model says, its hidden characters written out as in the result, which
-is then no longer than a page of the room."""
+"""The longest JSON in a model's answer, in bytes, with hidden characters escaped as in the result.
+So the result is no longer than a page of the room's history."""
 
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""
 
 _THOUGHT = "</think>"
-"""What ends the thoughts of models that show them."""
+"""The end of the thoughts of models that write them into their answers."""
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -45,16 +45,16 @@ class LlmNode(Generic[Input, Output]):
     instruction: str
     """What the model is for: fixed, whatever the input."""
     input: type[Input]
-    """A dataclass; as a tool, its fields are the arguments."""
+    """A dataclass; its fields are the arguments of the tool that runs the node."""
     output: type[Output]
     """A dataclass; its descriptions and `Bounds` are sent to the model and checked."""
     write: Callable[[Input], Material] = lambda given: Material(TASK, [given])
     """Returns the task and the data of the prompt; without it the input is the data."""
     check: Callable[[Input, Output], None] = lambda given, answer: None
-    """Raises `MismatchError`, in words for the model, for what a type cannot express."""
+    """Raises `MismatchError`, in words for the model, for mistakes that types cannot rule out."""
 
     def __post_init__(self) -> None:
-        # A type that JSON Schema cannot express fails when the node is written.
+        # A type that JSON Schema cannot express fails here, when the node is defined.
         describe(self.output)
 
     async def run(self, model: Model, given: Input) -> Output:
@@ -119,7 +119,7 @@ def read_answer(text: str, read: Reader) -> object:
     A model may put a fence around the JSON, and words before and after it.
     """
     reason = "it is empty"
-    # An answer that begins at once has no thoughts before it, whatever its texts say.
+    # An answer that begins with the JSON has no thoughts before it, even if its texts have the tag.
     begins = text.lstrip().startswith(("{", "```"))
     for candidate in _candidates(text if begins else text.rpartition(_THOUGHT)[2]):
         try:

@@ -1,8 +1,9 @@
 """What a running tool or prompt asks the client: its user, its model, its roots. Pure.
 
-In the handshake era each question is a request to the client. Since 2026-07-28 there are none: the
-call is answered with an `InputRequiredResult`, and the client calls again with the answers and the
-`requestState` that came with the questions (2026-07-28, "Multi Round-Trip Requests").
+In revisions with a handshake each question is a request to the client. Since 2026-07-28 there are
+no such requests: the call is answered with an `InputRequiredResult`, and the client calls again
+with the answers and the `requestState` that came with the questions (2026-07-28, "Multi Round-Trip
+Requests").
 """
 
 import json
@@ -16,13 +17,13 @@ from bridge.mcp.jsonrpc import Json, Object, RpcError
 from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
 
 STATE_SECONDS = 300.0
-"""How long after the questions their answers are taken: as long as a person may take over them."""
+"""How long after their questions answers are accepted: a person may need this time."""
 
 MAX_STATES = 1_000
-"""Calls that wait for answers at once: people answer few in `STATE_SECONDS`."""
+"""The most calls that may wait for answers at once: people answer few within `STATE_SECONDS`."""
 
 PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "array"})
-"""The types that a field of a form may have; an array is one of choices."""
+"""The types that a field of a form may have; the items of an array are choices."""
 
 Form = TypeVar("Form", covariant=True)
 
@@ -34,15 +35,15 @@ class Question(NamedTuple):
     """`elicitation/create`, `sampling/createMessage` or `roots/list`."""
     params: Object
     consent: bool = False
-    """Whether an answer counts only if this very call was answered with the question, and once."""
+    """Whether an answer counts only for the call that asked the question, and only once."""
 
     def wire(self) -> dict[str, Json]:
-        """Return it as `inputRequests` has it."""
+        """Return the question as JSON for `inputRequests`."""
         return {"method": self.method, "params": self.params}
 
 
 class InputRequired(McpError):  # noqa: N818 - no error, and what MCP calls it
-    """The call cannot go on before the client has answered; its function runs again then."""
+    """The call cannot go on until the client has answered; then its function runs again."""
 
     def __init__(self, questions: Mapping[str, Question]) -> None:
         self.questions = questions
@@ -54,7 +55,7 @@ class Answers(NamedTuple):
 
     given: Mapping[str, Object] = {}
     asked: frozenset[str] = frozenset()
-    """The names of the questions that this very call was asked before."""
+    """The names of the questions that this call itself asked and that were then answered."""
 
     def to(self, name: str, question: Question) -> Object | None:
         """Return the answer to a question; None if there is none that counts."""
@@ -69,7 +70,7 @@ class Elicitation(NamedTuple, Generic[Form]):
 
     action: Literal["accept", "decline", "cancel"]
     content: Form | None
-    """The form as it was filled in, with `accept` alone."""
+    """The form as it was filled in; None unless the action is `accept`."""
 
 
 def elicitation(message: str, form: type | Schema, *, consent: bool = False) -> Question:
@@ -77,7 +78,7 @@ def elicitation(message: str, form: type | Schema, *, consent: bool = False) -> 
 
     The form is a dataclass whose fields are texts, numbers, booleans, choices (`Literal` or an
     enumeration, with `Titles` for people) or lists of choices, with defaults; or the schema of such
-    a form. Raises `SchemaError` for another.
+    a form. Raises `SchemaError` for any other form.
     """
     schema = form if isinstance(form, dict) else describe(form)[0]
     properties: Any = schema.get("properties", {})
@@ -119,7 +120,7 @@ ROOTS = Question("roots/list", {})
 def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[Any]:
     """Return what a person answered; raises `MismatchError` for what does not fit the form.
 
-    The content of a form that is given as a schema is not checked.
+    If `form` is a schema, the content is not checked against it.
     """
     match answer.get("action"):
         case "accept":
@@ -139,29 +140,29 @@ class _Waiting(NamedTuple):
 
     call: bytes
     until: float
-    """The end of its time, on the clock."""
+    """When its answers are too late, on the clock of `RequestStates`."""
     asked: frozenset[str]
     answers: Answers
-    """The answers that it had before."""
+    """The answers that the call had before these questions."""
 
 
 class RequestStates:
-    """Issues the `requestState` of questions, and takes it back once, with the answers.
+    """Issues the `requestState` of questions, and accepts it once, with the answers.
 
-    A state is the random name of a call that is kept here, so that no client can make one up,
-    change one or use it for another call.
+    A state is a random name; the call that it belongs to is kept here. So no client can invent or
+    change a state, or use it for another call.
     """
 
     def __init__(self, name: Callable[[], str], clock: Callable[[], float]) -> None:
-        """`name` returns another random name each time; the `clock` counts seconds."""
+        """`name` returns a new random name each time; `clock` returns the time in seconds."""
         self._name = name
         self._clock = clock
         self._waiting: dict[str, _Waiting] = {}
 
     def issue(self, call: Json, asked: Iterable[str], answers: Answers) -> str:
-        """Return the state of `call`, which was asked this and has these answers so far.
+        """Return the state of `call`, which has asked these questions and has these answers so far.
 
-        Raises `RpcError` where `MAX_STATES` are out.
+        Raises `RpcError` if `MAX_STATES` calls wait for answers.
         """
         now = self._clock()
         for name in [name for name, waiting in self._waiting.items() if waiting.until <= now]:

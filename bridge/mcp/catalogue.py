@@ -12,15 +12,15 @@ from bridge.mcp.schema import MismatchError, read_members
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
 
 MAX_COMPLETIONS = 100
-"""Values in one completion (MCP, "Completion"); the rest are counted."""
+"""The most values in one completion (MCP, "Completion"); the rest are only counted."""
 
 Definition = TypeVar("Definition", Tool, Resource, Prompt)
 
 
 class Catalogue:
-    """A toolset with the collaborators that its functions ask for, by type.
+    """A toolset whose functions have got the collaborators that they ask for by type.
 
-    Raises `ToolsetError` where one of them is missing.
+    Raises `ToolsetError` if one of them is missing, or there are several of its type.
     """
 
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
@@ -45,7 +45,7 @@ class Catalogue:
         }
 
     def why_missing(self, name: str) -> str:
-        """Return a colon and why a tool of this name is withheld; nothing where none is."""
+        """Return a colon and why the tool of this name is withheld; nothing if it is not."""
         return f": {reason}" if (reason := self._withheld.get(name)) else ""
 
     def list_tools(self, params: Object, revision: Revision) -> dict[str, Json]:
@@ -85,7 +85,7 @@ class Catalogue:
         )
 
     def resource_at(self, uri: str) -> Resource | None:
-        """Return the resource under this URI, which may be one of a template; None without one."""
+        """Return the resource at this URI, perhaps from a template; None if there is none."""
         if uri in self.resources:
             return self.resources[uri]
         for template in self._templates.values():
@@ -153,7 +153,7 @@ def _inject(name: str, definition: Definition, given: Iterable[object]) -> Defin
 def _guarded(name: str, run: Callable[[], Any]) -> Any:
     try:
         return run()
-    except Exception as error:  # its author's mistake must not end the session
+    except Exception as error:  # a mistake of the function's author must not end the session
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 

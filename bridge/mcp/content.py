@@ -1,7 +1,7 @@
 """What tools, resources and prompts may return, and the content that their caller gets. Pure.
 
-MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). In the
-bare dialect the result of an object is the object itself.
+MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). A bare
+call of a tool that returns an object has this object as its result.
 """
 
 from base64 import b64encode
@@ -23,7 +23,7 @@ class Image(NamedTuple):
 
 
 class Audio(NamedTuple):
-    """A sound. A client of 2024-11-05, which has none, is told what it would be."""
+    """A sound. In 2024-11-05, which has no such content, it becomes a text that describes it."""
 
     data: bytes
     mime_type: str
@@ -31,7 +31,7 @@ class Audio(NamedTuple):
 
 
 class ResourceLink(NamedTuple):
-    """The address of a resource that the caller may read; before 2025-06-18 that as text."""
+    """The address of a resource that the caller may read; before 2025-06-18 it is sent as text."""
 
     uri: str
     name: str
@@ -51,7 +51,7 @@ class EmbeddedResource(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One message of a prompt; without one, its content is the user's."""
+    """One message of a prompt. Content without a `Message` is the user's."""
 
     role: Literal["user", "assistant"]
     content: "Content"
@@ -60,23 +60,24 @@ class Message(NamedTuple):
 class Interpret(NamedTuple, Generic[Data]):
     """Data, and an instruction to the model on how to report it to a person.
 
-    Under MCP the data is the structured content, and as text the first part of the content; the
-    prompt is a second part for the assistant and, since clients drop that beside structured
-    content, a field `interpret` of the data. In the older dialect and under bare JSON-RPC they are
-    two parts, of the types `json` and `interpret`, each with its text.
+    Under MCP the data is the structured content, and also the first part of the content, as text.
+    The prompt is the second part, for the assistant. Clients drop that part if there is structured
+    content, so the prompt is also a field `interpret` of the data. In a revision with `typed_parts`
+    and in a bare call, data and prompt are two parts of the types `json` and `interpret`, each with
+    a text.
     """
 
     data: Data
     """A dataclass."""
     prompt: str
-    """Ours: nothing goes into it that came from outside."""
+    """Words of the tool's author: nothing that came from outside may go into it."""
 
 
 INTERPRET = {"interpret": {"type": "string", "description": "how to report this to a person"}}
 """The property that the output schema has for the instruction of an `Interpret`."""
 
 Content: TypeAlias = str | Image | Audio | ResourceLink | EmbeddedResource
-"""What is one block of content; a text too, as it is."""
+"""A value that becomes one block of content; a `str` becomes a block of type `text`."""
 
 CONTENT_TYPES = get_args(Content)
 
@@ -87,10 +88,10 @@ def text_block(text: str) -> dict[str, Json]:
 
 
 def content_block(value: object, revision: Revision) -> dict[str, Json]:
-    """Return the content block of a `Content`, or of an object, which is JSON in a text.
+    """Return the content block of a `Content`; any other value becomes a text with its JSON.
 
-    Where parts are typed it has a `text` in any case, which is all that such clients read. Raises
-    `SchemaError` for what has no JSON form.
+    If the revision has `typed_parts`, the block has a `text` in any case, which is all that its
+    clients read. Raises `SchemaError` for what has no JSON form.
     """
     block = _block(value, revision)
     if revision.typed_parts:

@@ -1,6 +1,6 @@
 """What a running tool or prompt can send to the client that called it, and ask it. Pure.
 
-A function that wants it names a `Context` last before the `/`::
+A function that does so has a `Context` as its last parameter before the `/`::
 
     async def fetch(room: RoomLink, context: Context, /, since: str) -> Page:
         context.progress(1, 3, "asked the server")
@@ -18,7 +18,7 @@ Form = TypeVar("Form")
 
 
 class Context(NamedTuple):
-    """One call's way back to its caller, for progress, log messages and questions.
+    """Sends progress, log messages and questions from one call to its caller.
 
     Progress and log messages are sent only if the caller asked for them.
     """
@@ -29,16 +29,16 @@ class Context(NamedTuple):
     can_ask: Callable[[str], bool]
     """Whether the caller takes a question of this method, such as `sampling/createMessage`.
 
-    Only a client that declared the capability does; a bare call never.
+    Only a client that declared the capability takes it; the caller of a bare call never does.
     """
     ask: Callable[[Mapping[str, Question], float], Awaitable[Mapping[str, Object]]]
-    """Ask the caller questions, side by side, and return the answers under the same names.
+    """Ask the caller all these questions at once, and return the answers under the same names.
 
     Raises `ToolError` when the caller takes no such question, refuses one, gives no answer within
-    this many seconds, or is gone. A call that ends meanwhile, by its deadline or cancelled, cancels
-    its questions. Under 2026-07-28 the call ends here (`InputRequired`, not to be caught), and runs
-    again from its beginning once it is answered: so ask before you act, and give each question the
-    same name in every run.
+    this many seconds, or is gone. If the call ends meanwhile, by its deadline or by a cancellation,
+    its questions are cancelled. Under 2026-07-28 the call ends here (`InputRequired`, not to be
+    caught), and runs again from its beginning once the client has answered: so ask before you act,
+    and give each question the same name in every run.
     """
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -50,8 +50,8 @@ class Context(NamedTuple):
     ) -> Elicitation[Any]:
         """Ask the caller's user to fill in a form, see `bridge.mcp.asking.elicitation`.
 
-        With `consent` an answer counts for this call alone, with its arguments, and once. Raises
-        as `ask` does, and `ToolError` for an answer that does not fit the form.
+        With `consent` an answer counts only for this call with these arguments, and only once.
+        Raises what `ask` raises, and `ToolError` for an answer that does not fit the form.
         """
         question = elicitation(message, form, consent=consent)
         answers = await self.ask({name: question}, STATE_SECONDS)

@@ -18,7 +18,7 @@ REMOTE = frozenset(
         "redirect",
     }
 )
-"""The conditions whose cause is a service elsewhere, whoever raises the error."""
+"""The conditions whose cause is always a service elsewhere."""
 
 
 class ToolError(McpError):
@@ -27,7 +27,8 @@ class ToolError(McpError):
     def __init__(self, message: str, *, condition: str, hint: str, remote: bool = False) -> None:
         self.message = message
         self.condition = condition
-        """The defined condition of the standard that has one, such as `not-authorized`."""
+        """What went wrong, as the standard that defines the condition calls it, such as
+        `not-authorized`."""
         self.hint = hint
         self.remote = remote or condition in REMOTE
         """Whether a service elsewhere is the cause, which people want to see in the log."""
@@ -35,4 +36,4 @@ class ToolError(McpError):
 
 
 class ArgumentError(ToolError):
-    """An argument is of the right type, and its value makes no sense."""
+    """The caller gave arguments that the tool cannot use."""

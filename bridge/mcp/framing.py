@@ -1,7 +1,8 @@
 """Bytes to frames and back: newline-delimited JSON, and `Content-Length` headers. Pure.
 
-Each message may use either: a line that is a header whose name begins with `Content-` opens a
-block of headers, any other is a message. After malformed input reading goes on at the next line.
+Each message may use either. A line that is a header whose name begins with `Content-` opens a
+block of headers; any other line is a message. After malformed input, reading goes on at the next
+line.
 """
 
 import re
@@ -10,22 +11,23 @@ from enum import Enum
 from typing import NamedTuple
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""The longest message read, in bytes: far above any call, far below what hurts."""
+"""The longest message that is read, in bytes: far more than any call needs, and little enough to
+keep in memory."""
 
 MAX_HEADER_BYTES = 8 * 1024
-"""The longest block of headers, in bytes, as HTTP servers commonly have it."""
+"""The longest block of headers, in bytes: a common limit of HTTP servers."""
 
 MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
-"""The longest body that is skipped as announced. A greater number is taken for garbage, since
-waiting for so many bytes would be waiting for ever."""
+"""The longest body, in bytes, that is skipped because it is too long to be read. A `Content-Length`
+above this counts as garbage: to wait for so many bytes would be to wait for ever."""
 
-# Compiled where it is used: most clients send none.
+# `re` compiles these patterns when they are first used: most clients send no headers.
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
 _NEXT = rb"content-length:[ \t]{0,20}[0-9]{1,18}[ \t]{0,20}\r?\n"
-"""The header of a further message, in lower case. No JSON holds it: a text in it has no line end,
-and outside its texts there is no such word."""
+"""The header of the next message, in lower case. JSON cannot contain it: a text in JSON has no line
+end, and outside of texts JSON has no such word."""
 _LONGEST_NEXT = 80
-"""The most bytes that this header may have."""
+"""At least the number of bytes in the longest match of `_NEXT`."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -58,7 +60,7 @@ def encode(frame: Frame) -> bytes:
 
 
 class Framer:
-    """Cuts a stream of bytes into frames, whatever the chunks it comes in.
+    """Cuts a stream of bytes, which may come in any chunks, into frames.
 
     Holds at most `limit` bytes and one chunk.
     """
@@ -91,7 +93,7 @@ class Framer:
         return frames + self._frames
 
     def _read(self) -> Generator[None, None, None]:
-        """Find the frames in the buffer; here and below, yield until more bytes have come."""
+        """Find the frames in the buffer. All generators here yield when they need more bytes."""
         while True:
             line = yield from self._line()
             while line:
@@ -100,7 +102,8 @@ class Framer:
                 elif line[-1:].isdigit() and (
                     begun := re.search(_NEXT, line[-_LONGEST_NEXT:].lower() + b"\n")
                 ):
-                    # The end of a body that was announced too short, and the next message.
+                    # The line is the rest of a body whose Content-Length was too small, followed
+                    # by the header of the next message.
                     at = max(0, len(line) - _LONGEST_NEXT) + begun.start()
                     self._frames.append(Frame(line[:at], Framing.HEADERS))
                     line = line[at:]
@@ -172,10 +175,11 @@ class Framer:
             del self._buffer[:end]
 
     def _end_of_body(self, length: int, *, kept: bool) -> Generator[None, None, int]:
-        """Wait for a body, and return how many bytes of the buffer it has; unless `kept`, the last.
+        """Wait for a body, and return how many bytes at the start of the buffer belong to it.
 
-        These are `length`, or fewer where the header of the next message begins among them: who
-        counts wrongly once is understood again from there on.
+        A body has `length` bytes, or fewer if the header of the next message begins among them:
+        after one wrong length, reading goes on at that header. Unless the body is to be `kept`, it
+        is dropped as it comes in, and only its last bytes are in the buffer.
         """
         searched = 0
         while True:

@@ -36,7 +36,7 @@ TITLES = {
 """The message that the specification has for each code."""
 
 MAX_BATCH_MESSAGES = 4096
-"""The most messages in one batch: each takes far more memory than its bytes."""
+"""The most messages in one batch: a decoded message takes far more memory than its bytes."""
 
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
@@ -82,7 +82,7 @@ class Notification(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The response to a request, to one of ours or one of the peer's."""
+    """The response to a request of ours or of the peer."""
 
     id: Id | None
     result: Json = None
@@ -90,7 +90,7 @@ class Response(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """Input that is not a message; the response is `error`, with its id if it has a usable one."""
+    """Input that is not a message. The response has `error`, and the input's id if it is usable."""
 
     error: RpcError
     id: Id | None = None
@@ -108,12 +108,13 @@ class Batch:
     def __init__(self) -> None:
         self.responses: list[Response] = []
         self.pending = 1
-        """Calls whose response is to come, and the batch itself until it is read to its end."""
+        """How many calls have no response yet, plus one until the whole batch is read."""
 
     def settle(self, response: Response | None = None) -> list[Response]:
-        """Take one off `pending`, with its response unless it was cancelled.
+        """Count a call, or the reading of the batch, as done.
 
-        Return all responses once nothing is pending, and none before.
+        `response` is that of the call; None if it was cancelled. Return all responses once nothing
+        is pending, and none before.
         """
         self.pending -= 1
         if response is not None:
@@ -148,7 +149,7 @@ def parse(text: bytes | bytearray | str) -> Json:
         reason = f"{error.msg} at character {error.pos}"
     except RecursionError:
         reason = "nested too deeply"
-    except ValueError as error:  # `int` refuses thousands of digits; `_refuse_constant`
+    except ValueError as error:  # from `int`, for thousands of digits, or `_refuse_constant`
         reason = str(error).partition(";")[0]
     raise ValueError(reason)
 
@@ -156,19 +157,20 @@ def parse(text: bytes | bytearray | str) -> Json:
 def encode(message: Request | Notification | Response | list[Response]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
     value = [_wire(item) for item in message] if isinstance(message, list) else _wire(message)
-    # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
+    # UTF-8 has no form for a lone surrogate: it came in as an escape, such as `\ud800`, and goes
+    # out as one.
     return compact(value).encode("utf-8", "backslashreplace")
 
 
 def read_id(value: Json) -> Id | None:
-    """Return `value` if it can be an id or a token; to JSON true is no number."""
+    """Return `value` if it can be an id or a token, else None; in JSON a boolean is no number."""
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
 def param(params: Object, name: str, kind: type[T], wanted: str, default: T | None = None) -> T:
     """Return the parameter `name`; raises `RpcError` if it is not of this type.
 
-    One that is absent or null is the `default`, where there is one.
+    If it is absent or null, and there is a `default`, return that.
     """
     value = params.get(name)
     if value is None and default is not None:
@@ -193,7 +195,7 @@ def _refuse_constant(name: str) -> Json:
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-"""JSON in one line, as it goes over the wire and as a model reads it."""
+"""Encodes a value as JSON in one line, for the wire and for models."""
 
 
 def _wire(message: Request | Notification | Response) -> dict[str, Json]:

@@ -15,7 +15,7 @@ UNSUPPORTED_PROTOCOL_VERSION = -32022
 """The request names a revision that is not supported."""
 
 MISSING_CLIENT_CAPABILITY = -32021
-"""The request needs something of the client that it did not declare."""
+"""The request needs a capability that the client did not declare."""
 
 _PREFIX = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = f"{_PREFIX}protocolVersion"
@@ -29,7 +29,7 @@ CACHE_LISTS: Object = {"ttlMs": 3_600_000, "cacheScope": "public"}
 lists are the same for every client and do not change while we run."""
 
 CACHE_CONTENTS: Object = {"ttlMs": 0, "cacheScope": "private"}
-"""The same for contents, which may be different a moment later."""
+"""The same for the contents of a resource, which may change at any moment: no time, and nobody."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of RFC 5424, section 6.2.1, least severe first."""
@@ -38,7 +38,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 class Revision(NamedTuple):
     """What a server has to know of one dated revision of the specification.
 
-    Revisions compare by their dates: most of what one has brought, all later ones have.
+    Revisions compare by their dates: most of what a revision added is in all later ones too.
     """
 
     date: str
@@ -64,10 +64,10 @@ class Revision(NamedTuple):
 HANDSHAKE_METHODS = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 )
-"""The methods that ended with the handshake."""
+"""The methods that only revisions with a handshake have."""
 
 STATELESS_METHODS = frozenset({"server/discover", "subscriptions/listen"})
-"""The methods that came in their place."""
+"""The methods that only revisions without a handshake have."""
 
 V2024_11_05 = Revision("2024-11-05")
 V2025_03_26 = Revision("2025-03-26", batches=True)
@@ -88,7 +88,7 @@ HANDSHAKE = tuple(revision for revision in ALL if revision.handshake)
 """The revisions that `initialize` can agree on, newest first."""
 
 UNNEGOTIATED = V2025_11_25
-"""The revision of an MCP request before any handshake that does not name one itself."""
+"""The revision for an MCP request that names none and comes before any handshake."""
 
 UNNAMED = V2024_11_05._replace(typed_parts=True)
 """The revision of an `initialize` without a `protocolVersion`: the dialect of clients that are
@@ -103,8 +103,8 @@ def find(date: str) -> Revision | None:
 def negotiate(requested: str | None) -> Revision:
     """Return the revision to speak when `initialize` asks for `requested`.
 
-    A revision we do not know is answered with the newest we do (lifecycle, "Version
-    Negotiation"); the client decides whether it can live with that.
+    If it is not known, or has no handshake, return the newest revision with a handshake (lifecycle,
+    "Version Negotiation"); the client decides whether it accepts that.
     """
     if requested is None:
         return UNNAMED
@@ -112,24 +112,25 @@ def negotiate(requested: str | None) -> Revision:
 
 
 class RequestMeta(NamedTuple):
-    """How a request wants to be served: by its own `_meta`, or as the session agreed."""
+    """How a request is to be served, as its own `_meta` says or as the session agreed."""
 
     revision: Revision
     capabilities: Object
     """The client's capabilities. A client of the handshake era declares them in `initialize`."""
     progress_token: Id | None = None
     log_level: str | None = None
-    """The least severe level that the request wants to see log messages of; None for none."""
+    """The least severe level of the log messages that the request wants; None if it wants none."""
 
     def accepts(self, method: str) -> bool:
         """Whether the client may be asked by `method`, such as `sampling/createMessage`.
 
-        The capability that it is part of is called like the first half of its name.
+        The part of a method's name before the `/` is the name of the capability.
         """
         declared = self.capabilities.get(method.partition("/")[0])
         if not isinstance(declared, dict):
             return False
-        # An empty elicitation takes forms; with anything in it they are named, too (2025-11-25).
+        # An empty `elicitation` capability means forms. If it has members, `form` must be one of
+        # them (2025-11-25).
         return method != "elicitation/create" or not declared or "form" in declared
 
 
@@ -145,7 +146,7 @@ def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:
 
 
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:
-    """Read `_meta`; where it names no revision, what `session` has holds.
+    """Read `_meta`; if it names no revision, return what `session` has.
 
     `required` says that the method exists only where `_meta` names a revision. Raises `RpcError`.
     """

@@ -1,4 +1,4 @@
-"""One session on the standard streams of this process, until the client or a signal ends it."""
+"""Runs a session on the standard streams of this process, until the client or a signal ends it."""
 
 import asyncio
 import logging
@@ -11,11 +11,11 @@ from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 
 FLUSH_SECONDS = 1.0
-"""How long replies on their way out may take when we stop."""
+"""How long we wait for the client to read the last replies when we stop."""
 
 PARENT_CHECK_SECONDS = 2.0
-"""The time between two looks at whether the client that started us is alive: one that was killed
-can leave the pipe open in another child."""
+"""The time between two checks whether the client that started us is alive. If it was killed, our
+input may not end, since another child of it may have the pipe open."""
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,13 @@ async def run_session(
 ) -> None:
     """Run `session`, and the coroutines `beside` it, until the client or a signal ends it.
 
-    `leave` is called as soon as the end is known, perhaps twice. What is on its way out is sent,
-    within `FLUSH_SECONDS`, and `stdio` is closed.
+    `leave` is called as soon as the end is known, perhaps twice. Then the last output is sent, for
+    `FLUSH_SECONDS` at most, and `stdio` is closed.
     """
     stopped = asyncio.Event()
 
     def stop() -> None:
-        # A client may allow 50 ms between this signal and SIGKILL: the goodbye goes first.
+        # A client may allow only 50 ms between this signal and SIGKILL, so we leave at once.
         leave()
         stopped.set()
 

@@ -22,7 +22,7 @@ Reader: TypeAlias = Callable[[object, str], object]
 
 
 class SchemaError(McpError):
-    """A type or a value of a tool has no JSON form: a mistake of its author."""
+    """A type or a value of a tool has no JSON form: a mistake of the tool's author."""
 
 
 class MismatchError(McpError):
@@ -42,14 +42,14 @@ class Bounds(NamedTuple):
     """In characters for text, in items for lists."""
 
     def schema(self, of: Schema) -> Schema:
-        """Return the schema `of` a number, a text or a list, with the limits in it."""
+        """Return `of`, the schema of a number, a text or a list, with the limits added."""
         counted = "Items" if "items" in of else "Length"
         names = ("minimum", "maximum", f"min{counted}", f"max{counted}")
         limits = zip(names, self, strict=True)
         return of | {name: limit for name, limit in limits if limit is not None}
 
     def check(self, value: object, path: str) -> None:
-        """Raise `MismatchError` when `value` is outside."""
+        """Raise `MismatchError` if `value` is outside the limits."""
         if isinstance(value, (str, list, tuple)):
             noun = "characters" if isinstance(value, str) else "items"
             size: float = len(value)
@@ -67,7 +67,7 @@ class Bounds(NamedTuple):
 
 
 class Keywords:
-    """JSON Schema keywords that a type cannot say, for `Annotated`; values are not checked."""
+    """JSON Schema keywords that a type cannot express, for `Annotated`; values are not checked."""
 
     def __init__(self, **keywords: object) -> None:
         self.schema: Schema = keywords
@@ -76,7 +76,7 @@ class Keywords:
 def always(**hints: Any) -> Keywords:
     """Return the keywords of an object that always has these fields, and may have others.
 
-    `hints` are the types of the fields by their Python names. For `Annotated`, with
+    `hints` are the types of the fields by their Python names. Use the result in an `Annotated` of
     `dict[str, object]`.
     """
     schemas = {wire_name(name): describe(hint)[0] for name, hint in hints.items()}
@@ -90,7 +90,7 @@ class Titles:
         self._choices = [{"const": value, "title": title} for value, title in titles.items()]
 
     def schema(self, of: Schema) -> Schema:
-        """Return the schema `of` an enumeration, or of a list, with the titles in it."""
+        """Return `of`, the schema of an enumeration or a list of choices, with the titles added."""
         if "items" in of:
             return {**of, "items": {"anyOf": self._choices}}
         return {name: of[name] for name in of if name != "enum"} | {"oneOf": self._choices}
@@ -131,7 +131,7 @@ def render(value: object) -> object:
         raise SchemaError(f"{value} has no JSON form")
     if isinstance(value, Enum):
         return render(value.value)
-    # Tuples, here and where messages are read: a union is made anew by each call.
+    # These are tuples, here and where messages are read: each call would build a union anew.
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Mapping):
@@ -233,12 +233,12 @@ def _bounded(read: Reader, bounds: Bounds) -> Reader:
 
 def _enumeration(members: Sequence[object]) -> tuple[Schema, Reader]:
     values = [render(member) for member in members]
-    # Some clients look at the type alone.
+    # Some clients read only the `type`.
     typed: Schema = {"type": "string"} if all(isinstance(value, str) for value in values) else {}
 
     def read(value: object, path: str) -> object:
         for spelling, member in zip(values, members, strict=True):
-            # To JSON Schema 1 and 1.0 are one number; true is none.
+            # In JSON Schema 1 and 1.0 are the same number, and true is no number.
             if spelling == value and isinstance(spelling, bool) is isinstance(value, bool):
                 return member
         given = repr(value[:100]) if isinstance(value, str) else _kind(value)
@@ -254,14 +254,14 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
             try:
                 return member(value, path)
             except MismatchError as mismatch:
-                if member is not _read_null:  # whoever gives something means something
+                if member is not _read_null:  # who gives a value did not mean null
                     reasons.append(str(mismatch))
         raise MismatchError(" / ".join(reasons))
 
     schemas = [schema for schema, _ in members]
     given = [schema for schema in schemas if schema != {"type": "null"}]
     if len(given) == 1 and isinstance(kind := given[0].get("type"), str):
-        # Clients that take no `anyOf` see what is wanted all the same.
+        # Clients that do not understand `anyOf` understand this form.
         enum = given[0].get("enum")
         spelt: Schema = {"enum": [*enum, None]} if isinstance(enum, list) else {}
         return {**given[0], "type": [kind, "null"], **spelt}, read
@@ -334,9 +334,9 @@ class Member(NamedTuple):
     """A field of an object, or an argument of a function."""
 
     name: str
-    """In Python."""
+    """The name in Python."""
     wire: str
-    """In JSON."""
+    """The name in JSON."""
     schema: Schema
     read: Reader
     required: bool
@@ -347,9 +347,9 @@ class Member(NamedTuple):
         return cls(name, wire_name(name), *describe(hint), required)
 
     def with_default(self, default: object) -> "Member":
-        """Return the member with the value that it has where it is left out.
+        """Return the member with the value that it has if it is left out.
 
-        None is not listed: who has nothing to say leaves the member out.
+        None is not part of the schema: a caller leaves the member out instead of giving null.
         """
         if default is None:
             return self._replace(schema=_without_null(self.schema))
@@ -379,7 +379,7 @@ def read_members(
 ) -> dict[str, object]:
     """Return the values of an object by their Python names.
 
-    Raises `MismatchError` with all that is wrong with them. Each name comes after `path`.
+    Raises `MismatchError`, which says all that is wrong with them; `path` goes before each name.
     """
     values: dict[str, object] = {}
     problems: list[str] = []

@@ -2,9 +2,9 @@
 
 `Server.receive` takes a decoded message and returns the actions that it calls for;
 `Server.complete` takes what a tool returned, `Server.fail` what it raised, and both return the
-response. Each request is judged by what it carries, not by what came first: its `_meta` names its
-revision, an MCP method without one is answered under the revision that `initialize` agreed on (or
-the newest, before any), and a tool's own name as the method is a bare call.
+response. How a request is answered depends on what it carries. If its `_meta` names a revision,
+that one holds. An MCP method without it is answered under the revision that `initialize` agreed on,
+or before that under `UNNEGOTIATED`. A tool's own name as the method is a bare call.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from bridge.mcp.toolset import Prompt, Tool
 Answer: TypeAlias = Callable[[Object, Revision], Object]
 
 APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
-"""The methods that are not answered by a function of their params alone."""
+"""The methods whose answer takes more than a function of the params and the revision."""
 
 
 class Implementation(NamedTuple):
@@ -36,15 +36,15 @@ class Implementation(NamedTuple):
     title: str
     version: str
     instructions: str
-    """How the tools work together; clients show it to the model. Empty where nobody says it."""
+    """A text on how the tools work together, which clients show to the model. It may be empty."""
 
     def wire(self, revision: Revision) -> dict[str, Json]:
-        """Return the JSON that `revision` has for it."""
+        """Return the name and version in the form that `revision` has."""
         info: dict[str, Json] = {"name": self.name, "version": self.version}
         return info | {"title": self.title} if revision >= revisions.V2025_06_18 else info
 
     def guidance(self) -> dict[str, Json]:
-        """Return the instructions as results have them."""
+        """Return the member of a result that has the instructions; nothing if these are empty."""
         return {"instructions": self.instructions} if self.instructions else {}
 
 
@@ -53,13 +53,13 @@ class Send(NamedTuple):
 
     message: Request | Notification | Response | list[Response]
     framing: Framing
-    """That of the message which asked for it."""
+    """The framing of the message that asked for this one."""
     cause: BaseException | None = None
     """What broke in a resource, or why a call was refused, for the log alone."""
 
 
 class Failed(NamedTuple):
-    """Tell the log why a call was refused; its response goes out in a batch, or nowhere."""
+    """Log why a call was refused; its response goes out in a batch, or not at all."""
 
     cause: BaseException
     asked: Request | Notification
@@ -69,7 +69,7 @@ class Failed(NamedTuple):
 class Call:
     """Run this tool or prompt, then hand what came of it to `Server.complete` or `Server.fail`.
 
-    Told apart by identity: a client may use one id twice.
+    Calls are compared by identity, since a client may use an id twice.
     """
 
     id: Id | None
@@ -82,11 +82,11 @@ class Call:
     """None for a bare call: a tool's name as the method, its arguments as the params."""
     framing: Framing
     batch: jsonrpc.Batch | None = None
-    """The batch it came in, if that waits for its response."""
+    """The batch that the call came in, if the batch waits for its response."""
     progress: float = float("-inf")
     """The progress that it reported last."""
     answers: Answers = NO_ANSWERS
-    """The answers to what it asked when it ran before."""
+    """The answers to the questions that the call asked when it ran before."""
     bound: Json = None
     """What a `requestState` of this call is bound to."""
 
@@ -98,11 +98,11 @@ class Cancel(NamedTuple):
 
 
 Action: TypeAlias = Send | Call | Cancel | Failed | Response
-"""What to do next; a `Response` is the client's, to a request that a call may have sent it."""
+"""What to do next. A `Response` is the client's answer to a request that a call may have sent."""
 
 
 class Server:
-    """One client's conversation. Not for two clients: it remembers what was agreed."""
+    """The conversation with one client. It remembers what was agreed, so two cannot share it."""
 
     def __init__(
         self, implementation: Implementation, catalogue: Catalogue, states: RequestStates
@@ -111,10 +111,10 @@ class Server:
         self._implementation = implementation
         self._catalogue = catalogue
         self.session = RequestMeta(revisions.UNNEGOTIATED, {})
-        """What holds for requests that do not name a revision themselves."""
+        """How requests are served that do not name a revision themselves."""
         self._log_framing = self._framing = Framing.LINES
         self._running: dict[Call, None] = {}
-        """In the order in which they came."""
+        """The calls that have no response yet, in the order in which they came."""
         self.subscriptions = Subscriptions(catalogue.resource_at)
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
@@ -151,7 +151,7 @@ class Server:
     def complete(self, call: Call, value: object) -> Send | None:
         """Return the response with what the tool returned; raises `SchemaError`, `RecursionError`.
 
-        None if no response is owed, or if the batch of the call waits for others.
+        It is None if no response is owed, or if the batch of the call waits for other responses.
         """
         if call.meta is None:
             return self._deliver(call, Response(call.id, bare_result(value, self.session.revision)))
@@ -203,13 +203,13 @@ class Server:
         return Send(Notification("notifications/progress", params), call.framing)
 
     def log(self, call: Call, level: str, data: Json) -> Send | None:
-        """Return a log message that belongs to `call`; None if it does not want those."""
+        """Return a log message that belongs to `call`; None if it does not want this level."""
         if call.meta is None or call not in self._running:
             return None
         return _log_message(call.meta.log_level, level, call.of.name, data, call.framing)
 
     def announce(self, level: str, logger: str, data: Json) -> Send | None:
-        """Return a log message that belongs to no call; None if the client set no such level."""
+        """Return a log message that belongs to no call; None unless the client set such a level."""
         return _log_message(self.session.log_level, level, logger, data, self._log_framing)
 
     def can_ask(self, call: Call, method: str) -> bool:
@@ -358,7 +358,7 @@ class Server:
         arguments: Object,
         meta: RequestMeta | None,
     ) -> Call | Send:
-        """Return the call of a tool or prompt, or the response to one that does not fit."""
+        """Return the call of a tool or prompt, or a response if the arguments do not fit."""
         id_ = asked.id if isinstance(asked, Request) else None
         try:
             values = of.bound(arguments)
@@ -384,7 +384,7 @@ class Server:
         return actions
 
     def _deliver(self, call: Call, response: Response | None) -> Send | None:
-        """Return what can be sent now that `call` has its response, or None as it was cancelled."""
+        """Return what can be sent once `call` is over; `response` is None if it was cancelled."""
         running = call in self._running
         self._running.pop(call, None)
         if not running or call.id is None:

@@ -1,8 +1,8 @@
 """One client's session: bytes in, tool calls run side by side, bytes out.
 
 Tools that are plain functions are answered in the turn of the loop that read the call; coroutines
-get a task each, a deadline, and cancellation. At the end of input, calls in flight are finished,
-within a bound. At DEBUG the log has one line for each request, reply and cancellation.
+get a task each, a deadline, and cancellation. After the end of input, calls in flight may continue
+for `DRAIN_SECONDS`. At DEBUG the log has one line for each request, reply and cancellation.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ from bridge.mcp.toolset import Tool
 from bridge.text import one_line
 
 MAX_CALLS_AT_ONCE = 256
-"""The most calls of coroutines that run side by side, each in a slot; further ones wait for one.
+"""The most calls of coroutines that run at once, each in a slot; further calls wait for a slot.
 
-A tool with `own_slots` has as many of its own.
+A tool with `own_slots` has the same number of slots for itself.
 """
 
 MAX_PENDING_CALLS = 4096
 """The most calls running or waiting for a slot; further ones are refused until some end.
 
-All input is read all the same: it has the answers for which calls wait, and their cancellations.
+Input is read even then: it has the answers for which calls wait, and their cancellations.
 """
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
-"""The most bytes of their requests; with more, further calls are refused too."""
+"""The most bytes of the requests of pending calls; with more, further calls are refused too."""
 
 DRAIN_SECONDS = 10.0
 """How long calls in flight may continue after the end of input."""
@@ -46,7 +46,7 @@ DRAIN_SECONDS = 10.0
 NOISE_REPLIES_PER_SECOND = 50
 """The most error replies a second to input without a usable id.
 
-Two programs that answer each other's errors would go on for ever.
+Without this limit, two programs that answer each other's errors would go on for ever.
 """
 
 CHANGES_SECONDS = 0.25
@@ -74,16 +74,16 @@ log = logging.getLogger(__name__)
 
 
 ANSWERS = frozenset({"inputResponses", "requestState"})
-"""The params with what people answered, and the member that makes an answer count."""
+"""The params that the log leaves out: what people answered, and what makes an answer count."""
 
 
 class Received(NamedTuple):
-    """What came in, until it is answered."""
+    """Input that is to be answered."""
 
     asked: Message | list[Message]
     """A message, or those of a batch."""
     size: int
-    """The bytes of one message: in a batch, its share of them."""
+    """The bytes of the message; in a batch, those of the batch divided by its messages."""
     at: float
     """When it came, on the session's clock."""
 
@@ -100,10 +100,10 @@ class Session:
         loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`loading` has the collaborators that are still being loaded, and an event for their end.
+        """`loading` has the types of collaborators that are still being loaded, each with an event.
 
-        A call that is handed one of them waits; all else is answered meanwhile. `ready` returns
-        once the client reads again what `write` was given.
+        The event is set once the collaborator is loaded. A call that needs it waits; all other
+        calls are answered meanwhile. `ready` returns once the client reads what `write` was given.
         """
         self._server = server
         self._write = write
@@ -114,12 +114,13 @@ class Session:
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         )
-        """The slots of each tool with its own, by its name; the empty name has those of others."""
+        """The slots of each tool with `own_slots`, by its name; all others share the empty name."""
         self._pending: dict[Call, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
         self._serials = count(1)
         self._asked: dict[jsonrpc.Id | None, asyncio.Future[Response | None]] = {}
-        """The answers to our own requests by their ids; None once the client closed its side."""
+        """The answers to our own requests, by the requests' ids. An answer is None if the client
+        closed its side."""
         self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
@@ -147,7 +148,10 @@ class Session:
         return bool(self._server.subscriptions)
 
     def changed(self, uri: str) -> None:
-        """Notify the client, if it subscribed to `uri`: at once, then once a `CHANGES_SECONDS`."""
+        """Notify the client of a change, if it subscribed to `uri`.
+
+        It is notified at once, or `CHANGES_SECONDS` after the notification before.
+        """
         if self._over or not self._server.subscriptions.has(uri):
             return
         self._changed[uri] = None
@@ -225,7 +229,7 @@ class Session:
         self._send(response, received)
 
     def _loading_for(self, call: Call) -> list[asyncio.Event]:
-        """Return what is set once the collaborators of `call` are loaded that are not yet."""
+        """Return the events of those collaborators of `call` that are not loaded yet."""
         wanted = call.of.signature.collaborators
         return [
             loaded
@@ -247,7 +251,7 @@ class Session:
                 value = self._run(call)
                 response = self._server.complete(call, await value if call.of.waits else value)
         except asyncio.CancelledError as error:
-            # Something it waited for was cancelled, and not the call itself: it is owed a reply.
+            # If only something that the call waited for was cancelled, the call is owed a reply.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
             response = self._fail(call, error)
@@ -265,7 +269,7 @@ class Session:
         _, received = self._pending.pop(call)
         self._pending_bytes -= received.size
         if task.cancelled():
-            # Its caller gave it up, which the server knows, or we must go.
+            # Its caller cancelled it, which the server knows, or the session is being closed.
             self._send(self._server.fail(call, ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
@@ -361,7 +365,7 @@ class Session:
     async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
-                await self._ready()  # a client that does not read hears of it once, when it does
+                await self._ready()  # a client that did not read gets one notification after that
             self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)
@@ -408,7 +412,7 @@ def _content(message: Message | list[Response]) -> str:
 
 
 def _log_failure(name: str, error: BaseException) -> None:
-    """Log why a call failed; where its author is to blame, with the traceback."""
+    """Log why a call failed; if the function's author is to blame, with the traceback at DEBUG."""
     if isinstance(error, ToolError):
         level = logging.INFO if error.remote else logging.DEBUG
         said = one_line(error.message, jsonrpc.LOGGED_CHARACTERS)
@@ -420,7 +424,7 @@ def _log_failure(name: str, error: BaseException) -> None:
 
 
 def _settle(answer: asyncio.Future[Response | None], response: Response | None) -> None:
-    # A call that was cancelled in this turn of the loop waits no more.
+    # The future is done already if the call was cancelled in this turn of the loop.
     if not answer.done():
         answer.set_result(response)
 

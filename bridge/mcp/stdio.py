@@ -15,10 +15,12 @@ from collections.abc import AsyncIterator
 from bridge.mcp.errors import McpError
 
 READ_BYTES = 64 * 1024
-"""The most read in one turn of the event loop, so that other tasks run between full pipes."""
+"""The most bytes read in one turn of the event loop, so that other tasks run even if the pipe is
+always full."""
 
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
-"""The most output that the client has not read; above it requests wait until all is sent."""
+"""The most bytes of output that may wait for the client to read them. With more, no further input
+is read until all is sent."""
 
 
 class StdioError(McpError):
@@ -41,7 +43,7 @@ class Stdio:
     def claim(cls) -> "Stdio":
         """Take descriptors 0 and 1; from here on 0 is empty and 1 is stderr.
 
-        A closed stdin is an empty one; raises `StdioError` when stdout is closed.
+        A closed stdin counts as an empty one. Raises `StdioError` if stdout is closed.
         """
         # A descriptor that was closed when the interpreter started is left alone: its number may
         # have been used again, by the event loop for example.
@@ -62,13 +64,13 @@ class Stdio:
         return cls(stdin, _unblock(stdout))
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield what comes in until its end, pausing while the client does not read replies."""
+        """Yield the input until its end; pause while the client does not read our output."""
         async for chunk in read_chunks(self._reading):
             yield chunk
             await self.ready()
 
     async def ready(self) -> None:
-        """Once more than `MAX_UNSENT_BYTES` wait to be sent, wait until all of them are."""
+        """If more than `MAX_UNSENT_BYTES` are unsent, wait until all of them are sent."""
         await self._writable.wait()
 
     def write(self, data: bytes) -> None:
@@ -83,13 +85,13 @@ class Stdio:
             self._writable.clear()
 
     async def flush(self) -> None:
-        """Wait until all that was written is sent, or nobody reads any more."""
+        """Wait until all that was written is sent, or the client has closed its end."""
         while self._unsent and not self.broken.is_set():
             self._writable.clear()
             await self._writable.wait()
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close both descriptors; what is unsent is lost."""
         self._break()
         os.close(self._writing)
         os.close(self._reading)
@@ -131,7 +133,7 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
     def read() -> None:
         nonlocal listening
         if awaited.done():
-            # The loop would spin on input that is not taken.
+            # Nobody awaits a chunk: the loop would call this again and again for the same input.
             listening = False
             loop.remove_reader(descriptor)
         # If there is nothing, another process that shares the descriptor has taken the input.
@@ -177,7 +179,7 @@ def _unblock(descriptor: int) -> int:
 
 
 def _reopened(descriptor: int, mode: int) -> int:
-    """Return a descriptor for the same pipe that does not block; else the one given, as it is.
+    """Return a descriptor for the same pipe that does not block, or else the given one as it is.
 
     `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share; a
     pipe can be opened anew on Linux, so that the flag is ours alone.

@@ -1,4 +1,4 @@
-"""Subscriptions of one client to changes of resources, in both eras of MCP. Pure.
+"""Subscriptions of one client to changes of resources, in all revisions of MCP. Pure.
 
 Until 2025-11-25 a client subscribes to a URI for the whole session; since 2026-07-28 it opens a
 listening request with a filter, and every notification carries that request's id.
@@ -11,29 +11,30 @@ from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Object, Response, RpcError
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
-"""In `_meta`: which listening request a notification belongs to (2026-07-28, Subscriptions)."""
+"""The key in `_meta` for the id of the listening request that a notification belongs to
+(2026-07-28, Subscriptions)."""
 
 MAX_LISTENERS = 64
-"""The most open listening requests of a client: each costs a notification a change."""
+"""The most open listening requests of a client: a change needs a notification for each."""
 
 
 class Subscriptions:
-    """The subscriptions of one client to some of the URIs that `is_known` knows.
+    """Keeps which resources one client has subscribed to; `is_known` says which URIs there are.
 
-    Each comes with the framing of the message that asked for it, which its notifications use.
+    The notifications use the framing of the message that asked for them.
     """
 
     def __init__(self, is_known: Callable[[str], object]) -> None:
         self._is_known = is_known
         self.session_wide: dict[str, Framing] = {}
-        """What `resources/subscribe` asked for, by URI."""
+        """The framing of each subscription that `resources/subscribe` made, by URI."""
         self._listeners: dict[Id, tuple[frozenset[str], Framing]] = {}
 
     def listen(self, id_: Id, params: Object, framing: Framing) -> Notification:
         """Open a listening request and return its acknowledgement; raises `RpcError`.
 
-        The lists of tools, prompts and resources never change while we run, so of the filter
-        only resources are agreed to.
+        The lists of tools, prompts and resources never change while we run, so only the filter's
+        subscriptions to resources are agreed to.
         """
         wanted = jsonrpc.param(params, "notifications", dict, "an object")
         if id_ in self._listeners:
@@ -56,7 +57,7 @@ class Subscriptions:
         return self._listeners.pop(id_, None) is not None
 
     def __bool__(self) -> bool:
-        """Whether there are any: most clients have none."""
+        """Whether there is any subscription; most clients have none."""
         return bool(self.session_wide or self._listeners)
 
     def has(self, uri: str) -> bool:

@@ -23,7 +23,8 @@ list of it and of `Message`::
         '''The state of the connection.'''
 
 A resource whose URI has variables is a template: its function takes them as its arguments. There
-is a resource for each value of these; of an argument with `Completes`, for those that it returns::
+is a resource for each value of a variable; if the argument has `Completes`, only for the values
+that this returns::
 
     @resource("bridge://room/{room}/messages", title="Messages in a room")
     def room_messages(link: RoomLink, /, room: Annotated[str, Completes(rooms)]) -> Messages:
@@ -53,12 +54,12 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 """A variable of a URI template (RFC 6570, section 3.2.2)."""
 
 _VALUE = "([^/?#]+)"
-"""What such a variable matches in a URI."""
+"""The pattern for the value of such a variable in a URI."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 RESERVED = frozenset({"initialize", "ping"})
-"""Methods of MCP that are valid names of tools: a bare call of such a tool would hide them."""
+"""Methods of MCP that a tool cannot have as its name: a bare call of it would hide the method."""
 
 
 class ToolsetError(McpError):
@@ -66,14 +67,14 @@ class ToolsetError(McpError):
 
 
 class CollaboratorError(ToolsetError):
-    """A function wants what is not there, or is there several times."""
+    """A function needs a collaborator that is missing, or of whose type there are several."""
 
 
 class Completes(NamedTuple):
-    """In an `Annotated` argument of a prompt or a template: where its values can be looked up.
+    """Says, in an `Annotated` argument of a prompt or a template, which values it can have.
 
-    `values` is called with its collaborators and returns all of them; those that begin with what
-    was typed are offered.
+    `values` is called with its collaborators and returns all values; those that begin with what was
+    typed are offered.
     """
 
     values: Callable[..., list[str]]
@@ -89,7 +90,7 @@ class Signature(NamedTuple):
     collaborators: tuple[type, ...]
     parameters: tuple[Member, ...]
     completions: Mapping[str, Callable[..., list[str]]]
-    """What the values of a parameter are completed from, by its name in JSON."""
+    """The function that returns the values of a parameter, by the parameter's name in JSON."""
     result: Any
 
     @property
@@ -126,9 +127,9 @@ class Signature(NamedTuple):
     def inject(
         self, name: str, function: Callable[..., Any], given: Iterable[object]
     ) -> Callable[..., Any]:
-        """Return `function` with its collaborators injected: found among `given` by type.
+        """Return `function` with its collaborators injected, which are found in `given` by type.
 
-        A `Context` is left to be given with each call. Raises `CollaboratorError`.
+        A `Context` is not injected: each call passes its own. Raises `CollaboratorError`.
         """
         collaborators = []
         for wanted in self.collaborators:
@@ -169,7 +170,7 @@ class Tool(NamedTuple):
     requires: tuple[str, ...] = ()
     """Capabilities of the client without which it cannot work."""
     schema_is_written: bool = False
-    """Whether its author wrote `input_schema`, rather than types."""
+    """Whether the author gave the `input_schema`; otherwise it is made from the parameters."""
     own_slots: bool = False
     """Whether its calls mostly wait for other people, and so do not use up the slots in which the
     calls of other tools run."""
@@ -177,7 +178,7 @@ class Tool(NamedTuple):
     def bound(self, arguments: Object) -> dict[str, object]:
         """Return the arguments of the function; raises `MismatchError`.
 
-        With a schema that its author wrote it has one: the caller's arguments, as they came.
+        If the author gave the schema, the function has one: the caller's arguments, not checked.
         """
         if self.schema_is_written:
             return {self.signature.parameters[0].name: arguments}
@@ -202,13 +203,13 @@ def tool(
     output_schema: Schema | None = None,
     own_slots: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of the decorated function, named like it unless `name` is given.
+    """Make a tool of the decorated function; without a `name` it has the function's name.
 
-    Schemas that are given are listed as they are, in place of those of the function's types. With
-    an `input_schema` the function takes one argument: the caller's, in an object that nobody has
-    checked.
+    A schema that is given is listed as it is, in place of the schema of the function's types. With
+    an `input_schema` the function takes one argument: an object with the caller's arguments, which
+    are not checked.
 
-    The defaults are the cautious ones: not read-only, reaching outside. Raises `ToolsetError`.
+    The defaults are cautious: a tool is not read-only, and reaches outside. Raises `ToolsetError`.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -268,7 +269,7 @@ def _output_schema(name: str, result: Any) -> Schema | None:
 
 
 def _is_content(hint: Any) -> bool:
-    """Whether a value of this type is content: a `Content`, one of several, or any list."""
+    """Whether a value of this type is content: a `Content`, a union of such types, or any list."""
     if get_origin(hint) in {typing.Union, UnionType}:
         return all(map(_is_content, get_args(hint)))
     return hint in CONTENT_TYPES or list in {hint, get_origin(hint)}
@@ -287,9 +288,9 @@ class Resource(NamedTuple):
     mime_type: str
 
     def expanded(self, values: Mapping[str, str]) -> tuple[str, str]:
-        """Return the URIs of this template for values: as RFC 6570 has it, and with `@` as `@`.
+        """Return the URIs of this template for `values`: by RFC 6570, and with a plain `@`.
 
-        A URI may have that where a template expands it to `%40`, and people write it so.
+        RFC 6570 writes `@` as `%40`. A URI may have a plain `@` there, and people write it so.
         """
 
         def written(safe: str) -> str:
@@ -300,7 +301,7 @@ class Resource(NamedTuple):
         return written(""), written("@")
 
     def variables(self, uri: str) -> dict[str, str] | None:
-        """Return the values with which this template makes `uri`; None if it never does."""
+        """Return the values for which this template expands to `uri`; None if there are none."""
         literals = map(re.escape, _VARIABLE.split(self.uri)[::2])
         if match := re.fullmatch(_VALUE.join(literals), uri):
             names = _VARIABLE.findall(self.uri)
@@ -332,8 +333,8 @@ def resource(
 ) -> Callable[[Callable[..., Any]], Resource]:
     """Make a resource of the decorated function.
 
-    Without a `mime_type` it is plain text, bytes or JSON by the type that the function returns.
-    Raises `ToolsetError`.
+    Without a `mime_type`, the type that the function returns decides whether the resource is plain
+    text, bytes or JSON. Raises `ToolsetError`.
     """
 
     def make(function: Callable[..., Any]) -> Resource:
@@ -395,7 +396,7 @@ class Toolset:
     def that_only_read(self, reason: str) -> "Toolset":
         """Return the set without the tools that change anything.
 
-        The error of a call of one of those gives `reason`.
+        If such a tool is called, the error gives `reason`.
         """
         tools = tuple(tool for tool in self.tools if tool.read_only)
         withheld = {tool.name: reason for tool in self.tools if not tool.read_only}

@@ -48,7 +48,7 @@ def current_time() -> Interpret[LocalTime]:
 
 
 def check_zone(named: str) -> None:
-    """Raise `ToolError` for a value of `TZ` that is no zone: the C library takes it for UTC."""
+    """Raise `ToolError` for a value of `TZ` that is no zone: the C library would then use UTC."""
     zone = named.removeprefix(":")
     if zone in {"", "UTC"} or RULE.fullmatch(zone):
         return
@@ -74,7 +74,7 @@ def local_time(at: float, zone: str | None) -> LocalTime:
 
 
 def zone_name() -> str | None:
-    """Return the name of the local time zone in the tz database; None if nothing says it."""
+    """Return the name of the local time zone in the tz database; None if it cannot be found."""
     named = os.environ.get("TZ")
     if named is not None:
         return named.removeprefix(":") if "/" in named and not named.startswith(":/") else None

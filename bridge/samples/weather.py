@@ -1,10 +1,10 @@
-"""The tool that tells the present weather of a place, as Open-Meteo has it.
+"""The tool that gives the present weather of a place, from Open-Meteo.
 
 Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The type
-of each value is checked; another one than documented is a bad reply.
+of each value is checked; a reply with a type that is not the documented one cannot be used.
 
-The geocoding takes the name of a place alone, so the state and the country that come after it are
-compared here. It knows the names of a place in one language, and the local ones of some places.
+The geocoding takes only the name of a place, so this module compares the state and the country that
+follow it. It knows the names of places in the language that it is asked in, and some local names.
 """
 
 import sys
@@ -38,10 +38,11 @@ PROMPT = (
 )
 
 MAX_SECONDS = 10.0
-"""The time for each of two questions, which are both answered in the minute that clients allow."""
+"""The time for each request. There are three at most, which fit into the minute that clients allow
+for a call."""
 
 LARGEST = sys.float_info.max
-"""The largest number that is not taken for infinity."""
+"""The largest number that is not infinity."""
 
 MAX_PLACES = 100
 """How many places are asked for: the most that the service gives, the most populous first."""
@@ -50,8 +51,8 @@ MAX_NAMED = 8
 """The most places that an error names."""
 
 FAR_LARGER = 10
-"""The largest place of a name is meant if it has so many times the people of the next one. Paris
-and London have; no Springfield has more than twice the people of the next."""
+"""The largest of several places of a name is meant if it has so many times the people of the next.
+Paris and London have; no Springfield has more than twice the people of the next."""
 
 
 def _pairs(table: str) -> Iterator[list[str]]:
@@ -73,7 +74,7 @@ STATE_CODES = {name: code for code, name in _pairs(_STATES)}
 """The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
 
 COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
-"""What people call a country, where it is neither its name nor its code of ISO 3166."""
+"""What people call a country, other than its name and its code of ISO 3166."""
 
 QUANTITIES = {
     "feels_like_celsius": "apparent_temperature",
@@ -82,7 +83,7 @@ QUANTITIES = {
     "wind_kmh": "wind_speed_10m",
     "wind_from_degrees": "wind_direction_10m",
 }
-"""The names that Open-Meteo has for fields of `CurrentWeather`, by default in these units."""
+"""Open-Meteo's names for fields of `CurrentWeather`. Its default units are those of the fields."""
 
 _CONDITIONS = """
 0 clear sky, 1 mainly clear, 2 partly cloudy, 3 overcast, 45 fog, 48 fog that leaves rime,
@@ -93,7 +94,7 @@ _CONDITIONS = """
 95 thunderstorm, 96 thunderstorm with light hail, 99 thunderstorm with heavy hail
 """
 CONDITIONS = {int(code): words for code, words in _pairs(_CONDITIONS)}
-"""The codes of WMO table 4677 that it uses, in words."""
+"""The codes of WMO table 4677 that Open-Meteo uses, in words."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Town:
 
     name: str
     regions: tuple[str, ...]
-    """What it lies in, the smallest first, the country's name and code last."""
+    """The regions that the place lies in, the smallest first; the country's name and code last."""
     latitude: float
     longitude: float
     population: int
@@ -110,7 +111,7 @@ class Town:
 
     @property
     def label(self) -> str:
-        """Name, region and country, which tell it from places of the same name."""
+        """Name, region and country, which distinguish it from places of the same name."""
         *within, country, code = self.regions
         return ", ".join(name for name in (self.name, *within[-1:], country or code) if name)
 
@@ -161,8 +162,8 @@ async def current_weather(
     try:
         place = choose_place(location, await find_places(configuration, name))
     except ArgumentError:
-        # Munich is no "München" in English. Many countries' code is that of their language, too;
-        # one that is none is answered in English again.
+        # The service may not know "München" in English. The code of many countries is also that
+        # of their language; asked with a code of no language, the service answers in English.
         codes = [qualifier.lower() for qualifier in qualifiers if len(qualifier) == 2]
         if not codes:
             raise
@@ -183,7 +184,7 @@ async def find_places(configuration: Configuration, name: str, language: str = "
 
 
 def _places(reply: object) -> list[Town]:
-    # Without a match the member is left out.
+    # If no place matches, the service leaves `results` out.
     entries = reply.get("results", []) if isinstance(reply, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MismatchError("`results` is no list of places")
@@ -266,12 +267,13 @@ def _number(entry: Mapping[str, object], key: str) -> float | None:
 def choose_place(location: str, places: list[Town]) -> Town:
     """Return the place that `location` (`name[, state][, country]`) means.
 
-    Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` if
-    no place fits, or several do.
+    Of several places of the same name, the largest is meant if it is `FAR_LARGER` than the next.
+    Raises `ArgumentError` if no place fits, or several do.
     """
     name, *qualifiers = map(_compared, _parts(location))
     fitting = [place for place in places if _lies_in(place, qualifiers)]
-    # The service adds longer names that begin alike; any other name is one in another language.
+    # The service also returns longer names that begin with this one. A name that begins otherwise
+    # is the name of the place in another language.
     same = [
         place
         for place in fitting
@@ -309,7 +311,7 @@ def _parts(location: str) -> list[str]:
 
 
 def _lies_in(place: Town, qualifiers: list[str]) -> bool:
-    """Whether each of the qualifiers, as `_compared` has them, names what a place lies in."""
+    """Whether each qualifier, as `_compared` returns it, names a region that `place` lies in."""
     *_, state, _, code = place.regions
     known = {_compared(name) for region in place.regions for name in (region, *region.split(","))}
     known |= COUNTRY_ALIASES.get(code, set())

@@ -7,15 +7,15 @@
 
     TOOLS = Toolset("mirror", (mirror,))
 
-Parameters before a `/` are not the caller's: they are handed in by type. There are `RoomLink` (the
-room, its journal and its connection), `Configuration` (the settings as they were read at the
-start), and, last of them, `Context` (this call's way back to its caller: progress, log, and
-questions to its user, its model and for its roots). A cancelled call of an `async def` is an
-`asyncio.CancelledError` within it. An `LlmNode` is a tool whose work is done by a model. `serve` is
-an MCP server of nothing but these tools. Results that carry what
-strangers wrote pass it through `visible`; `render` and `compact` give the JSON that a result
-becomes, for those that must stay within a size. A `WebService` is asked for JSON, within a time and
-a size; what reads its reply raises `MismatchError` for one of another form.
+Parameters before a `/` are not arguments of the caller: the bridge passes them by their type. There
+are `RoomLink` (the room, its journal and its connection), `Configuration` (the settings as they
+were read at the start), and, as the last of them, `Context`, through which a call reaches its
+caller: for progress, log messages, and questions to its user, to its model and for its roots. If a
+call of an `async def` is cancelled, `asyncio.CancelledError` is raised in it. An `LlmNode` has a
+model do the work of a tool. `serve` runs an MCP server that has only these tools. Pass what
+strangers wrote through `visible` before you return it. `render` and `compact` give the JSON that a
+result becomes, for tools that must keep to a size. A `WebService` answers with JSON, within limits
+of time and size; the function that reads the reply raises `MismatchError` if it has another form.
 """
 
 from bridge.llm.httpclient import WebService as WebService

@@ -1,7 +1,8 @@
 """Finds sets of tools by name, loads them, and joins them to the bridge's own.
 
 A name is one of `BUILT_IN`, one that an installed package offers as an entry point, or
-`module:attribute` for whatever can be imported. Only what was asked for is looked up or imported.
+`module:attribute` for a set that can be imported. Only sets that were asked for are looked up or
+imported.
 """
 
 import logging
@@ -17,13 +18,13 @@ from bridge.settings.sources import Problem
 from bridge.text import one_line
 
 GROUP = "xmpp_debug_bridge.toolsets"
-"""The entry points by which packages offer their sets."""
+"""The group of the entry points by which packages offer their sets."""
 
 BUILT_IN = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSET"}
-"""Sets that come with the bridge, installed or not."""
+"""Sets that come with the bridge, whether it is installed or run from its folder."""
 
 MAX_CAUSE = 300
-"""The most characters of a toolset's own error in ours: one line of a terminal or two."""
+"""The most characters that our error quotes of a toolset's own: one line of a terminal or two."""
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def known_toolsets() -> list[str]:
 
 def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
     """Return the set of this name, if no name in it clashes and its collaborators are there."""
-    toolset = replace(load_toolset(name), name=name)  # as whoever asked for it knows it
+    toolset = replace(load_toolset(name), name=name)  # the name by which it was asked for
     merge([*sets, toolset])
     try:
         Catalogue(toolset, collaborators)
@@ -83,7 +84,7 @@ def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]
 
 
 def _find(name: str) -> Callable[[], object]:
-    """Return what loads the set of this name; raises `ToolsetError` where there is none."""
+    """Return the function that loads the set of this name; raises `ToolsetError` without a set."""
     if name in BUILT_IN or ":" in name:
         target = BUILT_IN.get(name, name)
         if not all(part.isidentifier() for part in target.replace(":", ".", 1).split(".")):
@@ -102,7 +103,8 @@ def _find(name: str) -> Callable[[], object]:
 
 def _offers() -> Sequence[Any]:
     """Return the entry points of the sets that installed packages offer."""
-    # It loads half of the standard library's `email`, and few ask for another package's set.
+    # This import loads half of the standard library's `email`, and few ask for another package's
+    # set.
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)

@@ -1,4 +1,4 @@
-"""Which of the events after something we said are answers to it."""
+"""Decides which of the events after a message of ours are answers to it."""
 
 from typing import NamedTuple
 
@@ -6,15 +6,15 @@ from bridge.tools.entries import Entry, brief
 from bridge.xmpp.model.journal import Journal, Record
 
 MAX_ANSWERS = 10
-"""Answers in one result; who says more than that in reply floods the room."""
+"""The most answers in one result; a bot that sends more in reply floods the room."""
 
 SIGNALS = (
     "(http://jabber.org/protocol/chatstates)",
     "(urn:xmpp:receipts)",
     "(urn:xmpp:chat-markers:0)",
 )
-"""Namespaces, as a `payload` ends with them, of what clients say by themselves: that somebody is
-typing, that a message came, that it was shown (XEP-0085, XEP-0184, XEP-0333)."""
+"""How an item of `payload` ends that clients send by themselves: that somebody is typing, that a
+message came, that it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
 
 
 class Said(NamedTuple):
@@ -32,8 +32,8 @@ class Said(NamedTuple):
 def answer(record: Record, journal: Journal, said: Said) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to `said`.
 
-    An answer is a live message of somebody else that has more to it than signals, the error with
-    which they answered our message, or the one with which the room returned it.
+    An answer is a live message of somebody else that has more than `SIGNALS` in it, or an error
+    about our message: from somebody who answered it, or from the room, which returned it.
     """
     exact = journal.encode(record)
     how = _how(exact, said.id)

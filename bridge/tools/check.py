@@ -1,4 +1,4 @@
-"""The staged check: how far the way into the rooms holds, with the settings as they are now."""
+"""The staged check: how far the bridge gets into its rooms with the settings as they are now."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ from bridge.xmpp.checks.report import (
 )
 
 TURN_SECONDS = 5.0
-"""How long a check waits for another one: with its own 50 s that stays below the minute after
-which clients give up."""
+"""How long a check waits for the end of another check. With its own 50 s, this is less than the
+minute after which clients give up."""
 
 
 OUR_WORDS = frozenset({"settings", "resolve", "connect"})
@@ -42,16 +42,16 @@ class CurrentSettings:
 
     def __init__(self, configuration: Configuration, read: Callable[[], Configuration]) -> None:
         self.configuration = configuration
-        """As it was last read."""
+        """The settings as they were last read."""
         self.problems: tuple[Problem, ...] = ()
         """What is wrong with the sets of tools that the settings name."""
         self._at_start = configuration
         self._read = read
         self.check_lock = asyncio.Lock()
-        """Held from reading anew until it is decided what comes of it."""
+        """Held by a check from before it reads the settings anew until it has its result."""
 
     def read_anew(self) -> Configuration:
-        """Read everything again, and say on stderr what is newly wrong with it."""
+        """Read all settings again, and log what is newly wrong with them."""
         before, self.configuration = self.configuration, self._read()
         if self.configuration.env_file != before.env_file:
             now = self.configuration.env_file or "the environment alone"
@@ -72,7 +72,7 @@ class CurrentSettings:
         """Return the variables whose new values hold only from the next start on."""
         at_once = {"BRIDGE_SEND_RATE", "BRIDGE_CONFIRM_SEND"}
         if self.configuration.read_only:
-            at_once.add("BRIDGE_READ_ONLY")  # what it withheld at the start stays withheld
+            at_once.add("BRIDGE_READ_ONLY")  # only switching it off takes a restart
         return [
             row.name
             for row in TABLE
@@ -157,10 +157,10 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
 def result_of(
     report: Report, settings: Iterable[Setting], standing: str, *, changed: bool
 ) -> Check:
-    """Return the result of a check, in the space that a result has.
+    """Return the result of a check, in `RESULT_BYTES` at most.
 
-    Where that is too small for several rooms, their phases are left out but for the first failures,
-    which the diagnosis names too; `rooms` has what came of each room all the same.
+    If that is too small for several rooms, of their phases only the first failures remain, which
+    the diagnosis names too; `rooms` still has the outcome of each room.
     """
     phases = [nonempty(vars(phase)) | {"ok": phase.ok} for phase in report.phases]
     rows = [dict(vars(setting)) for setting in settings]
@@ -183,13 +183,13 @@ def result_of(
 
 
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:
-    """Let the connection start anew where there is a reason; return what happens to it."""
+    """Start the connection anew if there is a reason; return a sentence on what happens to it."""
     participant, settings = link.participant, configuration.settings
     memberships = participant.memberships
     out = {one_line(room.name) for room in memberships if not room.status().connected}
     if report.rooms is None:
         free = report.ok
-    else:  # of several rooms, one that the bridge is out of has let the check in
+    else:  # one of several rooms let the check in, and the bridge is out of that room
         free = any(visit.ok and visit.room in out for visit in report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):
         phase = participant.status().phase.value

@@ -1,4 +1,4 @@
-"""Why somebody else in the room does not do what is expected of them, in one call."""
+"""The tool that finds out why somebody in the room does not do what is expected of them."""
 
 import time
 from contextlib import suppress
@@ -55,7 +55,7 @@ async def xmpp_diagnose(
     occupant = evidence.occupant_of(membership.status(), nickname)
     pinged: evidence.Ping | None = None
     rooms: list[str] = []
-    with suppress(NotInRoomError, ConnectionFailedError):  # the status tells
+    with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
         connection = membership.connection
         if occupant is None:
             service = membership.jid.partition("@")[2]
@@ -68,7 +68,7 @@ async def xmpp_diagnose(
             alone = own is not None and own.in_room is ping.Verdict.IN
             pinged = evidence.Ping(pong.seconds, pong.error, compared.verdict, alone)
     status = membership.status()
-    occupant = evidence.occupant_of(status, nickname)  # who may have come or left meanwhile
+    occupant = evidence.occupant_of(status, nickname)  # they may have come or left meanwhile
     name = nickname if occupant is None else occupant.nickname
     past = evidence.Past(name, there=occupant is not None)
     time_slice = TimeSlice()
@@ -79,7 +79,7 @@ async def xmpp_diagnose(
     reader = link.recorded()
     if occupant is None and not past.gone and reader is not None:
         wanted = EventFilter(frozenset({"leave", "nick"}), name)
-        with suppress(StoreError):  # what the bridge itself remembers has to do
+        with suppress(StoreError):  # then only what the bridge itself remembers is used
             walk = await reader.walk([membership.name], wanted, backward=True)
             async for row in walk:
                 if row.event.get("sender") == name:

@@ -1,4 +1,4 @@
-"""Looking back: what happened in the room, from the bridge's memory or the room's archive."""
+"""The tool that shows what happened in the room: from memory, the store or the room's archive."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
 
 BUDGET_SECONDS = 25.0
-"""How long the archive is asked for one page: clients give up on a call after a minute, and the
-next call goes on from there."""
+"""How long one call asks the archive. Clients give up on a call after a minute; the next call goes
+on where this one ended."""
 
 MARK = "archive:"
-"""How the archive's cursors begin, which the journal's cannot."""
+"""The beginning of the archive's cursors; no cursor of the journal begins so."""
 
 
 History: TypeAlias = Annotated[
@@ -100,8 +100,8 @@ class Search:
     """One call of `xmpp_history`: what it asks for, and the page that a source fills.
 
     A source is the bridge's memory, the store or the room's archive. It offers its events to `add`,
-    in its order, until there is no space for one. It sets `next`, `more` and `gap` of the page, and
-    returns what else the result says of it.
+    in its own order, until one does not fit. It sets `next`, `more` and `gap` of the page, and
+    returns the further fields of the result.
     """
 
     link: RoomLink
@@ -109,7 +109,7 @@ class Search:
     wanted: EventFilter
     since: str | None
     start: str | None
-    """A time as entries have them."""
+    """A time in the form that entries have."""
     end: str | None
     brief: bool
     limit: int
@@ -122,14 +122,14 @@ class Search:
         return self.since is None and self.start is None
 
     def in_time(self, at: str) -> bool:
-        """Whether what happened then is asked for."""
+        """Whether events of the time `at` are asked for."""
         return (self.start or at) <= at <= (self.end or at)
 
     def entry(self, event: Event, exact: Callable[[], Entry]) -> Entry | None:
         """Return the entry of `event`, whose exact form `exact` makes; None if it is not wanted."""
         if not self.wanted.matches(event):
             return None
-        # An entry that is alone on a page fits.
+        # It is cut so that it fits on a page of its own.
         return fit(brief(exact()) if self.brief else exact(), self.page.size)
 
     async def add(self, event: Event, exact: Callable[[], Entry]) -> bool | None:
@@ -139,13 +139,13 @@ class Search:
         return None if entry is None else self.page.add(entry)
 
     def stamp(self, cursor: str, at: str, room: str) -> Entry:
-        """Return what an entry begins with; with several rooms it names its own."""
+        """Return the first fields of an entry; if there are several rooms, it names its room."""
         several = len(self.link.participant.memberships) > 1
         return {"cursor": cursor, "at": at, **({"room": room} if room and several else {})}
 
 
 async def read_memory(search: Search) -> dict[str, object]:
-    """Read the journal."""
+    """Fill the page from the journal."""
     page, since = search.page, search.since
     rooms = (membership.room for membership in search.link.participant.memberships)
     if search.brief:
@@ -169,14 +169,14 @@ async def read_memory(search: Search) -> dict[str, object]:
 
     await page.read(records, since, show, lambda record: search.wanted.cost(record.event))
     if search.end is not None and not (page.more and since is not None):
-        page.next = records.cursor_of(last)  # what came after `end` comes after the page
+        page.next = records.cursor_of(last)  # the next page begins with what came after `end`
     if earlier and page.gap is not None and page.gap["to"] <= earlier:
         page.gap = None  # what is lost came before `start`
     return {"oldest": records.oldest}
 
 
 def _is_recorded(search: Search) -> bool:
-    """Whether the store is asked: it is where the bridge's memory does not reach far enough."""
+    """Whether the store is read, because the bridge's memory does not go back far enough."""
     if search.link.recorded() is None:
         return False
     if search.since is not None:
@@ -187,7 +187,7 @@ def _is_recorded(search: Search) -> bool:
 
 
 async def read_store(search: Search) -> dict[str, object]:
-    """Read the store, and what follows from memory."""
+    """Fill the page from the store, and then with what only memory has."""
     link, room, page, time_slice = search.link, search.room, search.page, search.time_slice
     reader = link.recorded()
     assert reader is not None
@@ -238,17 +238,17 @@ async def read_store(search: Search) -> dict[str, object]:
         missing = await walk.unrecorded(seen, journal.numbering.epoch)
         await _add_unrecorded(search, missing, seen[-1].number)
     warnings = link.warnings()
-    if walk.unreadable:  # in place of what the recorder found damaged
+    if walk.unreadable:  # this replaces the recorder's own warning of the kind
         warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
         warnings.append(left_out(walk.unreadable))
-    # What is not being recorded, and what cannot be read, is in no page of the store.
+    # No page of the store shows what is not being recorded or cannot be read, so warn of it.
     return {"oldest": walk.oldest, "warnings": warnings}
 
 
 async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
-    """Add what the store does not have of what was seen up to the number `last`.
+    """Add `records` of memory, which the store does not have; memory was read up to `last`.
 
-    Once an entry of memory is on the page, `next` is a place there, which goes on from it.
+    Once an entry from memory is on the page, `next` is a cursor of the journal.
     """
     page, journal, added = search.page, search.link.participant.journal, False
     for record in records:
@@ -303,7 +303,7 @@ async def read_archive(search: Search) -> dict[str, object]:
 
 
 def _cursor(id_: str) -> str:
-    """Return the cursor after what the archive has under this id, which is a stranger's text."""
+    """Return the cursor after the archive's entry of this id, which is text from a stranger."""
     return MARK + quote(id_, safe="/:=+@,;")
 
 

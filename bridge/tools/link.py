@@ -1,4 +1,4 @@
-"""The way from a tool to the rooms, and what it raises when that fails."""
+"""How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -17,27 +17,28 @@ from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 
 MAX_NAMED = 20
-"""Rooms or occupants that are named when another one is asked for; the rest are counted."""
+"""The most rooms or occupants that an error names when there is none of the name that was asked
+for; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
-"""Characters of a name in such a sentence."""
+"""The most characters of each name in such an error."""
 
 RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 
 
 class RoomLink:
-    """The way from a tool to the rooms, and to what was recorded of them."""
+    """Gives tools access to the rooms, and to what was recorded of them."""
 
     def __init__(self, participant: Participant, recording: Recording | None = None) -> None:
         self._participant = participant
         self._recording = recording
         self.missing = ""
-        """What is not installed of what the participant needs; empty if all is there."""
+        """What the participant needs and is not installed; empty if nothing is missing."""
 
     @property
     def participant(self) -> Participant:
-        """Who is, or will be, in the rooms for us; raises `ToolError` if something is `missing`."""
+        """The participant in the rooms; raises `ToolError` if something is `missing`."""
         if self.missing:
             raise ToolError(
                 f"The bridge is not whole: {self.missing}",
@@ -51,17 +52,17 @@ class RoomLink:
         return [] if self._recording is None else self._recording.recorder.warnings
 
     def recorded(self) -> Reader | None:
-        """Return what reads the recorder's store; None where there is none, or no settings."""
+        """Return the reader of the store; None if there is no store, or there are no settings."""
         settings = self.participant.settings
         if settings is None or self._recording is None:
             return None
         return self._recording.reader(settings.jid)
 
     def room(self, name: str | None = None) -> Membership:
-        """Return our being in the room of this name, without one in the default room.
+        """Return our membership in the room of this name, or without a name in the default room.
 
-        A name is the JID of a configured room, or its local part where no other room has it.
-        Raises `ArgumentError` for any other, and `ToolError` while unconfigured.
+        A name is the JID of a configured room, or its local part if no other room has the same.
+        Raises `ArgumentError` for any other name, and `ToolError` while unconfigured.
         """
         memberships = self.participant.memberships
         if not memberships:
@@ -91,7 +92,7 @@ class RoomLink:
             raise not_in_room(room.name, room.status()) from error
 
     def room_warnings(self) -> list[str]:
-        """Return what there is to warn of in the rooms, with the name of each of several."""
+        """Return the warnings about the rooms; if there are several, each names its room."""
         memberships = self.participant.memberships
         several = len(memberships) > 1
         return [
@@ -101,7 +102,7 @@ class RoomLink:
         ]
 
     def event(self, cursor: str) -> Record:
-        """Return the event whose entry has this cursor; raises `ArgumentError` without one."""
+        """Return the event whose entry has this cursor; raises `ArgumentError` if there is none."""
         journal = self.participant.journal
         reason = "it is of no event, or of one that is not kept any more"
         try:
@@ -126,21 +127,21 @@ class RoomLink:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the names as a sentence has them: quoted, and counted beyond `MAX_NAMED`."""
+    """Return the names for use in a sentence: quoted, and beyond `MAX_NAMED` only counted."""
     first = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{first} and {more} more" if more > 0 else first
 
 
 def not_in_room(room: str, status: RoomStatus) -> ToolError:
-    """Return why nothing can be asked of the room now, and what to do about it."""
+    """Return the error which says why the bridge is out of the room, and what to do about it."""
     return failed(status.out_of(room))
 
 
 def failed(fault: Fault, before: str = "", after: str = "") -> ToolError:
-    """Return what a tool raises for `fault`, with words `before` its message, `after` its hint.
+    """Return the error for `fault`: `before` goes before its message, `after` after its hint.
 
-    The message ends with the notice exactly if it quotes what a stranger chose.
+    The message ends with `NOTICE` if it quotes what a stranger chose, and only then.
     """
     message = f"{before} {fault.message}".lstrip()
     return ToolError(

@@ -14,39 +14,39 @@ from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.model.journal import Loss, Numbered, Records
 
 MIN_BYTES = 2_000
-"""Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
-fields."""
+"""The least bytes of JSON that a caller may ask for: they hold the envelope, and an entry with all
+its fields."""
 
 MAX_BYTES = 45_000
-"""Bytes of JSON that a caller may ask for at most: Claude Code hands no more than 50,000 characters
-to its model."""
+"""The most bytes of JSON that a caller may ask for: Claude Code passes no more than 50,000
+characters to its model."""
 
 ENVELOPE_BYTES = 640
 """Bytes of JSON for what surrounds the entries: two cursors, of which those of an archive are
 longest, a gap and the notice."""
 
 MAX_LIMIT = 500
-"""Entries in one page."""
+"""The most entries in one page."""
 
 OLDEST = "oldest"
-"""In place of a cursor: from the first on that there is."""
+"""A word in place of a cursor: it stands for the place before the oldest entry that is kept."""
 
 MAX_FILTER_CHARACTERS = 1_000
-"""Characters of a text or a pattern to look for."""
+"""The most characters of a text or a pattern to look for."""
 
 SLICE_SECONDS = 0.001
 """Time that one call works before others get their turn of the loop."""
 
 MAX_INLINE_COST = 250_000
-"""Cost, as `EventFilter.cost` counts it, of what is done on the loop: more than that, which is one
-to three milliseconds, goes to the searcher thread."""
+"""The highest cost, as `EventFilter.cost` counts it, of work that is done on the loop. It takes one
+to three milliseconds; work that costs more goes to the searcher thread."""
 
 SCAN_SECONDS = 20.0
 """Time after which a scan ends with what it has found, and says where to go on."""
 
 SEARCHER = ThreadPoolExecutor(1, "search")
-"""Does what is expensive: one thread, so that patterns leave a processor to others. The loop's own
-threads are for looking up names, and a process ends when the last has."""
+"""Runs expensive searches in one thread, so that patterns leave a processor to others. The loop's
+own threads are for looking up names, and the process cannot end before all of them have ended."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
 MaxBytes = Annotated[
@@ -83,7 +83,7 @@ LostEntries: TypeAlias = Annotated[
 
 
 class TimeSlice:
-    """The time that one call works at a stretch, and in all: one process answers everybody."""
+    """Limits how long a call works at a stretch, and in all: one process answers all callers."""
 
     def __init__(self) -> None:
         now = monotonic()
@@ -96,7 +96,7 @@ class TimeSlice:
         return monotonic() > self._last_end
 
     async def run(self, work: Callable[[Subject], Result], subject: Subject, cost: int) -> Result:
-        """Return `work(subject)`, after others have had their turn where the slice is over.
+        """Return `work(subject)`; if the slice is over, others have their turn of the loop first.
 
         Work that costs more than `MAX_INLINE_COST` is done in the searcher thread.
         """
@@ -105,7 +105,7 @@ class TimeSlice:
             self._end = monotonic() + SLICE_SECONDS
         if cost <= MAX_INLINE_COST:
             return work(subject)
-        # RE2 lets go of the interpreter while it searches.
+        # RE2 releases the interpreter's lock while it searches.
         return await asyncio.get_running_loop().run_in_executor(SEARCHER, work, subject)
 
 
@@ -121,13 +121,13 @@ class Page(Generic[Shown]):
         self.next = ""
         """The cursor after what was read."""
         self.gap: LostEntries | None = None
-        """What before the page is lost."""
+        """What is lost before the page."""
         self.more = False
         """Whether records were left unread: after `next`, or before a page of the newest."""
         self._limit = limit
 
     def add(self, entry: Shown) -> bool:
-        """Add `entry`, if there is space for it."""
+        """Add `entry` if there is space for it; return whether there was."""
         size = json_size(entry) + (len(", ") if self.entries else 0)
         if len(self.entries) == self._limit or size > self.bytes_left:
             return False
@@ -142,7 +142,7 @@ class Page(Generic[Shown]):
         show: Callable[[Kept], Shown | None],
         cost: Callable[[Kept], int] = lambda _: 0,
     ) -> None:
-        """Fill the page with what came after `since`, or without it with the newest.
+        """Fill the page with what came after `since`; without `since`, with the newest.
 
         `show` returns None for a record that is not wanted; its entries must each fit on a
         page of their own. `cost` is what `show` costs, see `TimeSlice.run`. Raises `ArgumentError`
@@ -169,21 +169,21 @@ class Page(Generic[Shown]):
             self.gap = None if self.more else gap
         else:
             self.gap = gap
-            if not self.more:  # up to there, everything was read or is in the gap
+            if not self.more:  # everything up to `forgotten` was read or is in the gap
                 last = max(last, forgotten)
-            # Others had their turns: some may have been evicted before they were read.
+            # While others had their turns, records may have been evicted before they were read.
             self.more = self.more or last < records.forgotten
             if self.more:
                 self.next = records.cursor_of(last)
 
     def result(self, **around: object) -> Entry:
-        """Return the page as results have it, with what else there is to say `around` it."""
+        """Return the fields of a result: those of the page, and the further fields `around` it."""
         read = {"entries": self.entries, "next": self.next, "more": self.more}
         return read | nonempty({"gap": self.gap, "notice": self.entries and NOTICE} | around)
 
 
 def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | None]:
-    """Return the number after which the kept records from `since` on begin, and what is lost.
+    """Return the number after which the kept records that follow `since` begin, and what is lost.
 
     Raises `ArgumentError` where `since` is neither a cursor nor `OLDEST`.
     """
@@ -195,12 +195,12 @@ def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | 
 
 
 def lost(loss: Loss) -> LostEntries:
-    """Return what is lost, as results have it."""
+    """Return `loss` in the form that results have."""
     return {"from": loss.first, "to": loss.last, "reason": loss.reason}
 
 
 def no_cursor(error: ValueError) -> ArgumentError:
-    """Return what to raise where `since` is no cursor."""
+    """Return the error for a `since` that is no cursor."""
     return ArgumentError(
         f"since is not a cursor of this bridge: {error}.",
         condition="bad-request",

@@ -26,14 +26,14 @@ expect_nothing = { from = "Robot", during = 2 }
 
 
 def nicknames(link: RoomLink, /) -> list[str]:
-    """Who is in the rooms, for completion."""
+    """Return the nicknames of those who are in the rooms, for completion."""
     statuses = (room.status() for room in link.participant.memberships)
     here = (occupant.nickname for status in statuses for occupant in status.occupants)
     return sorted({one_line(nickname, MAX_QUOTED_CHARACTERS) for nickname in here})
 
 
 def rooms(link: RoomLink, /) -> list[str]:
-    """The rooms of the settings, the default room first, for completion."""
+    """Return the rooms of the settings, the default room first, for completion."""
     return [room.name for room in link.participant.memberships]
 
 

@@ -1,4 +1,4 @@
-"""Asking an address: whether it answers, and what it is and can do.
+"""The tools that ask an address whether it answers, and what it is and can do.
 
 The address is that of the server, the room, an occupant or anything else that has a JID.
 """
@@ -26,7 +26,7 @@ MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
 
 NOTES_BYTES = 200
-"""Bytes of JSON that are kept free to count what is left out of the lists."""
+"""Bytes of JSON reserved for notes that count what is left out of the lists."""
 
 MAX_ITEMS = {"identities": 20, "rooms": 100, "features": 500, "fields": 50}
 """How many items of each list are shown. An identity comes once for each language that its name was
@@ -76,7 +76,7 @@ async def xmpp_ping(
         result |= {name: _outcome(other) for name, other in further.items() if other is not None}
     answered_with_error = pong.seconds is not None and pong.error is not None
     if pong.target.kind is TargetKind.OCCUPANT or answered_with_error:
-        result["notice"] = NOTICE  # the address has a nickname in it, an answer its sender's words
+        result["notice"] = NOTICE  # strangers chose the nickname, or the text of the error
     return fit(result)
 
 
@@ -165,7 +165,7 @@ def _ended(error: ConnectionFailedError) -> ToolError:
 
 
 def _outcome(pong: Pong) -> dict[str, object]:
-    """Return what came of a ping."""
+    """Return the fields of a result for one ping."""
     error, seconds = pong.error, pong.seconds
     return _known(
         {
@@ -208,11 +208,11 @@ def _occupant(membership: Membership) -> str:
 def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
-    The words and the nicknames are those of the room of this name, or else of the default room.
-    The words come first, so that nobody can take the place of the server by a nickname. Then comes
-    what has an `@` and is a JID, for the same reason, then nicknames, then what else is a JID and
-    no mere word, or our own server (`localhost` has no dot). Raises `ToolError` for anything else,
-    and for a nickname when not in the room.
+    The words `server`, `room` and `self` and the nicknames are taken for the room of this name, or
+    without a name for the default room. The words are tried first, so that nobody can take the
+    place of the server by a nickname. For the same reason a JID with an `@` is tried next. Then
+    come nicknames, and last any JID with a dot or a slash, or our own server (`localhost` has no
+    dot). Raises `ToolError` for anything else, and for a nickname while not in the room.
     """
     membership = link.room(name)
     room, own, status = membership.jid, _occupant(membership), membership.status()
@@ -227,7 +227,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
             return Target(TargetKind.SELF, own, own)
     jid = prepared(target) or ""
     if not jid or "@" not in target:
-        # A server lets in nicknames that slixmpp would prepare otherwise, or not at all.
+        # A server may admit nicknames that slixmpp prepares in another way, or refuses.
         here = {occupant.jid for occupant in status.occupants}
         names = (f"{room}/{target}", stanzas.occupant_jid(room, target))
         named = next((name for name in names if name in here), None)

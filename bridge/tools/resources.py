@@ -1,4 +1,4 @@
-"""What can be read and watched without calling a tool: the status, the people, the talk."""
+"""The resources, which can be read and watched without a tool: status, occupants and messages."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -78,7 +78,7 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
     match event:
         case {"kind": "message", "direction": "out"} | {"kind": "message", "payload": _}:
             return []
-        case {"kind": "error", "id": _}:  # of a message of ours that came back
+        case {"kind": "error", "id": _}:  # a message of ours came back with it
             return []
         case {"kind": "message"}:
             of_default, of_room = MESSAGES, room_messages

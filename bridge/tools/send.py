@@ -1,4 +1,4 @@
-"""Sending to a room: at most so many messages a minute, each with the proof that it was heard."""
+"""The tool that sends to a room, within a rate limit and with proof that the room got it."""
 
 import asyncio
 import math
@@ -31,22 +31,23 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
 
 MAX_WAIT_SECONDS = 50
-"""Clients give up on a tool call after a minute."""
+"""The longest wait in one call, in seconds: clients give up on a call after a minute."""
 
 MAX_SHOWN = 10 * MAX_BODY_BYTES
-"""Characters of a message that a person is asked about: all of it, escaped."""
+"""The most characters of a message that a person is asked about: enough for all of it, escaped."""
 
 PROGRESS_SECONDS = 1.0
 """The pause between two progress notifications."""
 
 SECOND_ANSWER_SECONDS = 1.5
-"""How long another answer is waited for after the first: who answers twice does so at once."""
+"""How long another answer is waited for after the first: who answers twice does it at once."""
 
 TOLERANCE_SECONDS = 1e-6
-"""A rounding error that is forgiven, so that whoever waits as long as the refusal said may send."""
+"""A rounding error that is ignored, so that a caller who waited as long as the refusal said may
+send."""
 
 SECONDS = 60.0
-"""The time for which the rate counts. As many messages as go in it may go at once."""
+"""The time for which the rate counts. All messages of this time may go at once."""
 
 
 class RateLimiter:
@@ -54,20 +55,20 @@ class RateLimiter:
 
     def __init__(self, per_minute: int, set_by: str = "") -> None:
         self.read_only_in = ""
-        """Where BRIDGE_READ_ONLY was set after the start, when the settings were read anew."""
+        """Where BRIDGE_READ_ONLY is set, if that was found when the settings were read anew."""
         self.confirm_in = ""
         """Where BRIDGE_CONFIRM_SEND is set, if it is."""
         self._full_at = 0.0
-        """When as many may go at once again as go in a minute, on the clock of `take`."""
+        """When a whole minute's messages may go at once again, on the clock of `take`."""
         self.set_rate(per_minute, set_by)
 
     def set_rate(self, per_minute: int, set_by: str) -> None:
-        """Let so many messages go from now on; `set_by` is where that is set, if it is."""
+        """Let `per_minute` messages go from now on; `set_by` is where that is set, or empty."""
         self.per_minute = per_minute
         messages = "message" if per_minute == 1 else "messages"
         self.rate = f"{per_minute} {messages} a minute"
         self.setting = f"BRIDGE_SEND_RATE in {set_by}" if set_by else "BRIDGE_SEND_RATE"
-        """The setting, and where it is set if it is, for who has to change it."""
+        """The name of the setting, and where it is set, for the person who has to change it."""
         self._interval = SECONDS / per_minute
 
     def wait(self, now: float) -> float:
@@ -114,7 +115,7 @@ Sent: TypeAlias = Annotated[
         sent=bool, to=str, message=str, id=str, reflected_at=str, round_trip_ms=float, cursor=str
     ),
 ]
-"""The proof that the room heard it, and who answered."""
+"""The result of sending: the proof that the room got the message, and the answers."""
 
 
 @tool(
@@ -164,7 +165,7 @@ async def xmpp_send(
         limiter.check(limiter.wait(time.monotonic()))  # nobody is asked about what cannot be sent
         if limiter.confirm_in:
             await _confirm(context, limiter.confirm_in, membership.name, message)
-        # Taken before there is anything to wait for: of two calls at once, one gets the last.
+        # The token is taken before the message is sent: of two calls at once, one gets the last.
         limiter.check(limiter.take(time.monotonic()))
         reflection = await membership.say(message, timeout_seconds)
     except UnsendableError as error:
@@ -208,7 +209,7 @@ async def xmpp_send(
         "cursor": link.participant.journal.cursor_of(said.number),
         **nonempty({"notice": answers and NOTICE}),
     }
-    # The caller's own words stay as they are, and leave half of the space for answers.
+    # The caller's own message is not escaped, and leaves half of the space to the answers.
     limit = RESULT_BYTES - MARK_BYTES
     left = limit - json_size(fit(result))
     kept = cut(message, left // 2 if answers else left)
@@ -218,7 +219,7 @@ async def xmpp_send(
 
 
 async def _confirm(context: Context, set_in: str, room: str, message: str) -> None:
-    """Ask the person at the client whether to send this; raises `ToolError` unless they say so."""
+    """Ask the person at the client whether to send this; raises `ToolError` unless they agree."""
     if not context.can_ask("elicitation/create"):
         raise ToolError(
             "Not sent: the person at the client is to be asked before each message, and this "
@@ -230,7 +231,7 @@ async def _confirm(context: Context, set_in: str, room: str, message: str) -> No
     answer = await context.elicit(
         f"Send this to everybody in the room {one_line(room)}?\n{quoted(message, MAX_SHOWN)}",
         {"type": "object", "properties": {}},
-        # Which room is the default may change while the question is open.
+        # It names the room, since another may become the default while the question is open.
         name=f"send to {room}",
         consent=True,
     )
@@ -245,9 +246,9 @@ async def _confirm(context: Context, set_in: str, room: str, message: str) -> No
 async def _answers(
     link: RoomLink, said: Said, sender: str | None, seconds: float, context: Context
 ) -> list[Entry]:
-    """Return what answers `said` within so many seconds, and soon after the first answer.
+    """Return the answers to `said` that come within `seconds`.
 
-    Reports progress meanwhile.
+    After the first answer it waits `SECOND_ANSWER_SECONDS` at most. It reports progress meanwhile.
     """
     journal = link.participant.journal
     wanted = EventFilter(sender=sender)
@@ -263,7 +264,7 @@ async def _answers(
             first = not answers
             for record in journal.of(said.room).after(number):
                 number = record.number
-                # The error with which the room returns what we said is from nobody in it.
+                # An error with which the room itself returned our message has no sender.
                 returned = record.event.kind == "error" and not hasattr(record.event, "sender")
                 if not (returned or wanted.matches(record.event)):
                     continue

@@ -1,4 +1,4 @@
-"""The tools to begin with: whether the bridge answers, and whether it is in its rooms."""
+"""The tools to call first: whether the bridge answers, and whether it is in its rooms."""
 
 from typing import Annotated, TypeAlias
 
@@ -12,8 +12,8 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.model.room import RoomStatus
 
 ROOM_BYTES = 148
-"""Bytes of JSON at least for each of several rooms in a status: its phase, the condition of its
-fault and the start of its JID. Fifty of them leave 1,600 bytes, into which the rest can be cut."""
+"""The least bytes of JSON for each of several rooms in a status: its phase, the condition of its
+fault and the start of its JID. Fifty rooms leave 1,600 bytes, to which the rest can be cut."""
 
 Status: TypeAlias = Annotated[
     dict[str, object],
@@ -127,7 +127,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     fitting = fit(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
     left = RESULT_BYTES - json_size(fitting | {"rooms": []})
     entries = [_room_entry(name, room) for name, room in rooms.items()]
-    if json_size(entries) > left:  # a fault of all rooms has its words outside, in the default's
+    if json_size(entries) > left:  # the default room's fault has its text outside `rooms`
         entries = [_room_entry(name, room, short=True) for name, room in rooms.items()]
     share = left // len(rooms) - len(", ")
     return fitting | {"rooms": [fit(entry, share) for entry in entries]}
@@ -148,7 +148,7 @@ def _incoming(status: RoomStatus, room: str | None) -> dict[str, object]:
 
 
 def _room_entry(name: str, status: RoomStatus, *, short: bool = False) -> dict[str, object]:
-    """Return the status of one of several rooms; `short`, its fault has the condition alone."""
+    """Return the status of one of several rooms; if `short`, its fault has only the condition."""
     entry: dict[str, object] = {"room": name, "phase": status.phase.value}
     error = _last_error(status)
     if short and error:

@@ -1,4 +1,4 @@
-"""Looking closer: the stanzas themselves, both ways."""
+"""The tool that shows the stanzas themselves, in both directions."""
 
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import unquote

@@ -1,4 +1,4 @@
-"""Waiting for something to happen in the room, so that an agent need not ask again and again."""
+"""The tool that waits for an event in the room, so that an agent need not ask again and again."""
 
 import asyncio
 from collections import deque
@@ -21,7 +21,7 @@ MIN_CATCH_UP_SECONDS = 1.0
 """How long past events are searched at least, even with a timeout of 0."""
 
 PASSED = 5
-"""Events that did not match and are shown all the same: often the filter is what is wrong."""
+"""The most events that did not match and are shown all the same: often the filter is wrong."""
 
 
 Waited: TypeAlias = Annotated[
@@ -35,7 +35,7 @@ Waited: TypeAlias = Annotated[
         phase=str,
     ),
 ]
-"""What came, or that nothing did."""
+"""The result of a wait: the event that matched, if any, and the last others that came."""
 
 
 @tool("xmppWait", title="Wait for something in the XMPP room", read_only=True, own_slots=True)
@@ -97,7 +97,7 @@ class _Wait:
         self._gap: paging.LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
-        """Return what came after `start`, or that nothing did within the time."""
+        """Wait for an event after `start` that matches, and return the result."""
         self._move_to(start)
         stop_listening = self._participant.listen(lambda record: self._news.set())
         try:
@@ -123,7 +123,7 @@ class _Wait:
                     await self._news.wait()
 
     async def _catch_up(self) -> Record | None:
-        """Look at what the journal has, until there is no more of it; return what matches."""
+        """Look at the events in the journal, up to the newest; return the first that matches."""
         records, wanted = self._records, self._wanted
         time_slice = paging.TimeSlice()
         while True:
@@ -179,7 +179,8 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        # The newest of those that passed come first: as many as the entry leaves space for.
+        # `passed` has the newest first until here, so that the oldest are left out if not all fit
+        # beside the entry.
         fitting = fit(result | nonempty(around), entry=entries, passed=passed)
         fitting["passed"].reverse()
         entry = fitting.pop("entry")
