@@ -1,7 +1,8 @@
-"""The arguments of tools and prompts: what a schema says of them, and what a person typed. Pure.
+"""The arguments of tools and prompts, as a schema describes them and a person types them. Pure.
 
-A schema is read only as far as a question needs it: type, `enum`, `default`, and one level of
-`anyOf` or `oneOf`. Where it is not understood, any JSON is taken, or a text. The server validates.
+Only those parts of a schema are read that a question needs: type, `enum`, `default`, and one level
+of `anyOf` or `oneOf`. If they give no known type, any JSON or text is accepted; the server
+validates it.
 """
 
 import json
@@ -19,24 +20,25 @@ YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 """What a person may type for a boolean."""
 
 NEVER_TEXT = frozenset({"boolean", "integer", "number", "object", "array"})
-"""The types of JSON Schema whose values can be typed in no other way than as JSON."""
+"""The types of JSON Schema whose values are typed as JSON. A boolean may also be one of `YES` and
+`NO`, and an array a list with commas."""
 
 SHOWN_CHARACTERS = 300
-"""Characters that are shown of what a server declares or answers, in a sentence of ours."""
+"""Most characters of a server's text that are shown within a sentence of ours."""
 
 
 class Parameter(NamedTuple):
-    """One argument that a tool takes."""
+    """An argument of a tool or a prompt, or a field of a form."""
 
     name: str
     types: tuple[str, ...]
-    """As JSON Schema calls them; empty where anything goes."""
+    """The types as JSON Schema calls them; empty if the schema gives none."""
     required: bool
     description: str = ""
     default: Json = None
     choices: tuple[Json, ...] = ()
-    """The allowed values (`enum`, `const`), of the argument or, in an array, of its items; empty
-    where others are allowed too."""
+    """The allowed values (`enum`, `const`) of the argument, or of its items if it is an array;
+    empty if other values are allowed too."""
     items: tuple[str, ...] = ()
     """The types of an array's items."""
 
@@ -51,7 +53,7 @@ class Parameter(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The prompt that asks a person for it; `*` marks a required one."""
+        """The prompt that asks a person for the argument; `*` marks one that must be given."""
         state = " *" if self.required else ""
         if self.default is not None:
             state = f" [{one_line(as_typed(self.default), SHOWN_CHARACTERS)}]"
@@ -81,7 +83,7 @@ class Parameter(NamedTuple):
 
 
 def parameters(schema: Json) -> tuple[Parameter, ...]:
-    """Return the arguments that a tool's input schema describes, in its order."""
+    """Return the arguments that a tool's input schema describes, in the order of the schema."""
     root = schema if isinstance(schema, dict) else {}
     properties, required = root.get("properties"), root.get("required")
     if not isinstance(properties, dict):
@@ -91,7 +93,7 @@ def parameters(schema: Json) -> tuple[Parameter, ...]:
 
 
 def prompt_parameters(prompt: Mapping[str, Json]) -> tuple[Parameter, ...]:
-    """Return the arguments of a prompt, which are strings all (MCP, "Prompts")."""
+    """Return the arguments of a prompt, all of which are strings (MCP, "Prompts")."""
     return tuple(
         _parameter(str(own.get("name")), {**own, "type": "string"}, own.get("required") is True)
         for own in objects(prompt, "arguments")
@@ -140,7 +142,7 @@ def as_typed(value: Json) -> str:
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # an apostrophe, as in don't
+    except ValueError:  # an unpaired apostrophe, as in don't
         return text.split()
 
 
@@ -162,7 +164,7 @@ def _parameter(name: str, schema: Json, required: bool) -> Parameter:
 
 
 def _variants(schema: Json) -> list[dict[str, Json]]:
-    """Return the schemas in `anyOf` or `oneOf`; where there are none, the schema itself."""
+    """Return the schemas in `anyOf` or `oneOf`; if there are none, the schema itself."""
     own = schema if isinstance(schema, dict) else {}
     return objects(own, "anyOf") or objects(own, "oneOf") or [own]
 

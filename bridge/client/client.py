@@ -23,7 +23,8 @@ MAX_PAGES = 100
 """Most pages fetched of one list after the first: a server's list may never end."""
 
 MAX_LIST_CHARACTERS = 4 * 1024 * 1024
-"""Most JSON in these pages, after which no further one is fetched: it takes 30 times the memory."""
+"""Characters of JSON in these pages after which no further page is fetched: they take 30 times as
+much memory."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
@@ -34,19 +35,19 @@ FALLBACK_OFFER = next(revision for revision in revisions.ALL if not revision.han
 """The revision that a server is offered when it refuses `initialize`."""
 
 MAX_ROUNDS = 20
-"""How often one request is answered with questions before it is given up."""
+"""How often a server may answer one request with questions before the request is given up."""
 
 FillIn: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[dict[str, Json]]]
 """Takes the params of `elicitation/create`, by which a server shows a person a form, and returns
-its result."""
+the result of that request."""
 
 LISTS = ("tools", "resources", "prompts")
-"""What a server can be asked to list, by MCP's names."""
+"""The lists that a server may have, by MCP's names."""
 
 
 @dataclass
 class ServerCatalogue:
-    """What is known of the server so far, for completion and for reading arguments."""
+    """The server's lists as last read, for completion and for reading arguments."""
 
     definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     """The tools as they were listed, by name."""
@@ -54,7 +55,7 @@ class ServerCatalogue:
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
     nicknames: Sequence[str] = ()
-    """Who is in the room, as far as that was read."""
+    """The nicknames of the room's occupants, as last read."""
 
 
 class Client:
@@ -72,7 +73,7 @@ class Client:
         self._fill_in: FillIn | None = None
 
     def take_forms(self, fill_in: FillIn) -> None:
-        """Declare that a person can be asked, and ask them by `fill_in`; before `open`."""
+        """Declare that a person can fill in forms, by `fill_in`. Call this before `open`."""
         self._fill_in = self.server.answering["elicitation/create"] = fill_in
 
     @property
@@ -81,7 +82,7 @@ class Client:
 
     @property
     def dialect(self) -> str:
-        """How requests are worded now, for a person."""
+        """The dialect in which requests are made now, in words for a person."""
         spoken = f"MCP {self.revision.date}"
         return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
 
@@ -113,7 +114,7 @@ class Client:
             result = await self.server.request("server/discover", self._with_meta({}, revision))
         agreed = result if isinstance(result, dict) else {}
         date = str(agreed.get("protocolVersion", revision.date))
-        # A revision that we do not know is spoken as the one we offered: there is no other way.
+        # If the server answers with a revision that we do not know, we speak the one we offered.
         self.revision = revisions.find(date) or revision
         capabilities = agreed.get("capabilities")
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
@@ -122,8 +123,8 @@ class Client:
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Return the result of a method of MCP; raises `RequestError`, `ServerError`.
 
-        What the server wants to know first is asked, and sent with the request once more
-        (2026-07-28, "Multi Round-Trip Requests").
+        If the server wants to know something first, the person is asked, and the request is sent
+        again with the answers (2026-07-28, "Multi Round-Trip Requests").
         """
         sent = self._with_meta(params or {}, self.revision)
         result = await self.server.request(method, sent)
@@ -136,7 +137,7 @@ class Client:
         raise RequestError(f"the server asked for something {MAX_ROUNDS} times")
 
     async def _answers(self, questions: Json) -> dict[str, Json]:
-        """Return the answers to the questions of a result, by their names."""
+        """Return the answers to the questions of a result, by the names of the questions."""
         answers: dict[str, Json] = {}
         for name, question in questions.items() if isinstance(questions, dict) else ():
             match question:
@@ -153,7 +154,7 @@ class Client:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def structured_content(self, tool: str) -> dict[str, Any]:
-        """Return the structured content of a tool's result; nothing if it has none, or failed.
+        """Return the structured content of a tool's result; empty if it has none or failed.
 
         The tool is called by MCP, without arguments, even while the dialect is bare.
         """
@@ -165,7 +166,7 @@ class Client:
         return content if isinstance(content, dict) else {}
 
     async def rooms(self) -> list[str]:
-        """Return the rooms that the server says it sits in, its default room first."""
+        """Return the rooms in the server's status, its default room first."""
         status = await self.structured_content("xmppStatus")
         rooms = [each.get("room") for each in (*objects(status, "rooms"), status)]
         return [*dict.fromkeys(room for room in rooms if isinstance(room, str))]

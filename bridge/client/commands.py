@@ -1,4 +1,4 @@
-"""The commands of the client: what can be typed, what it means, and carrying it out."""
+"""The commands of the client: which there are, how a line is parsed, and how they are run."""
 
 import json
 import re
@@ -24,12 +24,12 @@ class ToolCommand(NamedTuple):
 
     tool: str
     argument: str | None = None
-    """The argument that words without a name are the value of; where there is none, a person who
-    types no argument is asked for all, and not only for the required ones."""
+    """The argument that gets the words without a name. If it is None, a person who types no
+    argument is asked for all arguments, and not only for the required ones."""
     verbatim: bool = False
-    """Whether the whole rest of the line is that argument, unchanged."""
+    """Whether the whole rest of the line is the value of `argument`, unchanged."""
     default: str = ""
-    """The rest of the line where none is typed."""
+    """What counts as the rest of the line if none is typed."""
 
 
 TOOL_COMMANDS = {
@@ -46,7 +46,7 @@ TOOL_COMMANDS = {
 """The commands that call a tool of the bridge."""
 
 ECHO = ToolCommand("echo", "message", verbatim=True)
-"""The call that a line without a command is."""
+"""The call that a line without a command makes."""
 
 PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
 """The commands that need no slash."""
@@ -62,7 +62,8 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "revision": {revision.date: revision for revision in revisions.ALL},
     "bare": {"on": True, "off": False},
 }
-"""The commands that change how the server is spoken to, with the words that each takes."""
+"""The commands that change how we speak to the server. Each has the words that it takes, with their
+values."""
 
 USAGES = {
     "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
@@ -89,7 +90,7 @@ USAGES = {
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments",
 }
-"""What `help` lists, in its order: a command with its arguments, and what it does."""
+"""The lines of `help`, in their order: a command with its arguments, and what it does."""
 
 HELP = "\n".join(f"{usage:{max(map(len, USAGES))}}  {does}" for usage, does in USAGES.items())
 
@@ -101,26 +102,26 @@ class Command(NamedTuple):
     """One line that was typed."""
 
     name: str | None
-    """The word after the slash, whether there is such a command or not; None for a text."""
+    """The name of the command, even if there is no such command; None for a text."""
     rest: str = ""
-    """What follows the word, or the text."""
+    """The rest of the line after the name, or the text."""
 
 
 def parse(line: str) -> Command:
-    """Return what `line`, which is not blank, asks for."""
+    """Return the command in `line`, which must not be blank."""
     line = line.strip()
     if line.startswith("//"):
         return Command(None, line[1:])
     word, _, rest = line.removeprefix("/").partition(" ")
     rest = rest.strip()
-    # Without a slash, `send` is a command only with a text, and the others are only without.
+    # Without a slash, `send` is a command only if a text follows, the others only if none does.
     if line.startswith("/") or (word in PLAIN_NAMES and bool(rest) == (word == "send")):
         return Command(word, rest)
     return Command(None, line)
 
 
 Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
-"""Takes an answer with an instruction, and returns the one that is shown."""
+"""Takes an answer that has an instruction, and returns the answer that is shown."""
 
 
 @dataclass(eq=False)
@@ -130,13 +131,13 @@ class CommandRunner:
     client: Client
     frontend: Frontend
     interpret: Interpreter | None
-    """Asks a model; None where there is none."""
+    """Asks a model; None if there is no model."""
     catalogue_is_stale: bool = False
     """Whether to read the lists of the server again before the next command."""
     _began: float = 0.0
-    """When the command began, or the person had typed its arguments."""
+    """When the command began; if the person was asked for arguments, when they had typed them."""
     _room: str | None = None
-    """The room that calls name where the user names none; None: the server's own default."""
+    """The room for calls in which the user names none; None: the server's own default."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""
@@ -271,7 +272,7 @@ def _two(rest: str) -> tuple[str, str]:
 
 
 def _answered_ids(text: str) -> list[Id | None]:
-    """Return the ids of the responses that `text` asks for; None for one without an id."""
+    """Return the ids of the responses that `text` asks for; None for a response without an id."""
     decoded = jsonrpc.decode(text)
     messages = decoded if isinstance(decoded, list) else [decoded]
     if not messages:  # an empty batch is answered with an error

@@ -15,14 +15,14 @@ NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupan
 """Arguments whose value may be a nickname, in any tool."""
 
 TARGETS = ("server", "room", "self")
-"""What else `target` may be, in the bridge's own tools."""
+"""Further values of `target` in the bridge's own tools."""
 
 MAX_CHARACTERS = 1_023
 """Most characters of a word that is offered: a nickname has no more (RFC 7622)."""
 
 
 class LineCompleter(Completer):
-    """Completes a line from what is known of the server by then."""
+    """Completes a line from the server's lists, as last read."""
 
     def __init__(self, catalogue: ServerCatalogue) -> None:
         self._catalogue = catalogue
@@ -58,7 +58,7 @@ class LineCompleter(Completer):
         name, equals, value = last.partition("=")
         values = {each.name: possible_values(each, self._catalogue) for each in parameters}
         if equals:
-            # Of several values, the last is the one being typed.
+            # An argument may have several values with commas; the last one is being typed.
             for completion in _matching(values.get(name, ()), value.rpartition(",")[2]):
                 yield Completion(shlex.quote(completion.text), completion.start_position)
             return
@@ -81,5 +81,5 @@ def _matching(words: Iterable[str], begun: str) -> Iterator[Completion]:
     wanted = begun.casefold()
     for word in dict.fromkeys(words):
         if len(word) <= MAX_CHARACTERS and word.casefold().startswith(wanted):
-            # What is offered is written to the terminal, and strangers choose nicknames.
+            # The terminal shows the words, and strangers choose nicknames.
             yield Completion(one_line(word), -len(begun))

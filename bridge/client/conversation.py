@@ -37,7 +37,7 @@ POLL_SECONDS = 0.05
 """Pause between two calls of xmppStatus while the greeting waits."""
 
 SCRIPT_SECONDS = 300.0
-"""How long a script waits for one answer, as agents do; a person has Ctrl-C."""
+"""How long a script waits for one answer, as agents do. A person has no limit, but Ctrl-C."""
 
 CLOSING_SECONDS = 1.0
 """How long a terminal may take to restore its modes when the server has ended."""
@@ -46,22 +46,24 @@ QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
 """Shown when a line is typed while a command is carried out."""
 
 EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
-"""A line of the bridge's log about an event of the room, and what of it a person is shown."""
+"""A line of the bridge's log about an event of the room; its group is shown to a person."""
 
 SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
-"""The start of the line about a message of our own. It is not shown: the room's reflection follows.
+"""The start of a line about a message that we send. It is not shown: the room's reflection follows.
 
-Lines about others have `<` or `*` after the time and perhaps the room: they do not match."""
+Lines about other events do not match: they have `<` or `*` after the time, or after the room if
+that is named."""
 
 OCCUPANTS_CHANGED = (" * ", " in the room as ")
-"""Found in the lines after which the nicknames are read again, for completion."""
+"""Parts of the lines after which the nicknames are read again, for completion."""
 
 
 async def run_client(command: Sequence[str], *, as_json: bool, configuration: Configuration) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
-    From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
-    code is 1 if any call failed, or the server did. `configuration` may have a model.
+    Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
+    greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
+    `configuration` gives the log its level and file, and may have a model.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     task = asyncio.current_task()
@@ -83,7 +85,7 @@ async def _talk(
     command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
 ) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
-    # escape sequences. We read its stderr and show it escaped, and the room's events in it.
+    # escape sequences. So we read its stderr, and show its lines and their events escaped.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     stderr = PIPE if interactive or to_terminal else None
     server = None
@@ -92,7 +94,7 @@ async def _talk(
         client = Client(server)
         frontend: Frontend = Pipe(json=as_json)
         if interactive:
-            # Loads prompt_toolkit, which a script is not to wait for.
+            # Imported here, since it loads prompt_toolkit, which a script does not need.
             from bridge.client.terminal import Terminal
 
             frontend = Terminal(client.catalogue)
@@ -137,19 +139,22 @@ class Conversation:
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
         self._following = False
-        """Whether what happens in the room is shown at the prompt."""
+        """Whether events of the room are shown at the prompt."""
         self._runner = CommandRunner(client, frontend, interpret)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
-        """Held while a form of the server is filled in: one at a time."""
+        """Held while a form of the server is filled in: only one form is shown at a time."""
         client.server.on_log_line = self._take_log_line
         client.server.on_unsolicited = self._take_unsolicited
         client.take_forms(self._fill_in)
 
     async def run(self) -> int:
-        """Return the exit code; raises `ServerError` when the server ends first."""
+        """Talk until the input ends, and return the exit code.
+
+        Raises `ServerError` if the server ends first.
+        """
         await self._client.open()
         try:
             async with asyncio.timeout(self._answer_seconds):
@@ -163,7 +168,7 @@ class Conversation:
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             self._following = True
             await self._client.read_nicknames()
-            # While a line is typed, Ctrl-C is a key and no signal.
+            # While a line is typed, Ctrl-C is a key and not a signal.
             loop.add_signal_handler(signal.SIGINT, lambda: self._call and self._call.cancel())
         try:
             return 1 if await self._converse() else 0
@@ -173,17 +178,17 @@ class Conversation:
             self._frontend.close()
 
     async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Have a form filled in for the command in flight; without one it is cancelled."""
+        """Have a form filled in for the command in flight; cancel it if there is no command."""
         async with self._asking:
             if self._call is None or self._call.done():
                 return {"action": "cancel"}
             try:
                 return await fill_in(params, self._frontend)
             finally:
-                self._watch_typing()  # the prompt took its place
+                self._watch_typing()  # the prompt of the form replaced our reader of stdin
 
     async def _room_state(self) -> str:
-        """Return whether the bridge is in the room, once that is settled."""
+        """Return in words whether the bridge is in the room, once that is settled or time is up."""
         deadline = monotonic() + ROOM_SECONDS
         while True:
             status = await self._client.structured_content("xmppStatus")
@@ -257,18 +262,18 @@ class Conversation:
         return None
 
     def _watch_typing(self) -> None:
-        """Watch for a line that is typed while there is no prompt, so that it gets an answer."""
+        """Watch for a line that is typed while there is no prompt, to say that it is queued."""
         if self._interactive and self._call is not None and not self._call.done():
-            # Nobody reads it before the next prompt: the terminal keeps it.
+            # The line is not read here: the terminal keeps it for the next prompt.
             asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
 
     def _tell_queued(self) -> None:
-        """Say, once a command, that a line was typed while it is carried out."""
+        """Say that a line was typed while a command is carried out, and watch no longer."""
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self._frontend.tell(QUEUED)
 
     def _take_log_line(self, line: str) -> None:
-        """Show a line of the server's log, and read anew who is there if that may have changed."""
+        """Show a line of the server's log; read the nicknames again if they may have changed."""
         event_line = EVENT_LINE.match(line) if self._following else None
         if event_line is None or not self._to_terminal:
             self._note(one_line(line))

@@ -1,6 +1,6 @@
-"""What a server answered, as text: for a person, for a pipe, for a program. Pure.
+"""Formats the answers of a server as text: for a person, a pipe, or a program. Pure.
 
-What strangers wrote, or another server says of itself, is escaped before it reaches a terminal.
+Texts of strangers and of other servers are escaped before they reach a terminal.
 """
 
 import json
@@ -17,7 +17,7 @@ SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", 
 """The fields of a page that are shown under its entries; the others are the same on every page."""
 
 FIRST_LINE_CHARACTERS = 100
-"""Length of a name, a title or a description in a list."""
+"""Most characters of a name, a title or a description in a list."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Answer:
     """The answer in words, already escaped."""
     failed: bool = False
     own: bool = False
-    """Whether the server was not asked: the words are the console's, and may be several lines."""
+    """Whether the answer is the console's, not the server's. Its text may have several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
     data: Mapping[object, Json] = field(default_factory=dict)
-    """What `instruction` is about, without it; `value` has both."""
+    """The data that `instruction` is about; `value` has the data and the instruction."""
     instruction: str = ""
-    """How to report the data to a person; empty where the tool has none."""
+    """How to report the data to a person; empty if the tool gives no instruction."""
 
 
 def console_message(text: str, *, raw: Json = None) -> Answer:
@@ -70,7 +70,7 @@ def tool_result(result: Json) -> Answer:
 
 
 def _with_instruction(content: Sequence[Json], structured: Json) -> Json:
-    """Return the object of a result, which may have an instruction, in any dialect."""
+    """Return the object of a result in any dialect; an instruction is its field `interpret`."""
     match content:
         case [{"type": "json", "json": dict(data)}, {"type": "interpret", "prompt": instruction}]:
             return {**data, "interpret": instruction}
@@ -84,14 +84,14 @@ def error_response(refusal: RequestError) -> Answer:
     """Return the error object that a request was answered with."""
     text, data = str(refusal), refusal.error.get("data")
     if isinstance(data, dict) and {"condition", "hint"} & data.keys():
-        # The bridge's failures by bare JSON-RPC, in the words that they have under MCP.
+        # A failure of the bridge by bare JSON-RPC gets the same words as under MCP.
         text = str(refusal.error.get("message"))
         text += "".join(f"\n{name.capitalize()}: {value}" for name, value in data.items())
     return Answer({"error": refusal.error}, None, visible(text), failed=True)
 
 
 def listing(kind: str, result: Json) -> Answer:
-    """Return a list of tools, resources or prompts, a line each."""
+    """Return a list of tools, resources or prompts, with a line for each."""
     items = objects(result, kind)
     uris_or_names = [str(item.get("uri", item.get("name"))) for item in items]
     names = [one_line(name, FIRST_LINE_CHARACTERS) for name in uris_or_names]
@@ -104,7 +104,7 @@ def listing(kind: str, result: Json) -> Answer:
 
 
 def resource_contents(result: Json) -> Answer:
-    """Return what a resource holds; a text that is JSON is laid out."""
+    """Return the contents of a resource; a text that is JSON is indented."""
     texts = []
     for part in objects(result, "contents"):
         value = _parsed(str(part.get("text")))
@@ -139,7 +139,7 @@ def for_person(answer: Answer) -> str:
 
 
 def for_pipe(answer: Answer) -> str:
-    """Return `answer` in one line; only words of our own may be several."""
+    """Return `answer` in one line; only a text of the console's own may have several."""
     if answer.value is not None:
         return _as_json(answer.value)
     if answer.failed:
@@ -159,7 +159,7 @@ def objects(value: Json, key: str) -> list[dict[str, Json]]:
 
 
 def _page(value: Json) -> str:
-    """Return a page of events or stanzas, a line each; nothing for any other object."""
+    """Return a page of events or stanzas, a line for each; empty for any other object."""
     if not isinstance(value, dict) or not isinstance(entries := value.get("entries"), list):
         return ""
     lines = []
@@ -196,7 +196,7 @@ def _content_block(block: Json) -> str:
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:
-    """Whether the content only repeats the structured content; else it is made for reading."""
+    """Whether the content only repeats the structured content; if not, it was made for people."""
     match content:
         case [{"type": "text", "text": str(text)}]:
             return bool(_parsed(text) == structured)
@@ -204,7 +204,7 @@ def _repeats(content: Sequence[Json], structured: Json) -> bool:
 
 
 def _readable(data: Mapping[object, Json]) -> str:
-    """Return an object as a line a field."""
+    """Return an object with a line for each field."""
     lines = []
     for name, value in data.items():
         text = visible(value) if isinstance(value, str) else _as_json(value, indent=2)
@@ -213,7 +213,7 @@ def _readable(data: Mapping[object, Json]) -> str:
 
 
 def _parsed(text: str) -> Json:
-    """Return the JSON value that a text is; None where it is none, or cannot be shown."""
+    """Return the JSON value in a text; None if it is not JSON, or cannot be shown."""
     with suppress(ValueError, RecursionError):
         value = parse(text)
         _as_json(value)

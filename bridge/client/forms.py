@@ -9,17 +9,17 @@ from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
 ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "decline", "cancel"))
-"""What is asked first; only who accepts is asked for the fields."""
+"""The first question. Only a person who accepts is asked for the fields."""
 
 MAX_LINES = 50
-"""Lines of the server's message that are shown as such; all that follows becomes one line."""
+"""Lines of the server's message that are shown as lines; the rest is shown as one more."""
 
 
 async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:
-    """Show a form and return what the person answered, as `elicitation/create` results in it.
+    """Show a form, and return the person's answers as the result of `elicitation/create`.
 
-    A field that is left out has its default. Ctrl-C, the end of input, and in a script a value
-    that does not fit, cancel the form.
+    A field that is left out has its default. The form is cancelled by Ctrl-C, by the end of input,
+    and in a script by a wrong value.
     """
     frontend.tell("[Client] the server asks you:")
     for line in str(params.get("message")).split("\n", MAX_LINES):

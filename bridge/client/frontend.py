@@ -1,4 +1,4 @@
-"""Where lines are typed and answers shown: what is common to both, and a pipe."""
+"""Frontends read lines and show answers: the protocol of all, and the frontend for a pipe."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -13,19 +13,19 @@ from bridge.mcp.jsonrpc import Json
 from bridge.mcp.stdio import read_chunks
 
 COMMENT = "#"
-"""Begins a line of a script that is no command."""
+"""The start of a line of a script that is a comment."""
 
 
 class Frontend(Protocol):
-    """A terminal, or a pipe."""
+    """Reads lines and shows answers, on a terminal or through a pipe."""
 
     interactive: bool
     """Whether a person is there, who can be asked for arguments."""
 
     async def ask(self, parameter: Parameter) -> dict[str, Json]:
-        """Ask for an argument, or a field of a form, and return it by its name, or nothing.
+        """Ask for an argument, or a field of a form; return it by its name, or an empty dict.
 
-        Raises `InvalidInputError` where a script answers what does not fit, and as `line` does.
+        Raises `InvalidInputError` if a script gives a wrong value, and the exceptions of `line`.
         """
 
     async def line(self) -> str:
@@ -45,7 +45,7 @@ class Frontend(Protocol):
 
 
 class Pipe:
-    """Standard input and output of a script: one answer a line, and nothing else on stdout."""
+    """The stdin and stdout of a script; each line of stdout is an answer."""
 
     interactive = False
 
@@ -54,7 +54,10 @@ class Pipe:
         self._lines = _stdin_lines()
 
     async def ask(self, parameter: Parameter) -> dict[str, Json]:
-        """Take the next line as the value, and an empty one as none; stderr has the question."""
+        """Write the question to stderr, and return the next line as the value.
+
+        An empty line leaves out an argument that is not required.
+        """
         self.tell(parameter.question.rstrip())
         text = await self.line()
         return {parameter.name: parameter.read(text)} if text or parameter.required else {}
@@ -67,7 +70,7 @@ class Pipe:
         raise EOFError
 
     def show(self, answer: Answer) -> None:
-        """Write the answer at once: whoever reads it may choose the next line by it."""
+        """Write the answer without delay, since its reader may choose the next line by it."""
         if error := write_out(self._format(answer)):
             raise OutputError(f"nobody reads the answers any more: {error.strerror}")
 

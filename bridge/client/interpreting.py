@@ -1,7 +1,7 @@
-"""Has a model report on data that a tool gave with an instruction (`bridge.mcp.content.Interpret`).
+"""Asks a model for a report on data with an instruction (`bridge.mcp.content.Interpret`).
 
-The model has no tools, and its answer is only shown: what strangers wrote into the data can change
-what it says, and nothing else.
+The model has no tools, and its answer is only shown. So texts of strangers in the data can change
+its answer, but nothing else.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def interpreter_for(configuration: Configuration) -> Interpreter | None:
-    """Return what asks the model of the settings; None where they have none."""
+    """Return a function that asks the model in the settings; None if none can be used."""
     try:
         model = endpoint(configuration)
     except ToolError as error:
@@ -33,7 +33,7 @@ def interpreter_for(configuration: Configuration) -> Interpreter | None:
 
 
 async def _report(model: ChatCompletions, answer: Answer) -> Answer:
-    """Return the model's report; the answer as it was, and why in the log, without one."""
+    """Return the model's report; if there is none, log why and return `answer` unchanged."""
     material = Material(TASK, [answer.data])
     try:
         prompt = write_prompt(answer.instruction, material, None, secrets.token_hex(8))

@@ -20,10 +20,11 @@ from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from bridge.text import one_line
 
 STOP_SECONDS = 12.0
-"""How long the server may take to end after its stdin was closed: our own drains for 10 s."""
+"""How long the server may take to end after its stdin was closed. Our own server goes on for up to
+10 s with the calls in flight."""
 
 NOTICE_SECONDS = 2.0
-"""How long that may take before the log says what is waited for."""
+"""How long the server may take to end before the log says that we wait for it."""
 
 TERMINATE_SECONDS = 2.0
 """How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
@@ -32,10 +33,10 @@ EXIT_SECONDS = 1.0
 """How long a server whose stdout has ended may take to exit, and a killed one to be gone."""
 
 MAX_DEPTH = 100
-"""Levels of nesting in a message: formatting recurses once for each."""
+"""Most levels of nesting in a message: formatting recurses once for each."""
 
 MAX_QUESTIONS = 16
-"""Questions of the server that are being answered; a person gets one at a time."""
+"""Most requests of the server that await our answer at a time; a person is asked one by one."""
 
 MAX_LOG_LINE_BYTES = 16 * 1024
 """Length of a line of the server's stderr; a longer one is handed over in pieces."""
@@ -58,14 +59,14 @@ class ServerProcess:
         self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
         self.on_log_line: Callable[[str], None] = lambda line: None
         self.answering: dict[str, Callable[[Mapping[str, Json]], Awaitable[Json]]] = {}
-        """What answers the requests of the server, by their methods; `ping` is answered anyway."""
+        """The functions that answer requests of the server, by method; `ping` needs none."""
         self._answers: dict[Id | None, asyncio.Task[None]] = {}
-        """What is being answered, by the ids of the server."""
+        """The tasks that answer requests of the server, by the ids of these requests."""
         self._process = process
         self._stdin = process.stdin
         self._request_numbers = count(1)
         self._waiting: dict[Id | None, asyncio.Future[Response]] = {}
-        """The answers that are waited for; under None the response without an id."""
+        """The responses that are awaited, by id; None is the key of a response without an id."""
         self.ended = asyncio.create_task(self._read(process.stdout))
         """Done once the server's stdout has ended, and no answer can come any more."""
         self._readers = [self.ended]
@@ -82,10 +83,10 @@ class ServerProcess:
         `stderr`, which may be a pipe (`PIPE`).
         """
         options |= {"stdin": PIPE, "stdout": PIPE, "env": environment}
-        options["start_new_session"] = True  # Ctrl-C is for us; the server hears of the end from us
+        options["start_new_session"] = True  # Ctrl-C must reach only us; we end the server
         try:
             process = await asyncio.create_subprocess_exec(*command, **options)
-        except (OSError, ValueError) as error:  # `ValueError` for a NUL or what is no UTF-8
+        except (OSError, ValueError) as error:  # `ValueError`: a NUL, or text that is not UTF-8
             why = error.strerror if isinstance(error, OSError) else error
             raise ServerError(f"{command[0]} does not start: {why}") from error
         return cls(process)
@@ -118,7 +119,7 @@ class ServerProcess:
         await self._send(jsonrpc.encode(Notification(method, {})), method)
 
     async def exit_description(self) -> str:
-        """Return in words how the server ended, once its stdout has."""
+        """Return in words how the server ended, after its stdout has ended."""
         if not await self._exited(EXIT_SECONDS):
             return "the server closed its output"
         code = self._process.returncode or 0
@@ -139,14 +140,14 @@ class ServerProcess:
                     if not await self._exited(TERMINATE_SECONDS):
                         self._process.kill()
                         await self._exited(EXIT_SECONDS)
-        # A child that the server left behind may hold its stdout open for as long as it likes.
+        # A child of the server may outlive it, and keep its stdout open for any time.
         await asyncio.wait(self._readers, timeout=EXIT_SECONDS)
         # asyncio has no public way to close the pipes of a process.
         self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
         await asyncio.gather(*self._readers)
 
     async def _exited(self, seconds: float) -> bool:
-        """Wait at most so long for the process to exit; return whether it did."""
+        """Wait at most `seconds` for the process to exit; return whether it did."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), seconds)
         return self._process.returncode is not None
@@ -154,10 +155,11 @@ class ServerProcess:
     async def exchange(
         self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
     ) -> list[Response]:
-        """Send `body` as it is, and return the responses to all of `ids`, or to one of `last`.
+        """Send `body` unchanged, and await the responses to all of `ids`, or to one of `last`.
 
-        None as an id means a response without an id, the answer to what is no message. `what` is
-        the name of the body in the log. Raises `ServerError` when the server ends first.
+        Returns the responses that came. None as an id means a response without an id, which
+        answers a body that is no message. `what` names the body in the log. Raises `ServerError`
+        if the server ends first.
         """
         loop = asyncio.get_running_loop()
         waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
@@ -217,9 +219,9 @@ class ServerProcess:
             self._receive(message)
 
     def _awaited_id_in(self, body: bytes) -> Id | None:
-        """Return the id of a waiting request that malformed JSON has, if it has one.
+        """Return the id in malformed JSON, if a request with this id is waiting.
 
-        The request would wait for ever otherwise: nothing else answers it.
+        Otherwise the request would wait for ever: it gets no other answer.
         """
         for id_ in self._waiting:
             if re.search(rb'"id"\s*:\s*%b\s*[,}]' % re.escape(json.dumps(id_).encode()), body):
@@ -263,7 +265,7 @@ class ServerProcess:
             del self._answers[request.id]
 
     def _reply(self, response: Response) -> None:
-        """Answer the server, unless it leaves `MAX_UNSENT_BYTES` of what we wrote unread."""
+        """Answer the server, unless it has left `MAX_UNSENT_BYTES` of our output unread."""
         if self._stdin.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(jsonrpc.encode(response))
 

@@ -1,9 +1,9 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module and what it imports for it (`completion`) load prompt_toolkit. Lines are remembered
-as long as the client runs, and kept nowhere: what is said in the room is for a store alone. Where
-a terminal can move no cursor (`TERM=dumb`, as in editors), prompt_toolkit edits nothing: it shows
-what is typed, and lines of ours are followed by the prompt once more.
+Only this module and `completion`, which it imports, load prompt_toolkit. The history of lines lasts
+as long as the client runs, and is written to no file: only a store may keep what is said in the
+room. On a terminal that cannot move its cursor (`TERM=dumb`, as in editors), prompt_toolkit offers
+no editing: it shows what is typed, and we write the prompt again after each line of ours.
 """
 
 import os
@@ -46,7 +46,7 @@ class Terminal:
             self._commands = _session(LineCompleter(catalogue))
             self._arguments = _session()
         self._prompt = ""
-        """What comes before the line that is being typed."""
+        """The prompt in front of the line that is being typed."""
 
     async def line(self) -> str:
         """Prompt, and return what was typed or pasted: perhaps several lines."""
@@ -77,7 +77,7 @@ class Terminal:
                 self.tell(f"  {name} is required; Ctrl-C gives it up")
 
     def show(self, answer: Answer) -> None:
-        """Write the answer as a person reads it."""
+        """Write the answer in the format for a person."""
         self.tell(formatting.for_person(answer))
 
     def tell(self, text: str) -> None:
@@ -101,11 +101,11 @@ class Terminal:
 
     async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
         self._prompt = prompt
-        # A blank at the end is written only where it has a style; programs that read what is shown
-        # here look for the whole prompt.
+        # prompt_toolkit writes a blank at the end only if it has a style, and programs that drive
+        # this terminal look for the whole prompt.
         styled: StyleAndTextTuples = [("fg:ansidefault", prompt)]
-        # A dumb terminal is prompted before prompt_toolkit changes its mode, and whoever types on
-        # seeing the prompt would be too early.
+        # On a dumb terminal, prompt_toolkit writes the prompt before it changes the mode. A program
+        # that types as soon as it sees the prompt would be too early.
         with session.input.raw_mode():
             return await session.prompt_async(styled, handle_sigint=False)
 

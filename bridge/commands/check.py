@@ -28,7 +28,7 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
     if configuration.settings is None:
-        if not plugin:  # its one line has it
+        if not plugin:  # the plugin's line has the problems
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
         return UNKNOWN if plugin else USAGE
@@ -49,7 +49,7 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     open_log("[Client]", configuration.log_level)
     checking = asyncio.current_task()
     assert checking is not None
-    # A second Ctrl-C is not to cut short what the first began: hanging up.
+    # The first Ctrl-C makes us hang up; a second one must not interrupt that.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
     try:
         level = await check(configuration, first, parsed)

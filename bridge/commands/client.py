@@ -15,12 +15,12 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     command = parsed.server or _own_command(parsed)
-    configuration = read(parsed, {})  # for the model alone: rooms are the server's concern
+    configuration = read(parsed, {})  # for the model and the log; the server reads them itself
     return asyncio.run(run_client(command, as_json=parsed.json, configuration=configuration))
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:
-    # -P: a folder that happens to be called `bridge` here is not ours.
+    # -P: without it, a folder called `bridge` in the current directory would be imported.
     command = [sys.executable, "-P", "-m", "bridge", "serve"]
     if parsed.sandbox:
         command.append("--sandbox")

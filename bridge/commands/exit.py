@@ -5,21 +5,21 @@ from collections.abc import Callable
 
 SUCCESS = 0
 FAILURE = 1
-"""What was checked or asked for failed."""
+"""A check found a fault, or another command failed."""
 USAGE = 2
 """The command line or the settings are wrong."""
 UNKNOWN = 3
-"""A monitoring plugin cannot say how things are."""
+"""A monitoring plugin could not find out the state of the service."""
 MISTAKE = 70
-"""A mistake of ours, which has nothing to do with what was asked for (`EX_SOFTWARE`)."""
+"""A mistake in the bridge itself ended the command (`EX_SOFTWARE` in sysexits.h)."""
 INTERRUPTED = 128 + signal.SIGINT
-"""Ctrl-C before it was done, as a shell has it."""
+"""Ctrl-C ended the command before it was done. Shells use the same code."""
 
 
 class UsageError(Exception):
-    """The command line or the settings ask for what cannot be done.
+    """The command line or the settings ask for something that cannot be done.
 
-    The text says what; it is empty where that was said already.
+    The text says what; it is empty if the reason was written already.
     """
 
 
@@ -31,7 +31,7 @@ def ignore_further_signals(remove_handler: Callable[[int], object] | None = None
     numbers = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     if remove_handler is not None:
-        for number in numbers:  # the loop would else put the usual handlers back when it closes
+        for number in numbers:  # otherwise the loop restores the usual handlers when it closes
             remove_handler(number)
-    for number in numbers:  # the mask is this thread's; another that still ends may take them
+    for number in numbers:  # the mask is this thread's only; another one may get the signal
         signal.signal(number, signal.SIG_IGN)

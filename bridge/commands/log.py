@@ -76,7 +76,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
         return FAILURE
     except asyncio.CancelledError:
-        if parsed.follow:  # Ctrl-C is its usual end
+        if parsed.follow:  # Ctrl-C is the usual end of `--follow`
             return SUCCESS
         raise
     if log.has_shown or parsed.follow:

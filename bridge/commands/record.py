@@ -32,10 +32,11 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
 HISTORY = 1_000
-"""Events kept in memory, which nobody asks this process for."""
+"""Events kept in memory. Nobody asks this process for them."""
 
 NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
-"""Settings of which none may be wrong: under a default, what was to be kept would be deleted."""
+"""Settings that must not be wrong: with their defaults, events that were to be kept could be
+deleted."""
 
 UNIT = f"""\
 [Unit]
@@ -57,13 +58,13 @@ log = logging.getLogger(__name__)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Record until a signal ends it, or print the unit that has systemd start it."""
+    """Record until a signal comes, or print the unit by which systemd starts the recorder."""
     command = _print_unit if parsed.print_unit else _record
     try:
         return run_with_settings(parsed, command)
     except ImportError:
-        raise  # the installation is not whole
-    except Exception as error:  # whatever it was, systemd is to start it again
+        raise  # the installation is incomplete
+    except Exception as error:  # after any mistake, systemd starts the recorder again
         log.debug("where it failed", exc_info=error)
         name = type(error).__name__
         complain(
@@ -87,14 +88,14 @@ async def _print_unit(parsed: argparse.Namespace, read: ReadSettings) -> int:
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
     line = " ".join([_word(command), *(_word(word).replace("$", "$$") for word in words)])
-    # It would end the line, or have systemd ignore it: systemd.syntax(7).
+    # A CR would end the line, and systemd ignores a line that is not UTF-8: systemd.syntax(7).
     if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
         raise UsageError(f"a unit can name no path with a CR or that is not UTF-8: {line!a}")
     return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
 
 
 def _word(text: str) -> str:
-    """Return a word of a command line as systemd.service(5) has it quoted."""
+    """Return a word of a command line, quoted by the rules of systemd.service(5)."""
     for special, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("\n", "\\n")):
         text = text.replace(special, escaped)
     return f'"{text}"'
@@ -110,11 +111,11 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
         complain(f"WARNING: {problem}")
     try:
         with closing(SqliteDatabase(path)) as store, store.transaction():
-            if exposed := store.warnings.get("exposed"):  # it is not when it is opened again
+            if exposed := store.warnings.get("exposed"):  # repaired by now, so said only here
                 log.warning("%s", exposed)
     except NotOurStoreError as error:
         raise UsageError(str(error)) from error
-    except StoreError as error:  # which may pass, and is said again by who records
+    except StoreError as error:  # it may pass; otherwise the recorder reports it
         log.debug("%s", error)
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
@@ -123,7 +124,7 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
 
 async def _stay(configuration: Configuration, settings: Settings, path: Path) -> bool:
     """Record until a signal or until no room can be reached; return whether it was a signal."""
-    # Under a name of its own: a bridge may be in the room already.
+    # It joins under another nickname, since a bridge may be in the room already.
     participant = Participant(
         settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY
     )

@@ -1,4 +1,4 @@
-"""`xmpp-bridge register` and `unregister`: this bridge in a client's configuration."""
+"""`xmpp-bridge register` and `unregister`: edit this bridge's entry in a client's configuration."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from bridge.registration.register import location_of, register, unregister
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Do what the one or the other command says."""
+    """Register or unregister this bridge, as the command line says."""
     try:
         location = location_of(parsed.client, parsed.name)
         if parsed.command == "unregister":

@@ -12,7 +12,7 @@ from bridge.sandbox.server import HOST, Sandbox
 from bridge.text import one_line
 
 KEYS = ("room", "nickname", "seconds")
-"""What may follow the name of a fault."""
+"""The keys that may follow the name of a fault."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ async def _serve(accounts: list[str], faults: list[str]) -> int:
             _add_account(sandbox, account)
         for fault in faults:
             _begin_fault(sandbox, fault)
-    except ValueError as error:  # never with a password in it
+    except ValueError as error:  # its text never has a password in it
         complain(f"xmpp-bridge: {error}")
         return USAGE
     async with sandbox:

@@ -1,4 +1,4 @@
 """Registers this bridge with the programs of coding agents, so that they can start it."""
 
 KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor", "gemini")
-"""What the user calls the clients on our command line."""
+"""The names of the clients on our command line."""

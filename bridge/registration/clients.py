@@ -20,14 +20,14 @@ class Client(NamedTuple):
     title: str
 
     file: Path
-    """Where it keeps its servers, absolute."""
+    """The absolute path of the file that lists its servers."""
 
     format: Format
     servers: str
     """The key of the table of servers in the file."""
 
     approvals: Path | None = None
-    """Another file of the client, which lists the tools that need no asking."""
+    """Another file of the client, which lists the tools that it runs without asking."""
 
     @property
     def takes_approval(self) -> bool:
@@ -38,9 +38,9 @@ class Client(NamedTuple):
 def client(
     key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform
 ) -> Client:
-    """Return the client called `key`, with its files where it looks for them.
+    """Return the client called `key`, with the paths at which it looks for its files.
 
-    `home` is the user's folder; the variables that move a client's files are obeyed.
+    `home` is the user's folder. Variables of `environ` that move a client's files are respected.
     """
     programs = _folder(environ, "XDG_CONFIG_HOME") or home / ".config"
     if platform == "darwin":
@@ -56,9 +56,9 @@ def client(
         Client("claude", "Claude Code", claude, "json", "mcpServers", approvals),
         Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
         Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
-        # Its permissions.json would take the place of every approval given in the program.
+        # Cursor's permissions.json would replace all approvals that were given in the program.
         Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "json", "mcpServers"),
-        # Its `trust` would spare the user every question about this server, not about one tool.
+        # Gemini's `trust` would approve all tools of this server, and not only one.
         Client("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
     )
     return next(client for client in known if client.key == key)

@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class EntryLocation:
-    """A client's file, and the name of an entry in it, whether or not that is there."""
+    """A client's file, and the name of an entry in it, which need not exist."""
 
     client: Client
     name: str
@@ -39,7 +39,7 @@ class EntryLocation:
         return table_in(servers, self.name) if self.name in servers else None
 
     def write(self, document: Document, entry: Entry | None) -> None:
-        """Set the entry in the file's `document`, or take it out; raises `EditError`."""
+        """Set the entry in the file's `document`; None removes it. Raises `EditError`."""
         if entry is None and self.client.servers not in document:
             return
         servers = table_in(document, self.client.servers)
@@ -67,15 +67,15 @@ def is_ours(entry: object) -> bool:
 
 
 def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
-    """Return the entry that runs `command`; what the user added to the `old` one stays in it."""
+    """Return the entry that runs `command`, with what the user added to the `old` entry."""
     entry: Entry = {"type": "stdio"} if client.key in ("claude", "vscode") else {}
-    if client.key == "claude":  # else a first prompt may be answered before the tools are there
+    if client.key == "claude":  # otherwise the first prompt may lack the tools
         entry["alwaysLoad"] = True
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]
     env = _table(old.get("env"))
-    if env or client.key == "claude":  # its own command writes an empty one, too
+    if env or client.key == "claude":  # Claude's own command writes an empty `env`, too
         entry["env"] = env
     if client.key == "codex":
         entry["required"] = True  # no session starts without the server
@@ -87,7 +87,7 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
 
 
 def user_arguments(args: object) -> Sequence[str]:
-    """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
+    """Return the arguments that the user added to our entry, such as `--read-only`."""
     words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
     if ("-m", "bridge") in pairwise(words):
         words = words[words.index("-m") + 2 :]

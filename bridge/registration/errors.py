@@ -1,13 +1,13 @@
-"""What can go wrong while this bridge is registered with a client. Pure."""
+"""The errors of registering this bridge with a client. Pure."""
 
 
 class RegistrationError(Exception):
-    """Registering or unregistering failed and nothing is left half done; the text says why."""
+    """Registering or unregistering failed; the text says why. No file is left half written."""
 
     def __init__(self, text: str, by_hand: str = "") -> None:
         super().__init__(text)
         self.by_hand = by_hand
-        """What the user can do instead, where a file was left alone; else empty."""
+        """What the user can do instead, if a file was left unchanged; otherwise empty."""
 
 
 class LaunchError(RegistrationError):
@@ -15,4 +15,4 @@ class LaunchError(RegistrationError):
 
 
 class EditError(RegistrationError):
-    """The text of a configuration file cannot be changed without losing something; says why."""
+    """A configuration file cannot be read, or cannot be changed without loss; the text says why."""

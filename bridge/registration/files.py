@@ -1,4 +1,4 @@
-"""Reads a configuration file of a client and replaces it at once, with a backup in its folder."""
+"""Reads a client's configuration file, and replaces it atomically, with a backup next to it."""
 
 import os
 import stat
@@ -19,11 +19,11 @@ class ConfigFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        """As the client names it."""
+        """The path that the client uses, which may be a link."""
         self._target = Path(os.path.realpath(path))
 
     def read(self) -> str | None:
-        """Return its text, line ends as they are; None if there is no file.
+        """Return its text with unchanged line ends; None if there is no file.
 
         Raises `RegistrationError`.
         """
@@ -38,15 +38,15 @@ class ConfigFile:
         """Raise `RegistrationError` if its mode or the system forbids writing it."""
         with _naming(self.path, "read"), suppress(FileNotFoundError):
             mode = self._target.stat().st_mode
-            # A rename needs no permission on the file itself, and root none at all; ask all the
-            # same.
+            # A rename needs no permission for the file itself, and root needs none at all. The mode
+            # counts all the same.
             if not mode & stat.S_IWUSR or not os.access(self._target, os.W_OK):
                 raise RegistrationError(
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
                 )
 
     def replace(self, before: str, after: str) -> Path | None:
-        """Replace the text `before` by `after`, at once or not at all; return the backup.
+        """Replace the text `before` by `after`, whole or not at all; return the backup's path.
 
         A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
         `before`.
@@ -64,15 +64,15 @@ class ConfigFile:
                     )
                 backup = self._back_up()
                 Path(name).replace(self._target)
-            except BaseException:  # Ctrl-C, too, must leave no half of a file
+            except BaseException:  # Ctrl-C, too, must leave no part of a file
                 Path(name).unlink(missing_ok=True)
                 raise
         return backup
 
     def _back_up(self) -> Path | None:
-        """Give the file a second name, which it keeps; return that, or None if there is no file.
+        """Give the file the backup's name too, and return that; None if there is no file.
 
-        It was the name of the backup that was made before.
+        The backup that had this name before is removed.
         """
         if not self._target.exists():
             return None
@@ -82,9 +82,9 @@ class ConfigFile:
         return backup
 
     def _write(self, descriptor: int, text: str) -> None:
-        """Write `text` to a new file, which gets mode and owner of this one, and close it.
+        """Write `text` to a new file, with the mode and the owner of this one, and close it.
 
-        If there is none, it stays the owner's alone: a client's file may hold keys.
+        If this one does not exist, only the owner may use the new file: it may hold keys.
         """
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))

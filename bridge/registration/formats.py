@@ -1,8 +1,8 @@
 """Changes a client's configuration file as text, in JSON or TOML. Pure.
 
-A text is changed only if loading and dumping it gives it back to the letter. Nothing that a loaded
-document does not hold (comments in JSON, a byte order mark, a key that is there twice, indentation
-of a user's own) can then be lost: such a file is left to its user.
+A text is changed only if loading and dumping it gives exactly the same text. So nothing is lost
+that a loaded document does not hold: comments in JSON, a byte order mark, a key that is there
+twice, or a user's own indentation. A file with any of these is left to its user.
 """
 
 import json
@@ -30,7 +30,7 @@ def load(text: str, form: Format) -> Document:
 
 
 def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
-    """Return `text` after `change` of the document that it holds; raises `EditError`."""
+    """Return `text` after `change` was applied to its document; raises `EditError`."""
     wanted = load(text, form)
     change(wanted)
     if wanted == load(text, form):
@@ -42,8 +42,8 @@ def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
             raise EditError("comments or a layout of its own would be lost")
         change(document)
         after = dump(document)
-        after.encode()  # a path may be no UTF-8
-    # tomlkit takes the comments after a table for a part of it.
+        after.encode()  # raises if a path in it is not UTF-8
+    # tomlkit counts the comments after a table as a part of the table.
     if load(after, form) != wanted or (form == "toml" and after.count("#") < text.count("#")):
         raise EditError("a comment or another entry would be lost")
     return after
@@ -70,13 +70,13 @@ DUMPS: dict[Format, list[Callable[[Document], str]]] = {
         for end in ("\n", "")
     ],
 }
-"""How clients lay their files out. A new file is laid out in the first way."""
+"""The layouts of the clients' files. A new file gets the first layout of its format."""
 
 
 def _parsed(text: str, form: Format) -> Any:
     if form == "toml":
         return tomlkit.parse(text)
-    # Numbers stay as they are written: JavaScript has 0.00001 where Python has 1e-05.
+    # Numbers stay as they are written: JavaScript writes 0.00001, Python 1e-05.
     document = json.loads(text if text.strip() else "{}", parse_float="\0{}".format)
     if not isinstance(document, dict):
         raise EditError("it holds no object")
@@ -85,7 +85,7 @@ def _parsed(text: str, form: Format) -> Any:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what the readers and writers of JSON and TOML raise into an `EditError`."""
+    """Raise the exceptions of the JSON and TOML libraries as `EditError`."""
     try:
         yield
     except (ValueError, RecursionError, TOMLKitError) as error:

@@ -1,4 +1,4 @@
-"""Finds what is registered: the command that starts this bridge, and its settings file."""
+"""Finds what to register: the command that starts this bridge, and its settings file."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ def own_command(called: str, executable: str) -> tuple[str, ...]:
     for script in (Path(called), Path(executable).with_name(SCRIPT)):
         if script.name == SCRIPT and script.is_file() and os.access(script, os.X_OK):
             return (os.path.abspath(script),)  # noqa: PTH100 - `resolve` would follow links
-    # -P: a folder that happens to be called `bridge` where the client starts it is not ours.
+    # -P: without it, a folder called `bridge` where the client starts us would be imported.
     return (executable, "-P", "-m", "bridge", "serve")
 
 
@@ -64,8 +64,8 @@ def find_env_file(
 def flaws(env_file: Path) -> list[str]:
     """Return what is wrong with the settings file when a client starts the bridge with it.
 
-    The client's environment has none of our variables, and the project that it works on none of
-    our files.
+    It is assumed that the client's environment has none of our variables, and that the project it
+    works on has none of our files.
     """
     nowhere = Path("/")
     loaded = load({}, cwd=nowhere, package_root=nowhere, env_file=env_file)

@@ -1,11 +1,11 @@
-"""Loading of the settings: every variable of the table, with every problem named at once.
+"""Loads the settings: reads every variable of the table, and reports all problems at once.
 
 `load` takes the environment, the current directory and the folder that holds the package as values,
-reads files, and returns a `Configuration`; it prints nothing and never raises for what somebody
-wrote into a setting. `${...}` is never expanded.
+reads files, and returns a `Configuration`. It prints nothing, and no value of a setting makes it
+raise. `${...}` is never expanded.
 
-Files are never mixed: the first candidate that says something about the account or the room is
-used, alone. Only restrictions add up.
+Files are never mixed: only one is used, in general the first candidate that sets an account, a
+server or a room. Restrictions alone are taken from all files.
 """
 
 import re
@@ -30,19 +30,19 @@ DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
 """A file that nobody named is used only if it sets at least one of these variables."""
 
 RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
-"""The variables that hold in whichever file they are set."""
+"""The variables that are in effect from any file, even if the file is not used."""
 
 MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
 """A regular expression of `user:password@host`: a value in which it is found is not shown. A wrong
-value is searched for what its row calls a `credential`, too: a valid nickname may have a `?` or a
-`#` in it."""
+value is searched for the `credential` of its row instead, which includes `?` and `#`. A valid
+nickname may have these in it."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
-occurs in ordinary words by chance, and masking those would point at it."""
+occurs in ordinary words by chance, and masking these would reveal it."""
 
 
 def load(
@@ -57,9 +57,9 @@ def load(
     """Read and check all settings.
 
     `cwd` and `package_root` (the folder that holds `bridge/`) are absolute; `env_file` is what
-    `--env-file` names. Without `searching` no other file is looked for. `at_start` is what a bridge
-    that runs was started with: a file in the current directory that was not used then is not used
-    now, since a `git pull` may have brought it.
+    `--env-file` names. Without `searching` no other file is looked for. `at_start` is the
+    configuration with which a running bridge was started: a file in the current directory that was
+    not used then is not used now, since a `git pull` may have brought it.
     """
     environment = Source("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
@@ -101,8 +101,8 @@ class _Loading:
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        A file that is named outright is used. The one that `TIA_ENV_PATH` names is used if it sets
-        any of our variables, and any other if it sets one that `decides`.
+        The file of `--env-file` is always used. The one that `TIA_ENV_PATH` names is used if it
+        sets any of our variables, and any other file if it sets one that `decides`.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:
@@ -131,7 +131,7 @@ class _Loading:
             reason = "appeared since the start: restart the bridge to use it"
         else:
             self.used, reason = file, "used"
-        # Another project's file that is passed over is not ours to criticise.
+        # The file of another project gets no warning if it is not used.
         if file.unparsed and (trusted or file is self.used):
             self.warnings.append(file.unparsed)
         restricted = " and ".join(name for name in RESTRICTIONS if name in file.values)
@@ -141,7 +141,7 @@ class _Loading:
         """Find the value of each variable, once all files have been looked at."""
         places = (self._environment, *self._files)
         secrets = {place.values.get(name, "").strip() for place in places for name in SECRETS}
-        # The longest first, lest a part of it be masked and the rest stay.
+        # The longest first: if a shorter secret in it were masked first, the rest would be shown.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
@@ -170,7 +170,7 @@ class _Loading:
         return value
 
     def _permitted(self, row: Variable[Any], place: Source) -> str:
-        """Return the part of a place's text that it may set; empty if there is none."""
+        """Return the part of the text that its place may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who == "anybody":
             return text
@@ -200,9 +200,9 @@ class _Loading:
         )
 
     def _parsed(self, row: Variable[Any], text: str, place: Source) -> Any:
-        """Return the value; None if it is wrong, which becomes a problem."""
+        """Return the value; if it is wrong, add a problem and return None."""
         if row.parse is values.names:
-            text = self._masked(text)  # They are shown by what loads them.
+            text = self._masked(text)  # the loader of toolsets shows the names
         elif not row.secret:
             text = text.strip()
         try:
@@ -222,9 +222,9 @@ class _Loading:
         return value
 
     def _strictest(self, row: Variable[Any], said: list[tuple[str, Source]], default: Any) -> Any:
-        """Return the strictest of all that is said about a restriction; warn where it matters.
+        """Return the strictest value that any place sets for a restriction; warn if it matters.
 
-        A file that is not trusted makes it stricter than it would be otherwise, never looser.
+        A file that is not trusted can make the restriction stricter, but never looser.
         """
         meant: dict[str, Any] = {}
         for text, place in said:
@@ -245,7 +245,7 @@ class _Loading:
         return held
 
     def settings(self) -> Settings | None:
-        """Return what the participant needs, or None if one of the problems concerns it."""
+        """Return the participant's settings; None if one of the problems concerns them."""
         loaded = self.loaded
         username, of_account, resource = loaded["XMPP_USERNAME"] or ("", None, None)
         if resource is not None:
@@ -278,7 +278,7 @@ class _Loading:
                 "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,"
             )
         for name, right in required.items():
-            # What an unusable --env-file meant to say is not known to be missing.
+            # An unusable --env-file may set the variable, so nobody knows that it is missing.
             if not self._is_set(name) and not self._rejected("--env-file"):
                 self._reject(name, f"is not set; {right} would be right")
         if self._rejected("--env-file", *(row.name for row in TABLE if row.participant)):
@@ -289,7 +289,7 @@ class _Loading:
         return Settings(**given | {"username": username, "domain": domain})
 
     def _is_set(self, name: str) -> bool:
-        """Whether a variable that was looked for is set, if to a wrong value."""
+        """Whether a variable that was looked for is set, even to a wrong value."""
         return name in self.in_effect or self._rejected(name)
 
     def _rejected(self, *names: str) -> bool:
@@ -306,7 +306,7 @@ class _Loading:
     def _shown(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
         """Return a value, or an item of it, as a problem or a warning may show it.
 
-        It is cut; it is `***` if the whole value has a secret or `credential` in it.
+        It is cut if it is long. It is `***` if the whole value has a secret or `credential` in it.
         """
         if self._masked(text) != text or re.search(credential, text, re.DOTALL):
             return "***"

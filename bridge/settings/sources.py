@@ -1,8 +1,8 @@
 """The places where variables are written: the process environment, and `.env` files.
 
-This module knows where a `.env` file may lie and how one is read; what becomes of its variables is
-a matter of `load`. An agent starts in whatever project it works on, so that the `.env` of the
-current directory may be anybody's, and is not trusted.
+This module finds and reads `.env` files; `bridge.settings.load` decides which of their variables
+count. An agent starts in the folder of any project that it works on. So the `.env` of the current
+directory may be anybody's, and is not trusted.
 """
 
 import io
@@ -19,24 +19,25 @@ MAX_FILE_BYTES = 1 << 20
 """Largest `.env` file that is read, in bytes; a thousand times what anybody writes by hand."""
 
 MAX_STRANGERS_BYTES = 64 << 10
-"""Largest `.env` file that is read where it was found only by lying in the current directory.
+"""Largest `.env` file, in bytes, that is read if it was found only in the current directory.
 
 A line that cannot be parsed costs python-dotenv 10 µs, so that a megabyte of `?` lines in a cloned
-repository would hold up every start for 5 s; this much of them takes a third of a second.
+repository would delay every start by 5 s; a file of this size takes a third of a second.
 """
 
 MAX_BLANKS = 256
 """Longest run of blanks within a line of a `.env` file, in characters.
 
-python-dotenv looks for the comment after a value in time quadratic in such a run: 32,768 blanks
-take over a second, a megabyte of them half an hour, and a cloned repository can hold that file.
+The time in which python-dotenv looks for a comment after a value is quadratic in such a run: 32,768
+blanks take over a second, a megabyte takes half an hour, and a cloned repository may have such a
+file.
 """
 
 MAX_LINES_NAMED = 5
 """The most unreadable lines of a file that are named; a file of rubbish has thousands."""
 
 TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
-"""What a user can do where a file is trusted with less than intended."""
+"""What a user can do if a file is trusted less than intended."""
 
 
 class UnusableError(SettingsError):
@@ -57,7 +58,7 @@ class Problem(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A `.env` file that was looked for, and what came of it."""
+    """A `.env` file that was looked for, and the result."""
 
     path: str
     """Absolute path as it was named: links are not followed, nothing is escaped."""
@@ -65,8 +66,8 @@ class Candidate(NamedTuple):
     reason: str
     """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`, `not used, since it
     sets no account, server or room`, `not needed, an earlier one was used` or `appeared since the
-    start: restart the bridge to use it`; with `, except for <names>` where restrictions of a file
-    that is not used count."""
+    start: restart the bridge to use it`. If a file is not used, but its restrictions count,
+    `, except for <names>` follows."""
 
 
 class Source(NamedTuple):
@@ -76,10 +77,10 @@ class Source(NamedTuple):
     """`the environment`, or the path of a file in quotation marks."""
 
     folder: Path
-    """Where its relative paths start."""
+    """The folder from which its relative paths start."""
 
     trusted: bool
-    """Whether it is more than a file that was found only by lying in the current directory."""
+    """False for a file that was found only because it is in the current directory."""
 
     values: Mapping[str, str]
     """The texts as they are written. A blank variable counts as unset, and is left out."""
@@ -92,8 +93,9 @@ def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Pa
     """Return every candidate in the order of the search, with whether it is trusted.
 
     The current directory's file may also be the one that `TIA_ENV_PATH` names, or the one in the
-    folder of our package, by whatever path. Then it was not found *only* by lying there: it is
-    listed once, under that path, and trusted. So a developer can use the `.env` of a checkout.
+    folder of our package, even if the paths differ. Then it was not found *only* because it is in
+    the current directory: it is listed once, under the other path, and trusted. So a developer can
+    use the `.env` of a checkout.
     """
     here = cwd / ".env"
     ours = [path for path in (named_in(environ, cwd), package_root / ".env") if path]
@@ -108,9 +110,10 @@ def named_in(environ: Mapping[str, str], cwd: Path) -> Path | None:
 
 
 def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
-    """Expand `~` by the environment we were given, not the process's own.
+    """Return `path` joined to `base`, with `~` expanded by `environ`.
 
-    `values.path` refuses `~name`, which only the system's list of users could expand.
+    The environment of the process is not used. `values.path` refuses `~name`, which only the
+    system's list of users could expand.
     """
     home = environ.get("HOME")
     if home and path.parts[:1] == ("~",):
@@ -122,14 +125,14 @@ def read(path: Path, *, trusted: bool) -> Source:
     """Read a `.env` file; raises `UnusableError`."""
     whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
     text = read_text(path, MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES, whose)
-    # UTF-16 of plain letters is valid UTF-8, with a NUL after each.
+    # Plain letters in UTF-16 are valid UTF-8, with a NUL for every letter.
     if "\0" in text:
         raise UnusableError("NUL bytes in it")
     text = text.removeprefix("\ufeff")
     if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    # Only where there is a file. Not `dotenv_values`: it logs the lines it cannot read instead of
-    # returning them.
+    # Imported only if there is a file. `dotenv_values` is not used, since it logs the lines that it
+    # cannot read instead of returning them.
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
@@ -164,7 +167,7 @@ def _same_file(path: Path, other: Path) -> bool:
 def read_text(path: Path, limit: int, whose: str = "") -> str:
     """Return the text of a regular file of at most `limit` bytes; raises `UnusableError`.
 
-    `whose` is added to the error about a larger one.
+    `whose` is added to the error about a file that is larger.
     """
     content = _read_regular(path, limit + 1)
     if len(content) > limit:
@@ -183,8 +186,9 @@ def check_readable(path: Path) -> None:
 def _read_regular(path: Path, limit: int) -> bytes:
     """Return the first `limit` bytes of a regular file; raises `UnusableError`."""
     try:
-        # Opening a device can already do something (rewind a tape), so it is looked at first; a
-        # FIFO put there in between must not hang us, hence O_NONBLOCK and the second look.
+        # Opening a device can already do something (rewind a tape), so the path is checked first. A
+        # FIFO that is put there in between must not block us, hence O_NONBLOCK and the second
+        # check.
         _expect_regular(path.stat())
         with open(path, "rb", opener=_without_waiting) as file:
             _expect_regular(os.fstat(file.fileno()))

@@ -1,1 +1,1 @@
-"""Tests of XMPP bots: a pytest plugin, actors in a room, and the server that both live on."""
+"""Tests of XMPP bots: a pytest plugin, actors in a room, and the server for bot and actors."""

@@ -1,6 +1,6 @@
 """An actor: an occupant of one room, on a connection of its own, that does what a test says.
 
-Every public coroutine of `Actor`, but for `bridge.testing.collector.NO_VERBS`, is a verb of
+Every public coroutine of `Actor`, except `bridge.testing.collector.NO_VERBS`, is a verb of
 scenario files. After adding one, run `python -m tests.testing.documents`, which writes
 docs/scenario.schema.json.
 """
@@ -67,21 +67,21 @@ MAX_LINE_CHARACTERS = 400
 """Characters of one event in a failed expectation; the timeline has more."""
 
 MAX_OPTIONS = 2_000
-"""Characters of the options that a room has; ejabberd names 40."""
+"""Characters of the list of a room's options; ejabberd has 40 options."""
 
 
 class Actor:
-    """One occupant, from `enter` to `leave`. It lives in one loop; tests reach it by `ActorProxy`.
+    """One occupant, from `enter` to `leave`. It runs in one loop; tests use it by `ActorProxy`.
 
-    An expectation looks at everything that came after the event that met the expectation before it,
-    so that an answer which is faster than the test is not missed. What the actor says changes
-    nothing about that. Expectations of messages follow one another. Those of coming and going are
-    counted apart, for each nickname: their order does not matter. All methods raise `ActorError`
-    where the room or the server refuses what they do.
+    An expectation looks at all events after the one that met the expectation before it, so that an
+    answer which is faster than the test is not missed. It does not matter what the actor says in
+    between. Expectations of messages form one sequence. Expectations of joins and leaves form
+    another for each nickname, so that their order does not matter. All methods raise `ActorError`
+    if the room or the server refuses what they do.
     """
 
     def __init__(self, settings: Settings, mask: Callable[[str], str]) -> None:
-        """Be ready to enter; `mask` removes secrets from what others said."""
+        """Prepare to enter; `mask` removes secrets from texts of others."""
         self._mask = mask
         self.nickname = settings.nickname
         self.room = settings.room
@@ -91,8 +91,8 @@ class Actor:
         self._news = asyncio.Event()
         self._participant.listen(lambda record: self._news.set())
         self._looked: dict[str, int] = {}
-        """The number of the event that met the last expectation: under the nickname for coming and
-        going, under an empty text for messages."""
+        """The number of the event that met the last expectation. The key is a nickname for joins
+        and leaves, and an empty text for messages."""
         self._running: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
@@ -134,7 +134,7 @@ class Actor:
     ) -> None:
         """Raise `ExpectationError` if such a message comes, public or private.
 
-        It must neither come `during` so many seconds, nor have come since the last expectation.
+        It must not come in the next `during` seconds, and not have come since the last expectation.
         """
         unwanted = expectation.message(text, **conditions)
         until = asyncio.get_running_loop().time() + during
@@ -230,9 +230,9 @@ class Actor:
         await self._request(query, what)
 
     async def sees(self, nickname: str) -> bool:
-        """Wait until somebody of this nickname is in the room, and return whether that came true.
+        """Return True as soon as somebody of this nickname is in the room.
 
-        Gives up after `SEEN_SECONDS`, and when we are out of the room.
+        Returns False after `SEEN_SECONDS`, or when the actor is out of the room.
         """
         until = asyncio.get_running_loop().time() + SEEN_SECONDS
         while (status := self._participant.status()).connected:
@@ -257,7 +257,7 @@ class Actor:
             f"{iso(piece.at)} {piece.direction}: "
             + one_line(self._mask(stanzas.xml_of(piece.xml)), MAX_STANZA_CHARACTERS)
             for piece in self._participant.trace
-            # Without pings and service discovery, and what frames the stream.
+            # Pings, service discovery and the framing of the stream are left out.
             if not isinstance(piece.xml, str) and piece.xml.get("type") not in {"get", "result"}
         ]
         return [
@@ -282,7 +282,7 @@ class Actor:
     async def _find(
         self, wanted: Expectation[Expected], number: int, until: float
     ) -> Record | None:
-        """Return the first event after `number` that is wanted; None once the time has come."""
+        """Return the first wanted event after `number`; None if it is not there by `until`."""
         while True:
             for record in self._participant.journal.after(number):
                 number = record.number
@@ -292,7 +292,7 @@ class Actor:
                 return None
 
     async def _hear(self, until: float) -> bool:
-        """Wait for an event; return False once that time of the loop has come."""
+        """Wait for an event; return False if none came by `until`, a time of the loop."""
         try:
             async with asyncio.timeout_at(until):
                 await self._news.wait()
@@ -327,13 +327,13 @@ class Actor:
         raise AssertionError  # `_doing` has raised
 
     def _line(self, record: Record) -> str:
-        if isinstance(record.event, Joined):  # the room of a test is always new, and no typo
+        if isinstance(record.event, Joined):  # a test's room is always new: its name is no typo
             record = replace(record, event=replace(record.event, created=False))
         return self._mask(format_event(self._participant.journal.encode(record)))
 
     @contextmanager
     def _doing(self, what: str) -> Iterator[None]:
-        """Translate the exceptions of what is done meanwhile into `ActorError`."""
+        """Raise the exceptions of the `with` block as `ActorError`."""
         try:
             yield
         except NotInRoomError:
@@ -360,9 +360,9 @@ class Actor:
 
 
 class ActorProxy:
-    """An actor as a test has it: the coroutines of `Actor` run in the actor's own loop.
+    """An actor for a test: the coroutines of `Actor` are run in the actor's own loop.
 
-    `run` brings them there. It returns their result, or what is awaited for it in another loop.
+    `run` runs a coroutine there. It returns the result, or an awaitable of it for another loop.
     """
 
     def __init__(self, actor: Actor, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:

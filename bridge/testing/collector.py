@@ -1,4 +1,4 @@
-"""Scenario files as tests of pytest: each is collected, played, and reported with its line."""
+"""Makes scenario files tests of pytest: collects and plays them, and names the line that failed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from bridge.testing.scenario import ScenarioError, Verbs, line_of, parse
 from bridge.testing.server import Server
 
 OBSERVER = "Observer"
-"""The actor of the first steps, where these name none."""
+"""The actor of the first steps, if these name none."""
 
 LAST_LINES = 50
-"""Lines of the bot's output that a failure has: enough for a traceback and what led to it."""
+"""Last lines of the bot's output in a failure: enough for a traceback and what led to it."""
 
 
 NO_VERBS = {"enter", "occupants", "report", "sees"}
@@ -30,10 +30,10 @@ VERBS: Verbs = {
 
 
 class ScenarioTest(pytest.Function):
-    """The playing of a scenario."""
+    """The test that plays a scenario."""
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return where it is, and its name for the heading of a failure."""
+        """Return the file, the line, and the test's name for the heading of a failure."""
         return self.path, 0, self.name
 
 
@@ -51,10 +51,10 @@ class ScenarioFile(pytest.File):
         yield ScenarioTest.from_parent(self, name=name, callobj=self.play)
 
     def play(self, xmpp_server: Server) -> None:
-        """Play the scenario; fail with the line of the file if something else happens."""
-        self.taken, self.output = 0, ""  # the steps that were begun, and what the bot wrote
+        """Play the scenario; fail with the line of the step that went wrong."""
+        self.taken, self.output = 0, ""  # how many steps were begun; what the bot wrote
         try:
-            # The loop that is current in this thread stays so: it may be another plugin's.
+            # A loop that is set for this thread stays set: it may be another plugin's.
             with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
                 runner.run(self._play(xmpp_server))
         # `ValueError` is for a fault without its seconds, or a name that no account can have.
@@ -79,7 +79,7 @@ class ScenarioFile(pytest.File):
         playing = asyncio.create_task(self._take_steps(server, owner))
         try:
             await asyncio.wait((playing, ended), return_when=asyncio.FIRST_COMPLETED)
-            # A bot that was told to go may end well.
+            # The bot may end with exit code 0 once the steps have begun: they may tell it to go.
             if ended.done() and (ended.result() or not self.taken):
                 raise XmppTestError(f"the bot ended with exit code {ended.result()}.")
             await playing

@@ -1,7 +1,7 @@
-"""A thread with an event loop of its own, in which actors and the sandbox live.
+"""A thread with an event loop of its own, in which actors and the sandbox run.
 
-So a test may have a loop of any plugin or none, and its bot may live in that loop. Neither waits
-for the other.
+So a test may have a loop of any plugin or none, and its bot may run in the test's loop. Neither
+loop waits for the other.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` sh
 Result = TypeVar("Result")
 
 PLAIN = (XmppTestError, TypeError, ValueError)
-"""Exceptions that come without a traceback of ours: the test gave a wrong value, or expects
-another."""
+"""Exceptions that are raised without our part of the traceback: the test gave a wrong value, or
+its expectation was not met."""
 
 
 class Engine:
@@ -29,14 +29,14 @@ class Engine:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run `work` in the loop, and wait for it in another thread."""
+        """Run `work` in the loop, and block the calling thread until it is done."""
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result()
         except PLAIN as error:
             raise error.with_traceback(None) from None  # so that the test's own line comes first
         finally:
-            running.cancel()  # where Ctrl-C or a time limit has ended the wait
+            running.cancel()  # if Ctrl-C or a time limit has ended the wait
 
     def call(self, function: Callable[[], Result]) -> Result:
         """Call `function` in the loop, and return what it returns."""
@@ -47,7 +47,7 @@ class Engine:
         return self.run(work())
 
     async def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run `work` in the loop, and await it in any loop."""
+        """Run `work` in the loop of the engine, and await it in the caller's loop."""
         try:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
         except PLAIN as error:

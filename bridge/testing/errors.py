@@ -1,4 +1,4 @@
-"""The root of the exceptions that `bridge.testing` raises, and what an actor raises. Pure."""
+"""The exceptions of `bridge.testing`: their root, and those that an actor raises. Pure."""
 
 
 class XmppTestError(Exception):
@@ -15,4 +15,4 @@ class ActorError(XmppTestError):
 
 
 class ExpectationError(ActorError, AssertionError):
-    """What an actor was told to expect did not come, or what must not come did."""
+    """An event that an actor was told to expect did not come, or an unwanted one came."""

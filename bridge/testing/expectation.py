@@ -1,4 +1,4 @@
-"""What a test expects of a room: which events meet it, and how others fall short of it. Pure."""
+"""What a test expects of a room: which events meet an expectation, and how others differ. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bridge.xmpp.model.journal import Record
 
 OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
-"""Shortcomings of events that are named after those that are only late or private."""
+"""Shortcomings that weigh more: events with them follow those that are only late or private."""
 
 OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
 BEFORE_LOOKING = "before the actor's last expectation"
@@ -29,7 +29,7 @@ class Conditions(TypedDict, total=False):
     pattern: str
     """A regular expression (RE2) that is found in the text."""
     from_: str
-    """A nickname, an occupant JID or a real JID; anybody but the actor itself without it."""
+    """A nickname, an occupant JID or a real JID. Without it, anybody except the actor itself."""
     private: bool
     """Whether the message is for the actor alone (XEP-0045, section 7.5)."""
 
@@ -50,7 +50,7 @@ class Expectation(Generic[Expected]):
     """Whether the message is private; None: either."""
 
     def shortcomings(self, event: Expected) -> list[str]:
-        """Return in what `event` differs from what is expected; nothing if it meets that."""
+        """Return how `event` differs from what is expected; empty if it does not."""
         differs = []
         if isinstance(event, MessageReceived):
             if self.private not in {None, event.type == "chat"}:
@@ -67,7 +67,7 @@ class Expectation(Generic[Expected]):
         return differs
 
     def is_met_by(self, event: Event) -> bool:
-        """Whether `event` is what is expected."""
+        """Whether `event` meets the expectation."""
         return isinstance(event, self.kind) and not self.shortcomings(event)
 
 
@@ -92,8 +92,8 @@ def nearest_misses(
 ) -> list[tuple[str, Record]]:
     """Return what came instead of what was wanted, nearest first, and how it differs in words.
 
-    `looked` is the number of the event that met the last expectation, `due` the time until which
-    this one was awaited.
+    `looked` is the number of the event that met the last expectation. `due` is the time until which
+    the test waited for the wanted event.
     """
     misses = []
     for record in records:

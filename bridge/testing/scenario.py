@@ -1,9 +1,9 @@
-"""What a scenario file says: a bot under test, and the steps that are taken in a room. Pure.
+"""Reads scenario files, which have a bot under test, and the steps of actors in a room. Pure.
 
-The file is TOML. Python's own types say what its tables may hold: a table has the fields of
+The file is TOML. Python types define what its tables may hold: a table has the fields of
 `Scenario`, `Bot` or `ScenarioStep`, and the verb of a step has the arguments of the function that
-does it. A trailing underscore is dropped: `from_` is `from`. docs/scenario.schema.json is made from
-the same types.
+carries it out. A trailing underscore of a name is dropped: `from_` is `from` in the file.
+docs/scenario.schema.json is made from the same types.
 """
 
 import tomllib
@@ -20,10 +20,10 @@ from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
 
 MAX_SECONDS = 3600.0
-"""The most that a scenario may ask to wait, at once."""
+"""Most seconds that a single wait of a scenario may take."""
 
 Verbs: TypeAlias = Mapping[str, Callable[..., object]]
-"""The verbs of steps, each with the function that does it; its first parameter is who does it."""
+"""The verbs of steps, each with its function, whose first parameter is the actor or the server."""
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -46,7 +46,8 @@ class Bot:
     account: str = ""
     """The bot's account in the sandbox."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Further variables; `${XMPP_USERNAME}` and the like become what the bot is given."""
+    """Further variables. In their values, `${XMPP_USERNAME}` and the like are replaced by the
+    variables that the bot gets."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class ScenarioStep:
     verb: str
     arguments: Mapping[str, Any]
     actor: str
-    """The nickname of who does it, and who enters with their first step. If it is empty, it is
-    whoever did the step before."""
+    """The nickname of the actor, who enters with their first step. If it is empty, the actor of the
+    step before goes on."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def parse(text: str, verbs: Verbs) -> Scenario:
 def line_of(text: str, path: Path) -> int:
     """Return the line in which the value at `path` begins.
 
-    `tomllib` does not say it: it is the first line without which the value is missing.
+    `tomllib` does not say it. It is the first line without which the value is missing.
     """
     lines = text.split("\n")
 
@@ -88,7 +89,7 @@ def line_of(text: str, path: Path) -> int:
         for end in range(count, len(lines)):
             try:
                 reduce(getitem, path, tomllib.loads("\n".join(lines[:end])))  # type: ignore[arg-type]
-            except tomllib.TOMLDecodeError:  # this cut goes through a value
+            except tomllib.TOMLDecodeError:  # the text is cut within a value
                 continue
             except LookupError:
                 return False
@@ -99,7 +100,7 @@ def line_of(text: str, path: Path) -> int:
 
 
 def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
-    """Return the keys of a table that is a call of `function`, each with its parameter."""
+    """Return the keys of a table with arguments for `function`, each with its parameter."""
     known = [*signature(function, eval_str=True).parameters.values()]
     if not isclass(function):
         del known[0]
@@ -116,7 +117,8 @@ _FORMS: dict[Any, tuple[Any, str]] = {
     float: ((int, float), "a number"),
     tuple: (list, "a list"),
 }
-"""The type that TOML has for each type that is asked for, and its name; all others are tables."""
+"""The type that `tomllib` returns for each type that is asked for, and its name. All others are
+tables."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class _TomlReader:
     """Reads values of TOML as the types that are asked for; raises `ScenarioError`."""
 
     text: str
-    """The file."""
+    """The text of the file."""
     verbs: Verbs
 
     def read(self, hint: Any, value: Any, path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The server that tests run against: the sandbox, or a real one; and what a test began on it."""
+"""The server for tests, the sandbox or a real one, with the actors and faults of each test."""
 
 import asyncio
 import os
@@ -30,17 +30,17 @@ BOT = "bot"
 
 
 class Environment(dict[str, str]):
-    """Variables whose values `repr` leaves out: a report may have the locals of a failed test."""
+    """Variables whose values `repr` leaves out: pytest may show the locals of a failed test."""
 
     def __repr__(self) -> str:
         return f"<{', '.join(self)}>"
 
 
 class Server:
-    """What the fixture `xmpp_server` gives: a server, which runs in a `with` block."""
+    """The server that the fixture `xmpp_server` gives. It runs in a `with` block."""
 
     def __init__(self, env_file: Path | None = None, bot_env_file: Path | None = None) -> None:
-        """Read the files; without any it is the sandbox. Raises `pytest.UsageError`."""
+        """Read the files; without any, the server is the sandbox. Raises `pytest.UsageError`."""
         self._sandbox = None if env_file or bot_env_file else Sandbox()
         if self._sandbox is None:
             self._settings = self._bot = _read("--xmpp-env-file", env_file)
@@ -52,7 +52,8 @@ class Server:
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
         self._mask = self.report_mask = Mask(())
-        """What takes them out of a text. In a whole report a short one would be found by chance."""
+        """Masks these passwords in texts. `report_mask` leaves out short ones, which a whole report
+        would have by chance."""
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -80,8 +81,9 @@ class Server:
     def environment(self, account: str | None = None, room: str | None = None) -> dict[str, str]:
         """Return the variables with which a bot reaches the server, and the room of the test.
 
-        Without `account` it is that of `--xmpp-bot-env-file`, else of `--xmpp-env-file`; in the
-        sandbox every name gets an account. Raises `XmppTestError` for one that is not known.
+        Without `account`, the account of `--xmpp-bot-env-file` is used, or else that of
+        `--xmpp-env-file`. In the sandbox every name gets an account. Raises `XmppTestError` if the
+        password of the account is not known.
         """
         settings = self._bot
         if self._sandbox is not None or account not in {None, settings.username, settings.jid}:
@@ -105,11 +107,10 @@ class Server:
     async def actor(self, nickname: str, **options: str) -> ActorProxy:
         """Return an actor who is in the room, and whose methods are awaited.
 
-        Raises `XmppTestError`, or `ValueError`.
-
-        `account` is the name of its account, or a full JID; else it is the file's, or one of its
-        own in the sandbox. `password` is that account's, not needed in the sandbox. `room` is a
-        bare JID, else the room of the test, and `room_password` what it asks for.
+        `account` is the name of its account, or a bare JID. By default it is the account of the
+        file; in the sandbox, one of its own. `password` is the password of that account, which the
+        sandbox does not need. `room` is a bare JID, by default the room of the test;
+        `room_password` is the password of the room. Raises `XmppTestError`, or `ValueError`.
         """
         actor = self._new(nickname, **options)
         await self._engine.wait(self._enter(actor))
@@ -136,13 +137,16 @@ class Server:
         return end
 
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
-        """Return what the last actor of this name saw, else the first, as titles and texts."""
+        """Return what the last actor of this name saw, as titles and texts.
+
+        If no actor has this name, it is what the first one saw.
+        """
         named = [actor for actor in self._actors if actor.nickname == nickname]
         actors = named[-1:] or self._actors[:1]
         return self._engine.run(actors[0].report()) if actors else []
 
     def end_test(self) -> None:
-        """End what the test began: its actors leave, its faults end, its room is no more."""
+        """End what the test began: its faults end, its actors leave, its room is given up."""
         for end in self._faults:
             end()
         for actor in self._actors:
@@ -150,9 +154,9 @@ class Server:
         self._faults, self._actors, self._room = [], [], ""
 
     async def _enter(self, actor: Actor) -> None:
-        """Have `actor` join, and wait until the others of its room see it, where they can.
+        """Have `actor` join; on a real server, wait until the other actors in its room see it.
 
-        In the sandbox all see it at once, but for those whom a fault silences.
+        In the sandbox they see it at once, except those whom a fault silences.
         """
         await actor.enter()
         if self._sandbox is None:

@@ -1,1 +1,1 @@
-"""What people look at in a terminal: the check, the rooms live, what was recorded."""
+"""The views for people in a terminal: the check, the rooms live, and recorded events."""

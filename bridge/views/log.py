@@ -16,26 +16,26 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
 
 FOLLOW_MS = 500
-"""Pause between two readings of what other processes have recorded."""
+"""Pause between two readings of the store, to which other processes add events."""
 
 NEWEST = 10
-"""Events that come first when following, as many as with `journalctl`."""
+"""Earlier events that `--follow` shows first, as many as `journalctl` does."""
 
 
 @dataclass(eq=False)
 class Log:
-    """Writes to stdout what was recorded; raises `OSError` where that fails."""
+    """Writes recorded events or stanzas to stdout; raises `OSError` if that fails."""
 
     walk: Callable[..., Awaitable[Walk]]
     filters: Sequence[EventFilter]
-    """What is shown matches one of them. Without any, lines of text leave out the steps of
-    connecting, and outgoing copies of messages that the room echoed; JSON has both."""
+    """An event is shown if it matches one of them. Without filters, lines of text leave out the
+    steps of connecting, and outgoing copies of messages that the room echoed; JSON has both."""
     as_json: bool
     names_rooms: bool
     has_shown: bool = False
     """Whether there was anything to show."""
     oldest: float = inf
-    """When the records begin, in seconds since the epoch; infinite where there are none."""
+    """When the records begin, in seconds since the epoch; infinite if there are none."""
 
     def __post_init__(self) -> None:
         self._unheard: set[str] = set()
@@ -43,7 +43,7 @@ class Log:
         self.filters = self.filters or [usual]
 
     async def show(self, since: str | None = None, limit: int | None = None) -> str:
-        """Show all that there is, or the newest `limit`; return the cursor after it."""
+        """Show all events after `since`, or the newest `limit`; return the cursor after them."""
         newest: list[str] = []
         while True:
             backward = limit is not None
@@ -68,7 +68,7 @@ class Log:
     async def follow(self, cursor: str) -> None:
         """Show what is recorded after the cursor, until nobody reads any more."""
         stdout = select.poll()
-        stdout.register(1, 0)  # it has news when `| head` has left, though nothing is written
+        stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
         while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
             cursor = await self.show(cursor)
 

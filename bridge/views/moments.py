@@ -11,14 +11,14 @@ SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 _PART = "([0-9]{1,5}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)"
 _RULE = re.compile(r"([A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?\d.*|/.*")
-"""What `TZ` may be in place of the name of a zone: a rule, or the path of a file."""
+"""Values of `TZ` other than the name of a zone: a rule, or the path of a file."""
 _AGO = re.compile(f"-({_PART} ?)+|({_PART} ?)+ago")
 
 
 def moment(text: str, now: datetime) -> float:
-    """Return a time in seconds since the epoch, as `journalctl` reads it.
+    """Return the time that `text` means to `journalctl`, in seconds since the epoch.
 
-    `now`, and what is written without a zone, is local time. Raises `ValueError`.
+    `now` is local time, and so is a time that is written without a zone. Raises `ValueError`.
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     words = " ".join(text.lower().split())
@@ -38,7 +38,7 @@ def moment(text: str, now: datetime) -> float:
 
 
 def is_zone(name: str) -> bool:
-    """Whether `name` can be the value of `TZ` (tzset(3)): of any other, local time is UTC."""
+    """Whether `name` can be the value of `TZ` (tzset(3)); with any other, local time is UTC."""
     name = name.removeprefix(":")
     if not name or _RULE.fullmatch(name):
         return True

@@ -1,7 +1,7 @@
-"""Writes what a command shows as it happens, in a thread, so that the event loop never waits.
+"""Writes the live output of a command in a thread, so that the event loop never waits.
 
-A pager that waits for a key, or a stopped terminal would block the loop, and with it Ctrl-C and the
-answers that keep us in the room.
+Otherwise a pager that waits for a key, or a stopped terminal would block the loop, and with it
+Ctrl-C and the answers that keep us in the room.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from typing import TextIO
 from bridge.views.screen import Paint, has_colour
 
 MAX_WAITING_BYTES = 16_000_000
-"""Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
+"""Most bytes that wait for a reader; a text that would exceed them is dropped, and counted."""
 
 CLOSING_SECONDS = 1.0
-"""How long the last texts may take to a reader who does not read."""
+"""How long `close` waits for a reader to take the last texts."""
 
 READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
-"""The errors of writing when the reader has left, which is no failure."""
+"""The errors of writing after the reader has left, which is no failure."""
 
 USUAL_COLUMNS = 80
-"""The width of a terminal whose own is unknown."""
+"""The width that is assumed for a terminal whose width is unknown."""
 
 
 def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
-    """Return what colours text for a stream, and what returns the columns that it has now.
+    """Return a `Paint` for a stream, and a function that returns its present width in columns.
 
-    Without a terminal there are no colours, and the columns are None.
+    Without a terminal there are no colours, and the width is None.
     """
     terminal = stream.isatty()
 
@@ -63,13 +63,13 @@ class Output:
         self._queue: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._enqueued = 0
         self._written = 0
-        """Bytes that the thread has written; only there it is changed."""
+        """Bytes that the thread has written; only the thread changes it."""
         self._dropped = 0
         self.error: OSError | None = None
-        """Why stdout cannot be written any more, unless its reader just left."""
+        """The error that ended the writing to stdout; None if its reader just left."""
         self._thread = Thread(target=self._write_all, name="output", daemon=True)
         self._thread.start()
-        if _is_writing_end_of_pipe(self._stdout):  # `| head` may leave while nothing is written
+        if _is_writing_end_of_pipe(self._stdout):  # `| head` may end while nothing is written
             self._loop.add_reader(self._stdout, self._end)
 
     def write(self, text: str) -> None:
@@ -82,7 +82,7 @@ class Output:
             self._enqueue(self._stderr, text)
 
     def close(self) -> None:
-        """Write what still waits, within `CLOSING_SECONDS`."""
+        """Write the texts that still wait, for `CLOSING_SECONDS` at most."""
         self._loop.remove_reader(self._stdout)
         self._queue.put(None)
         self._thread.join(CLOSING_SECONDS)

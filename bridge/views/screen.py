@@ -1,8 +1,8 @@
 """Text on a terminal: its width, line breaks and colours. Pure.
 
-A line that the terminal breaks by itself goes on at the left edge, where a stranger's words would
-pass for a line of ours; so we break it first. Where terminals differ, a character counts as the
-wider.
+If a terminal breaks a long line, the rest begins at the left edge, where a stranger's words would
+pass for a line of ours. So we break lines ourselves. If terminals differ in the width of a
+character, the greater width counts.
 """
 
 import unicodedata
@@ -14,16 +14,16 @@ from zlib import crc32
 from wcwidth import wcwidth
 
 TAB = "    "
-"""What a tab becomes: how far it jumps depends on its column."""
+"""Replaces a tab, whose width would depend on its column."""
 
 EMOJI_STYLE = "\ufe0f"
 """The variation selector that makes a narrow symbol a wide emoji."""
 
 MIN_FIRST_COLUMNS = 20
-"""Columns for the first line of a text; where there are fewer, it begins on the next line."""
+"""Least columns for the first line of a text; with fewer, the text begins on the next line."""
 
 NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
-"""ANSI colours that can be read on dark and on light; both reds are for what went wrong."""
+"""ANSI colours that can be read on dark and on light; the two reds are kept for failures."""
 
 ERASE_LINE_ABOVE = "\x1b[A\x1b[J"
 """Moves the cursor up by a line, and erases that line (ECMA-48, CUU and ED)."""
@@ -45,27 +45,27 @@ def width(text: str) -> int:
 
 
 def padded(text: str, columns: int) -> str:
-    """Return `text` with blanks up to so many columns; unchanged if it takes as many."""
+    """Return `text`, filled with blanks up to `columns`; unchanged if it is that wide already."""
     return text + " " * (columns - width(text))
 
 
 def cut(text: str, columns: int) -> str:
-    """Return as much of `text` as fits into so many columns, with `…` where it is not all."""
+    """Return as much of `text` as fits into `columns`, with `…` at the end if it was cut."""
     if width(text) <= columns:
         return text
     return f"{text[: _fitting(text, 0, columns - 1)]}…"
 
 
 def wrapped(text: str, first: int, rest: int) -> list[str]:
-    """Break `text` into a line of `first` columns and further ones of `rest`, at blanks if it can.
+    """Break `text` into a line of `first` columns and others of `rest`, at blanks if possible.
 
-    The first line stays empty if it has less than `MIN_FIRST_COLUMNS`.
+    The first line stays empty if it is narrower than the others and than `MIN_FIRST_COLUMNS`.
     """
     if first < min(rest, MIN_FIRST_COLUMNS):
         return ["", *wrapped(text, rest, rest)]
     lines: list[str] = []
     columns, start = first, 0
-    # At least one character to a line: a wide one may not fit into any.
+    # Each line gets at least one character: a wide one may not fit into any line.
     while (end := max(_fitting(text, start, columns), start + 1)) < len(text):
         blank = text.rfind(" ", start + 1, end + 1)
         lines.append(text[start : end if blank == -1 else blank])
@@ -77,8 +77,8 @@ def wrapped(text: str, first: int, rest: int) -> list[str]:
 def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -> list[str]:
     """Return `text` after a `head` that takes `used` columns, its further lines indented.
 
-    The terminal is so many `columns` wide; None for no terminal, where only the line breaks of
-    `text` break it. On a narrow terminal the layout is lost; that nobody forges a line is not.
+    `columns` is the width of the terminal. None means that there is no terminal: then only the line
+    breaks in `text` count. On a narrow terminal the layout is lost, but nobody can forge a line.
     """
     if columns is None:
         first, *rest = text.split("\n")
@@ -103,7 +103,7 @@ class Paint:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
 
     dim = partialmethod(_in, 2)
-    """Return a text in the colour of what matters less."""
+    """Return a text in the colour for texts that matter less."""
     bold = partialmethod(_in, 1)
     """Return a text in the colour of an outcome."""
     red = partialmethod(_in, 31)
@@ -118,7 +118,7 @@ class Paint:
 
 
 def _fitting(text: str, start: int, columns: int) -> int:
-    """Return the position of the first character that does not fit into so many columns."""
+    """Return the position of the first character that does not fit into `columns`."""
     used = 0
     for position in range(start, len(text)):
         used += _width(text[position])
@@ -132,6 +132,6 @@ def _width(character: str) -> int:
         return 1
     columns = wcwidth(character)
     if columns <= 0 and unicodedata.category(character) not in {"Mn", "Me", "Cf"}:
-        # wcwidth joins spacing marks and jamo to what is before them; not every terminal does.
+        # wcwidth joins spacing marks and jamo to the character before; not every terminal does.
         return 2 if unicodedata.east_asian_width(character) == "W" else 1
     return columns

@@ -1,4 +1,4 @@
-"""Signals end a command, and the stay of a participant in its rooms."""
+"""Ends a command, or the stay of a participant in its rooms, by a signal."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ async def run_until_signal(
 ) -> bool:
     """Run `participant` until a signal comes, it ends by itself, or `ended` is set.
 
-    Then it leaves its rooms. Return whether so many `seconds` went by before.
+    Then it leaves its rooms. Return whether `seconds` went by before any of that.
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())

@@ -32,7 +32,7 @@ NICKNAME_LIMIT = 40
 """Columns after which a nickname is cut; a room may allow a thousand characters."""
 
 NOTES_LIMIT = 100
-"""Characters that are shown of the ids and times in a message: strangers choose them too."""
+"""Most characters of the notes on a message, such as ids and times: strangers choose them too."""
 
 EVENT_INDENT = len("12:34:56") + 2
 """Columns by which the further lines of an event are indented."""
@@ -62,10 +62,11 @@ ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
-    A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
-    stranger comes to the left edge. A pipe gets one line an event, with the date, of several rooms
-    the name, and as much of a message as of any text. On a terminal a date or a room has a line of
-    its own, before the first event of another day or room than before.
+    A message begins with its speaker between `<` and `>`, and nothing else does. No text of a
+    stranger begins at the left edge. A pipe gets one line for each event, with the date, with the
+    name of the room if there are several, and with long messages cut like other texts. On a
+    terminal, an event of another day or room than the event before has a line with the date or the
+    room above it.
     """
 
     paint: Paint
@@ -77,7 +78,7 @@ class RoomView:
     _room: str = ""
 
     def event(self, record: Record) -> str:
-        """Return the lines of one event; none for a message of ours: its reflection is shown."""
+        """Return the lines of one event; empty for `MessageSent`, whose reflection is shown."""
         event = record.event
         if isinstance(event, events.MessageSent):
             return ""
@@ -99,7 +100,7 @@ class RoomView:
         return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
-        """Return a head, and the XML of a piece of the stream, indented."""
+        """Return a line about a piece of the stream, and below it its XML, indented."""
         xml = deepcopy(traced.xml)
         if not isinstance(xml, str):
             indent(xml)
@@ -110,7 +111,7 @@ class RoomView:
         return "\n".join([*self._new_day(traced.at), *lines])
 
     def _new_day(self, at: float) -> list[str]:
-        """Return a line with the date, in UTC, if it is another than that of what came last."""
+        """Return a line with the date, in UTC, if it differs from the date of the last event."""
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
         return [self.paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
@@ -140,20 +141,21 @@ class RoomView:
 
 
 class News:
-    """Tells what happens from what a room sends to whoever enters it.
+    """Distinguishes news from what a room sends to everybody who enters it.
 
-    That is who is there, its history, and its subject. What the history has when we come back is
-    news: it happened meanwhile.
+    It sends its occupants, its history, and its subject. When we come back to a room, its history
+    is news, since it happened while we were away.
     """
 
     def __init__(self) -> None:
         self._entering: set[str] = set()
-        """Rooms that we are on the way into, or that have not sent their subject since."""
+        """Rooms that we have begun to join, and that have sent neither their subject nor a live
+        message since."""
         self._known: set[str] = set()
         """Rooms that we have entered before."""
 
     def has(self, record: Record) -> bool:
-        """Whether `record`, which comes after all that were given before, is news."""
+        """Whether `record` is news; all records must be given, in their order."""
         room, event = record.room, record.event
         if isinstance(event, events.ConnectionChanged):
             if event.phase is Phase.JOINING:
@@ -175,13 +177,13 @@ async def watch(
 ) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    `parsed` has the options of the command line. With a `selection` only what it picks of the news
-    is written. It ends with Ctrl-C, when nobody reads stdout any more, after `--timeout`, and with
-    `--first` after one event. Return False if nothing can be written, if the rooms cannot be
-    reached and trying again would do harm, or if it was to end by itself and nothing was shown.
+    `parsed` has the options of the command line. With a `selection`, only the news that it picks is
+    written. It ends with Ctrl-C, when nobody reads stdout any more, after `--timeout`, and with
+    `--first` after one event. Return False if stdout cannot be written, if a room cannot be reached
+    and trying again would do harm, or if `--timeout` or `--first` was given and nothing was shown.
     """
     as_json, first, seconds = parsed.json, parsed.first, parsed.timeout
-    # It has a nickname of its own: a bridge may be in the room already.
+    # We join under another nickname, since a bridge may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal, news = participant.journal, News()
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
@@ -197,7 +199,7 @@ async def watch(
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown
         about_us = isinstance(record.event, ABOUT_US)
-        is_news = news.has(record)  # asked of each, so that it knows when we enter
+        is_news = news.has(record)  # called for all, to learn when we enter
         if selection is None:
             wanted = not parsed.stanzas and (as_json or not about_us)
         else:
