@@ -22,8 +22,9 @@ from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import Occupant, Room, RoomStatus
 from bridge.xmpp.muc.archive import RoomArchive
-from bridge.xmpp.muc.membership import Membership, Reflection
+from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.reflections import Reflection
 
 ROOM = "lobby@conference.example"
 LOGS = "Logs@conference.example"

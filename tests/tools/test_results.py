@@ -48,8 +48,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.archive import MAX_ID_BYTES
-from bridge.xmpp.muc.membership import Reflection
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing

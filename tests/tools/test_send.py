@@ -19,7 +19,7 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.model.room import LastError
-from bridge.xmpp.muc.membership import Reflection
+from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import (
     FAULT,

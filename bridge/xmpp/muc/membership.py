@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
@@ -32,6 +31,7 @@ from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.publisher import Publisher
+from bridge.xmpp.muc.reflections import Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
@@ -47,14 +47,6 @@ SETTING_CHANGED = 104
 
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
 """The pause after these faults goes on with a new connection, which does not cure them."""
-
-
-class Reflection(NamedTuple):
-    """The room's own copy of what we said: the proof that it was heard."""
-
-    record: Record
-    message: events.MessageReceived
-    round_trip_seconds: float
 
 
 class Membership:
@@ -111,8 +103,7 @@ class Membership:
         """Rooms of the service with similar names, once it was asked for them."""
         self._configuration_asked = False
         """Whether the answer to a question for the room's configuration is still to come."""
-        self._sent: dict[str, asyncio.Future[Record]] = {}
-        """What `say` waits for, by the ids of messages that the room has not answered yet."""
+        self._reflections = Reflections()
 
     @property
     def inside(self) -> bool:
@@ -314,7 +305,7 @@ class Membership:
             self.say_goodbye()
         self._step(Step.END)
         self.occupant = ""
-        self._give_up(fault)
+        self._reflections.give_up(fault)
 
     async def _back_off(self, fault: faults.Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
@@ -397,30 +388,27 @@ class Membership:
         `NotReflectedError` or `BouncedError`. Nothing is queued and nothing sent twice.
         """
         check_body(body)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_seconds
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
         await self._first_join(deadline)
         connection = self.connection
         id_ = secrets.token_hex(12)
         started = time.perf_counter()
-        self._sent[id_] = reflected = loop.create_future()
         self._intake.sent(id_, body)
         try:
-            try:
-                connection.send(stanzas.groupchat_message(self.jid, body, id_))
-            except faults.ConnectionFailedError as failed:
-                raise faults.NotSentError(failed.fault) from failed
-            nickname = self.occupant.partition("/")[2]
-            self._emit(events.MessageSent(self.occupant, nickname, body, id_))
-            async with asyncio.timeout_at(deadline):
-                record = await connection.unless_ended(reflected)
+            with self._reflections.expected(id_) as reflected:
+                try:
+                    connection.send(stanzas.groupchat_message(self.jid, body, id_))
+                except faults.ConnectionFailedError as failed:
+                    raise faults.NotSentError(failed.fault) from failed
+                nickname = self.occupant.partition("/")[2]
+                self._emit(events.MessageSent(self.occupant, nickname, body, id_))
+                async with asyncio.timeout_at(deadline):
+                    record = await connection.unless_ended(reflected)
         except faults.ConnectionFailedError as failed:
             raise faults.NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
             fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
             raise faults.NotReflectedError(fault) from error
-        finally:
-            del self._sent[id_]
         match record.event:
             case events.MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
@@ -463,8 +451,7 @@ class Membership:
             return
         record = self._emit(happened)
         self._last_seen = record.at
-        if self._sent:
-            self._take_answer(record)
+        self._reflections.take(record)
         match happened:
             case events.OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._on_removed(faults.of_removal(codes, reason, actor, self.place))
@@ -478,23 +465,6 @@ class Membership:
                 self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
             case _:
                 pass
-
-    def _take_answer(self, record: Record) -> None:
-        """End the wait for a reflection, or for the error that returns our message."""
-        match record.event:
-            case (
-                events.MessageReceived(own=True, source=events.Source.LIVE, id=str(id_))
-                | events.SendFailed(id=id_)
-            ):
-                answer = self._sent.get(id_)
-                if answer is not None and not answer.done():
-                    answer.set_result(record)
-
-    def _give_up(self, fault: faults.Fault) -> None:
-        """Tell all who wait for a reflection that none will come."""
-        for answer in self._sent.values():
-            if not answer.done():
-                answer.set_exception(faults.ConnectionFailedError(fault))
 
     def _ask_for_configuration(self) -> None:
         """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
@@ -514,7 +484,7 @@ class Membership:
         self.occupant = ""
         self._removal = fault
         self._changed.set()
-        self._give_up(fault)
+        self._reflections.give_up(fault)
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
