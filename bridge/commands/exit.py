@@ -30,8 +30,14 @@ def ignore_further_signals(remove_handler: Callable[[int], object] | None = None
     """
     numbers = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    if remove_handler is not None:
-        for number in numbers:  # otherwise the loop restores the usual handlers when it closes
-            remove_handler(number)
-    for number in numbers:  # the mask is this thread's only; another one may get the signal
-        signal.signal(number, signal.SIG_IGN)
+    while True:
+        try:
+            for number in numbers:
+                if remove_handler is not None:
+                    # Otherwise the loop restores the usual handlers when it closes.
+                    remove_handler(number)
+                signal.signal(number, signal.SIG_IGN)
+        except KeyboardInterrupt:
+            # The mask is this thread's only: another one got a signal between the two calls.
+            continue
+        return
