@@ -132,6 +132,8 @@ def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> d
         sizes = [json_size(text) for text in look.texts]
         # The marks of what is cut take space too.
         made = _Look(_share(sizes, sum(sizes) - over - look.marks)).of(result)
+    if not lists:
+        return made
     left = limit - json_size(made)
     for name, items in lists.items():
         made[name] = fitting = list[Entry]()
