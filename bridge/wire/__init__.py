@@ -1,1 +1,1 @@
-"""What the bridge and the sandbox share of the wire, without I/O."""
+"""XML streams and SCRAM, for the bridge and for the sandbox, without I/O."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from bridge.wire.errors import WireError
 
 MAX_ITERATIONS = 1_000_000
-"""The most that a server may ask for: 1,000,000 take about a second."""
+"""The most iterations that a server may ask for: 1,000,000 take about a second."""
 
 LEAST_UNTRUSTED_ITERATIONS = 4096
-"""The least that a server with an unchecked certificate may ask for (RFC 7677, section 4). From a
-proof made with fewer, an impostor could guess the password cheaply."""
+"""The least iterations that a server may ask for if its certificate was not checked (RFC 7677,
+section 4). From a proof made with fewer, an impostor could guess the password cheaply."""
 
 HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
 """The supported mechanisms, best first, and their hash functions."""
@@ -38,8 +38,9 @@ class ChannelBinding:
 class ScramClient:
     """One login: call `first`, `challenge`, `final`, `verify`, in this order.
 
-    `binding` is for a `-PLUS` mechanism. `could_bind` says, without one, that we support channel
-    binding and were not offered it: a server that did offer it then detects the downgrade.
+    A `-PLUS` mechanism needs a `binding`. Without one, `could_bind` says to the server that we
+    support channel binding, but have seen no offer of it. A server that did offer it then detects
+    the downgrade.
     """
 
     def __init__(
@@ -63,9 +64,9 @@ class ScramClient:
         self._server_first = ""
         self._server_nonce = ""
         self.salt = b""
-        """What the server wants the password hashed with, after `challenge`."""
+        """The salt with which the server wants the password hashed; empty before `challenge`."""
         self.iterations = 0
-        """How often the server wants it hashed, after `challenge`."""
+        """How often the server wants the password hashed; 0 before `challenge`."""
         self._signature = b""
 
     def first(self) -> str:
@@ -97,8 +98,8 @@ class ScramClient:
     def final(self, password: str) -> str:
         """Return the client's final message, with the proof.
 
-        Takes up to a second, which the salted password does (RFC 5802, section 3, `Hi`), and
-        releases the GIL.
+        This takes up to a second, for the salted password (RFC 5802, section 3, `Hi`). The GIL is
+        released meanwhile.
         """
         salted_password = hashlib.pbkdf2_hmac(
             self._hash, password.encode(), self.salt, self.iterations
@@ -109,7 +110,7 @@ class ScramClient:
         return f"{without_proof},p={b64encode(proof).decode()}"
 
     def verify(self, message: str) -> None:
-        """Check the server's final message; raises `ScramError` unless it knows the password."""
+        """Check the proof in the server's final message; raises `ScramError` if it is wrong."""
         verifier = _fields(message).get("v")
         if not self._signature or verifier is None:
             raise ScramError("it skipped its own proof")
@@ -133,7 +134,7 @@ def _fields(message: str) -> dict[str, str]:
         name, separator, value = part.partition("=")
         if not separator or len(name) != 1:
             raise ScramError("its message is not made of fields")
-        if name in fields:  # two readers might each take another value
+        if name in fields:  # two readers could use different values
             raise ScramError("its message says something twice")
         fields[name] = value
     return fields

@@ -1,9 +1,9 @@
 """Reads one XML stream (RFC 6120, section 4): bytes in, elements out, within limits. Pure.
 
-Tags alone delimit stanzas here, and each stanza is parsed by a parser of its own. So what a
-stranger put into one costs no other, and the memory for its names is given back with it. Servers
-pass on XML that expat refuses: a namespace with `}`, one that is reserved. A stanza that cannot be
-read is skipped; only what is wrong beyond a stanza ends the stream.
+The stream is divided into stanzas by its tags alone, and each stanza has its own parser. So a
+stanza that a stranger filled with bad XML does no harm to the others, and the memory for its names
+is freed with its parser. Servers pass on XML that expat refuses, such as a namespace with `}` or a
+reserved one. A stanza that cannot be read is skipped. Only an `XmlStreamError` ends the stream.
 """
 
 import re
@@ -17,38 +17,42 @@ from xml.parsers.expat.errors import XML_ERROR_TAG_MISMATCH, codes
 from bridge.wire.errors import WireError
 
 MAX_TOKEN_BYTES = 1024 * 1024
-"""Bytes of a tag with its attributes, or of a CDATA section. While it is not whole, it is scanned
-again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one
+"""Most bytes of a tag with its attributes, or of a CDATA section. An incomplete one is scanned
+again when more data comes. Servers pass on stanzas of 256 to 512 kB, nearly all of which may be one
 attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""Bytes that are kept of a longer tag's name, of each of its common attributes, and of what is not
-whole at its end."""
+"""Most bytes that are kept of the name of a tag that is too long, of each of its common attributes,
+and of the incomplete attribute at its end."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Bytes of the stream's header and what precedes it. Real ones have 300."""
+"""Most bytes of the stream's header and of what precedes it. Real headers have 300."""
 
 MAX_DECLARED_BYTES = 512
-"""Bytes of the header's declarations of namespaces. They are parsed with each stanza, and each may
-come again in each name. Real ones have 100."""
+"""Most bytes of the header's declarations of namespaces. They are parsed again with each stanza,
+and ElementTree may repeat a namespace in each name. Real headers have 100."""
 
 MAX_NAMESPACE_BYTES = 256
-"""Bytes of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
+"""Most bytes of a namespace. ElementTree repeats it in each of its names; real ones have up to
+80."""
 
 MAX_NAMES = 250_000
-"""Names of elements and attributes in a stanza, which take up to 700 bytes each. A listing of
-80,000 rooms has as many; of 250 kB, which servers let pass, come 60,000 at most."""
+"""Most names of elements and attributes in a stanza; each takes up to 700 bytes of memory. A
+listing of 80,000 rooms has that many. A stanza of 250 kB, which servers let pass, has at most
+60,000."""
 
 COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
-"""What is read even of a stanza that cannot be read: whose it is (RFC 6120, section 8.1)."""
+"""The attributes that are kept of a stanza that cannot be read; they say whose it is (RFC 6120,
+section 8.1)."""
 
 _BLANKS = b" \t\r\n"
-"""What may be between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
+"""The bytes that may be between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""What may precede everything else (RFC 3629, section 6)."""
+"""These bytes may precede everything else (RFC 3629, section 6)."""
 
-# No group is possessive: Python before 3.11.5 matches such a one wrongly (python/cpython#106052).
+# No group is possessive: Python before 3.11.5 matches possessive groups wrongly
+# (python/cpython#106052).
 _ATTRIBUTES = rb"""[^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*"""
 
 _TOKEN = re.compile(
@@ -62,18 +66,20 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-"""A tag or a CDATA section, with the text before it. The last group that matched says which."""
+"""A tag or a CDATA section, with the text before it. The last group that matched says which kind of
+token it is."""
 
 _OPENED = re.compile(rb"<[^\s<>\"'/!]+" + _ATTRIBUTES, re.VERBOSE)
-"""The beginning of a tag, up to the quote of a value that is not whole."""
+"""The beginning of a tag, up to the opening quote of an incomplete value."""
 
 _START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
-"""The tokens by `lastindex`. `_BROKEN` is `<` within a tag, which is never well-formed.
-`_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120, section 11.1)."""
+"""The kinds of tokens, by the `lastindex` of their match. `_BROKEN` is `<` within a tag, which is
+never well-formed. `_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120,
+section 11.1)."""
 
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
-"""The name of an attribute, and its value in quotes. It begins only after a blank or a quote: tried
-at each letter of a long name, it would take quadratic time."""
+"""The name of an attribute, and its value in quotes. A match begins only after a blank or a quote.
+If it were tried at each letter of a long name, it would take quadratic time."""
 
 _NAMES = re.compile(rb"<(?!/)|=[ \t\r\n]*[\"']")
 """Matches once at each element, and once at each attribute."""
@@ -86,7 +92,7 @@ class XmlStreamError(WireError):
     """The other side broke the rules of XMPP streams; what follows in the stream is dropped."""
 
     condition: ClassVar[str]
-    """The condition of the stream error for it (RFC 6120, section 4.9.3)."""
+    """The condition of the stream error for this violation (RFC 6120, section 4.9.3)."""
 
 
 class NotWellFormedError(XmlStreamError):
@@ -108,12 +114,12 @@ class StanzaTooLongError(XmlStreamError):
 
 
 class DamagedElement(Element):
-    """A stanza that cannot be read, but for its name and its common attributes."""
+    """A stanza of which only the name and the common attributes can be read."""
 
     def __init__(self, readable: Element, reason: str, condition: str) -> None:
         super().__init__(readable.tag, readable.attrib)
         self.reason = reason
-        """What is wrong with it, in words of ours or of expat's."""
+        """What is wrong with it, in our own words or in those of expat."""
         self.condition = condition
         """The stream error for a client that sends such a stanza (RFC 6120, section 4.9.3)."""
 
@@ -121,33 +127,35 @@ class DamagedElement(Element):
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    A stanza with more than `max_bytes` or `max_depth` levels is skipped, however long it is:
-    servers write a namespace with each name in it, and so make 100 MB and more of 100 kB.
+    A stanza with more than `max_bytes`, or nested deeper than `max_depth`, is skipped, however long
+    it is. Servers may turn 100 kB into 100 MB and more, since they write a namespace with each of
+    its names.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
         self.ended = False
         """Whether the other side has ended its stream in good order."""
         self.raw = b""
-        """What was handed over last, as it came; of a stanza that was skipped its opening tag."""
+        """The bytes of the element that was yielded last; of a skipped stanza only its opening
+        tag."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
         self._data = bytearray()
-        """What has come and was not handed over yet."""
+        """The bytes that have come and were not yielded yet."""
         self._at = 0
-        """How far the tokens in it were read."""
+        """How far the tokens in `_data` were read."""
         self._begin = 0
-        """Where the stanza under way begins in it."""
+        """Where the stanza under way begins in `_data`."""
         self._opened = 0
-        """Where the opening tag of that stanza ends."""
+        """Where the opening tag of the stanza under way ends in `_data`."""
         self._reason = ""
-        """Why that stanza is skipped; empty if it is read."""
+        """Why the stanza under way is skipped; empty if it is read."""
         self._depth = 0
-        """Elements that are open, the root among them."""
+        """How many elements are open, including the root."""
         self._name = b""
-        """The name in the header's tag; empty before that has come."""
+        """The name in the header's tag; empty before the header has come."""
         self._prefix = b""
-        """A tag with the namespaces of the header, in which each stanza is parsed."""
+        """An opening tag with the namespaces of the header; each stanza is parsed inside of it."""
 
     def feed(self, data: bytes) -> Iterator[Element]:
         """Yield the stream's header and each element in it, as soon as its last byte has come.
@@ -172,20 +180,20 @@ class XmlStream:
         elif self._depth:
             self._trim()
         opened = self._data.find(b"<", self._at)
-        # Of a stanza that is skipped, long tags are not scanned so often.
+        # In a stanza that is skipped, a long tag is cut sooner, so that it is scanned less often.
         longest = MAX_TOKEN_BYTES // 16 if self._reason else MAX_TOKEN_BYTES
         if 0 <= opened < len(self._data) - 1 - longest:
             self._cut_tag(opened)
 
     def _read_header(self) -> Element | None:
-        """Return the root without its content; None while its tag is not whole."""
+        """Return the root without its content; None while its tag is incomplete."""
         data = bytes(self._data)
         begin = _check_prolog(data)
         token = _TOKEN.match(data, begin)
         self._at = len(data) if token is None else token.end()
         if self._at > MAX_HEADER_BYTES:
             raise StanzaTooLongError
-        if token is None or token.lastindex == _RESTRICTED:  # of `<?xml ... ?>`
+        if token is None or token.lastindex == _RESTRICTED:  # incomplete `<?xml ... ?>`
             return None
         if token.lastindex not in {_START, _EMPTY}:
             raise NotWellFormedError
@@ -197,7 +205,7 @@ class XmlStream:
         self._prefix = b"<s%b>" % b"".join(declared)
         if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
             raise StanzaTooLongError
-        # Whatever the declaration says (RFC 6120, section 11.6).
+        # The encoding is UTF-8, whatever the declaration says (RFC 6120, section 11.6).
         parser = XMLParser(encoding="utf-8")  # noqa: S314 - what could expand has been refused
         try:
             parser.feed(data[: self._at] + (b"</%b>" % self._name) * self._depth)
@@ -231,14 +239,14 @@ class XmlStream:
         self._at, self._depth, self.ended = at, depth, not depth
 
     def _check_between(self, kind: int | None, start: int, at: int) -> None:
-        """Refuse what may not be between stanzas, and another end than that of the root."""
+        """Refuse what may not be between stanzas, and a closing tag that is not the root's."""
         text, end = self._data[start : self._begin], self._data[self._begin + 2 : at - 1]
         refused = end.rstrip(_BLANKS) != self._name if kind == _END else kind == _CDATA
         if refused or text.strip(_BLANKS):
             raise NotWellFormedError
 
     def _check_limits(self, tag: bytes, depth: int) -> None:
-        """Skip the stanza under way if there is too much in it with this tag."""
+        """Skip the stanza under way if `tag` is nested too deep or has too long a namespace."""
         if depth > self._max_depth:
             self._skip(f"its elements are nested more than {self._max_depth} deep")
         elif any(
@@ -252,7 +260,7 @@ class XmlStream:
         self._reason = self._reason or reason
 
     def _trim(self) -> None:
-        """Forget what came before the stanza under way, and what is skipped of that."""
+        """Forget what came before the stanza under way, and its content if it is skipped."""
         data = self._data
         del data[: self._begin]
         self._at, self._opened = self._at - self._begin, self._opened - self._begin
@@ -265,7 +273,7 @@ class XmlStream:
             self._at = self._opened
 
     def _cut_tag(self, opened: int) -> None:
-        """Forget of a tag that is not whole all but its common attributes and its last bytes."""
+        """Cut an incomplete tag to its name, common attributes and last bytes; skip its stanza."""
         known = _OPENED.match(self._data, opened)
         if not self._depth or known is None:  # a CDATA section, which no server writes
             raise StanzaTooLongError
@@ -328,14 +336,14 @@ def _is_namespace(name: bytes) -> bool:
 
 
 def _is_common(attribute: tuple[bytes, bytes]) -> bool:
-    """Whether this is one of the `COMMON_ATTRIBUTES`, and no longer than these are."""
+    """Whether this is one of the `COMMON_ATTRIBUTES`, and not longer than is kept of these."""
     return attribute[0] in COMMON_ATTRIBUTES and len(attribute[1]) <= KEPT_TAG_BYTES
 
 
 def _check_prolog(data: bytes) -> int:
     """Return where the root's tag begins.
 
-    Refuse a DTD, which may only be here, and with it entities.
+    A DTD is refused, and with it entities: it could only be in front of the root.
     """
     prolog = _PROLOG.match(data)
     end = prolog.end() if prolog else 0

@@ -1,7 +1,7 @@
-"""Writes elements as XML: namespaces, names and texts are escaped or declared as they are. Pure.
+"""Writes elements as XML, with their namespaces declared, and with texts escaped. Pure.
 
-Received stanzas are written here too, to be shown. A namespace may hold markup, so a writer that
-does not escape it shows stanzas that never were.
+Received stanzas are written too, to show them to users. A namespace may contain markup. If it were
+not escaped, users would see stanzas that nobody sent.
 """
 
 from xml.etree.ElementTree import Element
@@ -10,19 +10,19 @@ XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 """The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-"""A parser would read a bare CR as a line feed (XML 1.0, section 2.11)."""
+"""Escapes for text, in which a parser reads a bare CR as a line feed (XML 1.0, section 2.11)."""
 
 _VALUE = _TEXT | str.maketrans({'"': "&quot;", "'": "&apos;", "\t": "&#9;", "\n": "&#10;"})
-"""In an attribute it would read bare white space as blanks (section 3.3.3)."""
+"""Escapes for attributes, in which a parser reads bare white space as blanks (section 3.3.3)."""
 
 
 def escaped(value: str) -> str:
-    """Return a text escaped for content and for quotes."""
+    """Return a text escaped for content and for attributes in quotes."""
     return value.translate(_VALUE)
 
 
 def written(element: Element, inherited: str = "") -> str:
-    """Return an element as XML, without its tail, where `inherited` is the default namespace."""
+    """Return an element as XML, without its tail; `inherited` is the default namespace."""
     namespace, name = _split(element.tag)
     opening = name
     if namespace == XML_NAMESPACE:

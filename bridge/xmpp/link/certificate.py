@@ -1,10 +1,10 @@
 """Reads a server's certificate, verified or not: names, dates, signature hash (RFC 5280). Pure.
 
-Python's `ssl` decodes only certificates that it has verified, and a check has to describe those
-that were refused. slixmpp brings pyasn1, which takes 0.13 s to import and ten times as long to
-decode, so DER (X.690) is read here, as far as certificates need it: elements in elements. The
-bytes come from whoever answered: lengths that reach beyond the data, and forms that DER does not
-have, are refused.
+Python's `ssl` decodes only certificates that it has verified, but a check has to describe those
+that were refused. pyasn1, which slixmpp brings, takes 0.13 s to import and ten times as long as
+this module to decode. So DER (X.690) is read here, as far as certificates need it. The bytes come
+from a server that nobody has verified: lengths that reach beyond the data, and forms that DER does
+not have, are refused.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from bridge.text import quoted
 from bridge.xmpp.errors import XmppError
 
 MAX_NAMES = 10
-"""Names of a certificate that its description has; the rest are counted."""
+"""Most names in the description of a certificate; the rest are only counted."""
 
 _PKCS_1, _ECDSA = (bytes.fromhex(oid) for oid in ("2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04"))
 """Beginnings of object identifiers, as DER writes them: 1.2.840.113549.1.1 and 1.2.840.10045.4.
-They are compared in this form, since a number in one may be of any length."""
+They are compared in this form, since a number in an identifier may have any length."""
 
 _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
@@ -37,18 +37,19 @@ _SIGNATURE_HASHES = {
     _ECDSA + b"\x03\x03": "sha384",
     _ECDSA + b"\x03\x04": "sha512",
 }
-"""The hash functions by the OID of a certificate's signature algorithm. Others, such as Ed25519,
-define none."""
+"""The hash functions by the OID of a certificate's signature algorithm. Other algorithms, such as
+Ed25519, define none."""
 
 OID, SEQUENCE = 0x06, 0x30
-"""Tags, in one byte with class and form, as all tags of certificates are."""
+"""Tags. Each is one byte with its class and form, as all tags of certificates are."""
 
 MAX_LENGTH_BYTES = 4
-"""Bytes in which an element's length is written: up to 4 GB, more than a handshake carries."""
+"""Most bytes in which an element's length is written. They allow 4 GB, more than a handshake
+carries."""
 
 
 class DerError(XmppError, ValueError):
-    """The bytes are not DER, or no certificate."""
+    """The bytes are not DER, or are no certificate."""
 
 
 class DerElement(NamedTuple):
@@ -93,7 +94,7 @@ def decode(data: bytes) -> Certificate:
 def signature_hash(data: bytes) -> str | None:
     """Return the hash function that `tls-server-end-point` takes for a certificate in DER.
 
-    None where its signature algorithm defines none, and for what is no certificate.
+    Return None if its signature algorithm defines none, or if `data` is no certificate.
     """
     try:
         _, algorithm, *_ = elements_in(contents_of(data, SEQUENCE))
@@ -145,7 +146,7 @@ def _pair(node: DerElement) -> tuple[bytes, DerElement]:
 
 
 def _time(node: DerElement) -> datetime:
-    """Return a time as RFC 5280, section 4.1.2.5, has them: to the second, in UTC."""
+    """Return a time in a form of RFC 5280, section 4.1.2.5: to the second, in UTC."""
     text = node.contents.decode("ascii", "replace")
     if node.tag == _UTC_TIME:
         text = ("19" if text >= "50" else "20") + text
@@ -158,7 +159,7 @@ def _time(node: DerElement) -> datetime:
 
 
 def _names(rest: list[DerElement]) -> tuple[str, ...]:
-    """Return the names in the extension that has them (section 4.2.1.6)."""
+    """Return the names in the extension for alternative names (section 4.2.1.6)."""
     for node in rest:
         if node.tag != _EXTENSIONS:
             continue
@@ -208,7 +209,7 @@ def _read(data: bytes, at: int) -> tuple[DerElement, int]:
         size = length & 0x7F
         written, start = data[start : start + size], start + size
         length = int.from_bytes(written, "big")
-        # Section 10.1: as short as can be.
+        # DER writes a length in as few bytes as possible (X.690, section 10.1).
         if size > MAX_LENGTH_BYTES or len(written) < size or length < 0x80 or not written[0]:
             raise DerError("an element has no proper length")
     if len(data) < start + length:

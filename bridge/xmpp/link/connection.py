@@ -1,8 +1,8 @@
-"""One connection to the server, stage by stage, each with a deadline and a classified fault.
+"""One connection to the server. Each stage has a deadline, and its errors become faults.
 
-The negotiation is a straight line of awaits: resolve, connect, TLS, SASL, bind. Then it sends
-stanzas, asks questions (IQs) and hands over what comes, until it ends. It knows nothing of being in
-rooms (that is `membership`), and does not try again (that is `participant`).
+The stages follow one another: resolve, connect, TLS, SASL, bind. After them the connection sends
+stanzas and requests (IQs), and hands over the stanzas that come, until it ends. It does not enter
+rooms (`membership` does that), and does not connect again (`participant` does that).
 """
 
 import asyncio
@@ -33,12 +33,13 @@ from bridge.xmpp.model.events import UNREADABLE, Connected, Tls
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 
 ANSWER_BYTES = 1_000
-"""Bytes of answers to others' questions, a second. ejabberd reads 3 kB a second of us (Prosody
-10 kB), and what we say waits until the answers before it are read."""
+"""Most bytes a second of answers to requests from others. ejabberd reads 3 kB a second from us
+(Prosody 10 kB), and what we say waits until the answers before it are read."""
 
 ANSWER_SECONDS = 20.0
-"""Seconds' worth of answers that may go at once; none is longer. Each has the id of its question,
-and servers cut off who sends 256 kB."""
+"""How many seconds' worth of answers may be sent at once. A single answer that is longer is not
+sent: it repeats the id of the request, which may be long, and servers cut off a client that sends
+256 kB."""
 
 MAX_RESUMPTION_SECONDS = 60
 """Seconds for which the server is asked to keep a lost session. With more, a bridge that was killed
@@ -52,14 +53,14 @@ DEADLINES = {
     Stage.BIND: 10.0,
     Stage.JOIN: 20.0,
 }
-"""Seconds for each stage. SASL has longer: a million iterations take one of them. `JOIN` is of one
-room, see `membership`."""
+"""Seconds for each stage. SASL has more, since a million iterations take one second. `JOIN` is for
+one room (see `muc.joining`)."""
 
 STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
 ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
 STARTTLS = f"{{{stanzas.TLS}}}starttls"
 PROCEED, REFUSED = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
-"""What a server may answer to that."""
+"""What a server may answer to `STARTTLS`."""
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,8 @@ class Connection:
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
-        """What the connection is for, with the address once one was reached."""
+        """The server, account and room, as faults name them; its `service` is the one that was
+        reached, once one was."""
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza
@@ -98,33 +100,36 @@ class Connection:
         self._jid = ""
         """Our full JID, once the stream is bound to it."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
-        """The requests that wait for an answer, by their ids: to whom they went."""
+        """The requests that wait for an answer, by their ids. Each has the address to which it
+        went."""
         rooms = {prepared(room) or room for room in settings.rooms}
         self._rooms = rooms | {room.partition("@")[2] for room in rooms}
-        """Our rooms and their services: some put out an occupant who does not answer them."""
+        """Our rooms and their services. Some remove an occupant who does not answer their
+        requests."""
         self._answering_until: dict[str, float] = {}
         """When the server will have read the answers that were given, at `ANSWER_BYTES` a second,
         on the loop's clock. There is one time for each of our rooms, one for each address that we
-        are asking, and one, under an empty name, for all others."""
+        have asked something, and one, under an empty name, for all others."""
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
         """The archive queries under way, by the archive's address and the id of the query."""
         self.management: StreamManagement | None = None
-        """The stream management in use (XEP-0198); None without, and before the stream is bound."""
+        """The stream management in use (XEP-0198); None if the server has none, and before the
+        session has begun."""
         self.certificate: Certificate | None = None
-        """The server's, verified or not, if it can be read."""
+        """The server's certificate, verified or not; None before TLS, and if it cannot be read."""
         self.channel_binding: str | None = None
         """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
-        """Done once the stream is no more, with the reason."""
+        """Done once the stream has ended; its result is the reason."""
 
     async def open(self, former: StreamManagement | None = None) -> Connected:
-        """Go from nothing to a session; raises `ConnectionFailedError`.
+        """Connect, log in, and begin a session; raises `ConnectionFailedError`.
 
-        The session is the `former` one where the server still has it. What comes is handed over
-        once `start_dispatch` is called.
+        The `former` session is resumed if the server still has it. The stanzas that come are handed
+        over once `start_dispatch` is called.
         """
         protection, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, protection))
@@ -134,17 +139,17 @@ class Connection:
         return Connected(self._jid, self.place.service, protection, mechanism, resumed)
 
     def start_dispatch(self) -> None:
-        """Hand over what came while the session began, and from now on what comes."""
+        """Hand over the stanzas that came while the session began, and all that come later."""
         for element in self._negotiation.early:
-            self._dispatch(element)  # counted are those that come after `<enabled/>`
+            self._dispatch(element)  # not counted: only what comes after `<enabled/>` is
         for element in self._negotiation.end():
             self._receive(element)
 
     async def reach(self) -> tuple[Tls | None, Element]:
-        """Go from nothing to a secured stream; raises `ConnectionFailedError`.
+        """Connect, and secure the stream; raises `ConnectionFailedError`.
 
-        Return what protects the stream, and what the server offers under it. No account has been
-        named yet.
+        Return the protection of the stream, and the features that the server offers under it. The
+        server has not been given an account yet.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
         endpoint, sock = await self._run(
@@ -154,14 +159,14 @@ class Connection:
         return await self._run(Stage.TLS, self._secure(endpoint, sock))
 
     def send(self, element: Element) -> None:
-        """Send a stanza; raises `ConnectionFailedError` once the stream is no more."""
+        """Send a stanza; raises `ConnectionFailedError` once the stream has ended."""
         if self.ended.done():
             raise ConnectionFailedError(self.ended.result())
         if not self._stream.write(element):
             raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        """Send an IQ and return its result; raises `IqError` where it is an error."""
+        """Send an IQ request and return its result; raises `IqError` if the answer is an error."""
         return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
     async def collect(
@@ -169,8 +174,9 @@ class Connection:
     ) -> Element:
         """Send an archive query (XEP-0313) and return its final answer.
 
-        `take` is called with each result as it arrives, so that none is buffered, and returns
-        whether it is within the caller's limits; raises `TooManyResultsError` at once where not.
+        `take` is called with each result as it arrives, so that none is buffered. It returns
+        whether the result is within the caller's limits; if not, `TooManyResultsError` is raised at
+        once.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
         self._collecting[to, query_id] = (take, answer)
@@ -180,7 +186,7 @@ class Connection:
             del self._collecting[to, query_id]
 
     async def unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
-        """Wait for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
+        """Wait for `answer`; raises `ConnectionFailedError` if the stream ends first."""
 
         def give_up(ended: "asyncio.Future[Fault]") -> None:
             if not answer.done():
@@ -199,7 +205,7 @@ class Connection:
         return self._stream.received
 
     def leave(self) -> None:
-        """Say goodbye to the server and hang up, without waiting for anybody."""
+        """End the stream and close the connection, without waiting for the server."""
         self._hang_up()
         self.end(faults.of_lost_connection(self._stage, self.place))
 
@@ -211,10 +217,11 @@ class Connection:
                 self.management.stop()
 
     def close(self) -> None:
-        """Let go of the socket, whatever state it is in.
+        """Close the socket, whatever state it is in.
 
-        A session that nobody will take up again is ended. Otherwise it would stay in the room until
-        the server replaces it by the next session, and then put that one out.
+        A session that will not be resumed is ended first. Otherwise it would stay in the room until
+        the server replaces it by the next session, and its end would then remove the next one from
+        the room.
         """
         self.end(faults.of_lost_connection(self._stage, self.place))
         if self.ended.result().condition not in session.RESUMABLE:
@@ -222,7 +229,7 @@ class Connection:
         self._stream.abort()
 
     async def _run(self, stage: Stage, work: Awaitable[Answer]) -> Answer:
-        """Await one stage within its deadline and translate what goes wrong."""
+        """Await one stage within its deadline; raises its errors as `ConnectionFailedError`."""
         self._stage = stage
         self._on_stage(stage)
         limit = DEADLINES[stage]
@@ -237,7 +244,7 @@ class Connection:
 
     def _fault_of(self, error: BaseException) -> Fault:
         match error:
-            case OSError() if self.ended.done():  # it follows from that
+            case OSError() if self.ended.done():  # this follows from that end
                 return self.ended.result()
             case XmlStreamError():
                 is_long = isinstance(error, StanzaTooLongError)
@@ -262,7 +269,7 @@ class Connection:
         Return its protection, and the features offered under it.
         """
         loop, stream = asyncio.get_running_loop(), self._stream
-        try:  # in a thread: to read the trust anchors takes 25 ms
+        try:  # in a thread, since reading the trust anchors takes 25 ms
             ready = await asyncio.to_thread(tls.make_context, self._settings, self.place)
         except BaseException:  # no transport owns the socket yet
             sock.close()
@@ -322,10 +329,10 @@ class Connection:
         return mechanism
 
     async def _begin_session(self, former: StreamManagement | None) -> bool:
-        """Resume the `former` session if it can be (XEP-0198, section 5), or begin one.
+        """Resume the `former` session if possible (XEP-0198, section 5), or begin a new one.
 
-        Return whether it is the former, in which case we are still in our rooms. Raises `IqError`
-        without a resource.
+        Return whether the session was resumed; then we are still in our rooms. Raises `IqError` if
+        the server gives us no resource.
         """
         negotiation = self._negotiation
         resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
@@ -397,7 +404,7 @@ class Connection:
         if element.tag == stanzas.IQ:
             if element.get("type") in {"get", "set"}:
                 self._reply_to(element)
-                if isinstance(element, DamagedElement):  # which is news of the room
+                if isinstance(element, DamagedElement):  # it becomes an event of the room
                     self._on_stanza(element)
                 return
             self._on_stanza(element)
@@ -405,7 +412,7 @@ class Connection:
         elif not self._handle_archive_result(element):
             self._on_stanza(element)
 
-    # Requests of ours; those that are sent to us are answered by `stanzas.reply_to`.
+    # Our requests; `stanzas.reply_to` makes the answers to those that are sent to us.
 
     async def _ask(
         self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
@@ -419,10 +426,11 @@ class Connection:
             del self._requests[id_]
 
     def _reply_to(self, iq: Element) -> None:
-        """Answer a question, unless too much was answered of late.
+        """Answer a request, unless too many bytes of answers were sent shortly before.
 
-        Our server is always answered. A flood of questions takes nothing from our rooms and from
-        those whom we are asking, which may be ourselves by way of a room.
+        Our server is always answered. Each of our rooms, and each address that we have asked
+        something, has a limit of its own, which a flood of requests from others does not use up.
+        Such an address may be our own, by way of a room.
         """
         reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
         known = sender in self._rooms or any(sender == to for to, _ in self._requests.values())
@@ -460,7 +468,7 @@ class Connection:
         return True
 
     def _may_answer(self, sender: str | None, to: str | None) -> bool:
-        """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
+        """Whether `sender` may answer a request to `to`: the id of one can be guessed."""
         if to is None or to == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
         return sender == to or (prepared(sender or "") or "") == prepared(to)
@@ -479,7 +487,7 @@ def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place
         one_line(what),
         type(error).__name__,
         one_line(str(error), 200),
-        # A traceback is for whoever asked for everything.
+        # A traceback is logged only if the level DEBUG was asked for.
         exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
     )
     return faults.of_exception(stage, error, place)

@@ -20,16 +20,17 @@ from bridge.settings.values import Service
 from bridge.xmpp.link.from_slixmpp import srv_records
 
 STARTTLS_PORT = 5222
-"""RFC 6120, section 14.7."""
+"""The port for clients (RFC 6120, section 14.7)."""
 
 LEAST_SHARE_SECONDS = 2.0
-"""The least time to connect to each host when a domain names many."""
+"""The least time for connecting to each host if a domain names many."""
 
 ATTEMPT_DELAY_SECONDS = 0.25
-"""From the start of one attempt to that of the next, as RFC 8305, section 8, recommends."""
+"""The time from the start of one attempt to the start of the next, as RFC 8305, section 8,
+recommends."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-"""A host name (RFC 1123, section 2.1), in which some have `_` as well."""
+"""A host name (RFC 1123, section 2.1). `_` is allowed too, since some names have it."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,10 @@ class Endpoint:
     """An address to connect to."""
 
     service: Service
-    """The service at that address, as it was named."""
+    """The service at that address, as the settings or DNS name it."""
     family: socket.AddressFamily
     address: tuple[Any, ...]
-    """As `socket.connect` wants it."""
+    """The address in the form that `socket.connect` takes."""
 
     @property
     def where(self) -> str:
@@ -54,14 +55,15 @@ async def resolve(
 ) -> list[list[Endpoint]]:
     """Return the addresses of each host to try, the best host first.
 
-    Raises `OSError` when no host has an address, or the domain declares no XMPP service.
+    Raises `OSError` if no host has an address, or if the domain declares that it has no XMPP
+    service.
     """
     if settings.service is not None:
         services = [settings.service]
         on_finding(f"XMPP_SERVICE is {settings.service}")
     else:
         kinds = ["xmpps-client", "xmpp-client"]
-        # Names of hosts are in our messages, and DNS can hold anything: drop what is no name.
+        # Our messages quote the names of hosts, and DNS can hold any text: drop what is no name.
         records = [
             record
             for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)
@@ -101,8 +103,8 @@ async def resolve(
 async def _addresses(service: Service) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
-    Without a name server the lookup takes half a minute. The thread is a daemon: the process would
-    wait at its end for one of the loop's executor.
+    Without a name server the lookup takes half a minute. So the thread is a daemon: at its end, the
+    process would wait for a thread of the loop's executor.
     """
     answer: Future[list[Endpoint]] = Future()
 
@@ -110,12 +112,12 @@ async def _addresses(service: Service) -> list[Endpoint]:
         try:
             infos = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM)
             answer.set_result([Endpoint(service, info[0], info[4]) for info in infos])
-        except UnicodeError:  # the IDNA codec's, for a label that is too long
+        except UnicodeError:  # the IDNA codec raises it for a label that is too long
             answer.set_exception(socket.gaierror(socket.EAI_NONAME, "no host can have such a name"))
         except OSError as error:
             answer.set_exception(error)
 
-    answer.set_running_or_notify_cancel()  # so that who stops waiting cannot cancel it
+    answer.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
     Thread(target=look_up, name="resolver", daemon=True).start()
     return await asyncio.wrap_future(answer)
 
@@ -127,7 +129,7 @@ async def connect(
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 
-    The addresses of one host race each other, so that a silent one costs little time.
+    Attempts at the addresses of one host overlap, so that a silent address costs little time.
     """
     share = max(seconds / len(hosts), LEAST_SHARE_SECONDS)
     failure: OSError | None = None
@@ -155,7 +157,10 @@ def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
 async def _race(
     endpoints: list[Endpoint], seconds: float, on_finding: Callable[[str], None]
 ) -> tuple[Endpoint, socket.socket]:
-    """Return the first to connect (RFC 8305, section 5); raises the last `OSError`."""
+    """Return the first endpoint that connects, with its socket (RFC 8305, section 5).
+
+    Raises the last `OSError`.
+    """
     loop = asyncio.get_running_loop()
     waiting = deque(endpoints)
     running: dict[asyncio.Task[socket.socket], tuple[Endpoint, float]] = {}
@@ -179,7 +184,7 @@ async def _race(
                         failure = error
                         on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
-        # Nothing is awaited here: to be cancelled meanwhile would leak the winner's socket.
+        # Nothing is awaited here: if this were cancelled meanwhile, the winner's socket would leak.
         for task, (endpoint, began) in running.items():
             on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()

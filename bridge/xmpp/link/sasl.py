@@ -37,15 +37,16 @@ async def log_in(
 ) -> tuple[str, str | None]:
     """Log in with the best mechanism among `features`.
 
-    Return its name, and the type of its channel binding, None where it has none.
+    Return the name of the mechanism, and the type of its channel binding, or None without one.
 
     `bindings` are the channel bindings of this connection, best first; `genuine` says that the
     server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
     mechanism is tried, so that the server counts a wrong password once. Raises
-    `ConnectionFailedError`, or `ScramError` where the server fails to prove itself.
+    `ConnectionFailedError`, or `ScramError` if the server fails to prove itself.
 
-    An impostor with an unchecked certificate can relay an unbound login to the real server. So
-    where the server offers channel binding and the certificate was not checked, none goes unbound.
+    If the certificate was not checked, an impostor could relay a login that has no channel binding
+    to the real server. So in that case, if the server offers channel binding, no login goes without
+    it.
     """
     offered = [
         (mechanism.text or "").strip()
@@ -97,7 +98,8 @@ async def log_in(
 def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
     """Return the best channel binding that both sides support (XEP-0440).
 
-    A server that names none is taken to support `tls-unique`, the common one of TLS libraries.
+    If the server names none, it is assumed to support `tls-unique`, which TLS libraries commonly
+    have.
     """
     path = f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
     types = [element.get("type") for element in features.iterfind(path)] or ["tls-unique"]
@@ -113,7 +115,7 @@ async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchan
     answer = await ask(_element("response", final))
     client.verify(_content(answer))
     if answer.tag == CHALLENGE:
-        # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
+        # The server's proof may come as one more challenge, which we acknowledge (RFC 4422, 3.6).
         answer = await ask(_element("response", ""))
     if answer.tag != SUCCESS:
         raise ScramError("it goes on asking after its proof")

@@ -1,6 +1,7 @@
 """The session on a stream: its negotiation and its stream management.
 
-What is said before a session is established goes through a `Negotiation`, one answer at a time.
+What the server sends before the session is established goes through a `Negotiation`, one element at
+a time.
 """
 
 import asyncio
@@ -13,34 +14,37 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import stanzas
 
 RESUMABLE = frozenset({"connection-reset", "connection-timeout"})
-"""The conditions after which a session is resumed; after others it may be the cause."""
+"""The conditions after which a session is resumed. After any other, the session itself may be the
+cause."""
 
 DELAY_SECONDS = 0.05
-"""From the server's request to the acknowledgement, so that one answers all requests of a moment.
-ejabberd closes the stream after 60 s (`ack_timeout`), Prosody takes note after 30 s
-(`smacks_max_ack_delay`); neither requests again while an answer is due."""
+"""The time from the server's request to our acknowledgement, so that one acknowledgement answers
+all requests that come close together. ejabberd closes the stream after 60 s without one
+(`ack_timeout`), Prosody takes note after 30 s (`smacks_max_ack_delay`). Neither requests again
+while an answer is due."""
 
 MAX_UNANSWERED = 25
-"""Stanzas after which an acknowledgement that is due is sent at once. Of those not acknowledged,
-MongooseIM keeps 100 (`buffer_max`), Prosody 500 (`smacks_max_queue_size`); with more, the session
-cannot be resumed, or is ended."""
+"""After so many stanzas, an acknowledgement that is due is sent at once. MongooseIM keeps 100
+stanzas that are not acknowledged (`buffer_max`), Prosody 500 (`smacks_max_queue_size`). With more,
+the session cannot be resumed, or is ended."""
 
 _WRAP = 2**32
-"""XEP-0198, section 4: the count starts over."""
+"""At this number the count of stanzas starts over (XEP-0198, section 4)."""
 
 UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
-"""Awaits a future that the stream completes; raises `ConnectionFailedError` if it ends first."""
+"""Awaits a future that the stream completes; raises `ConnectionFailedError` if the stream ends
+first."""
 
 
 class UnexpectedElementError(XmppError):
-    """The server sent an element where another was due; the message is its name."""
+    """The server sent an element where another was due; the message is the name of the element."""
 
 
 class StreamManagement:
     """Counts the stanzas from the server and acknowledges them on request (XEP-0198, section 4).
 
-    Only that half is used: what we say ourselves is confirmed by the room's reflection, and never
-    sent twice. `acknowledge` sends a count to the server.
+    We do not ask the server to acknowledge our stanzas: the room's reflection confirms what we say,
+    and nothing is sent twice. `acknowledge` sends a count to the server.
     """
 
     def __init__(
@@ -49,15 +53,15 @@ class StreamManagement:
         self.jid = jid
         """Our full JID in the session."""
         self.id = id_
-        """What resumes the session; None if the server does not allow it."""
+        """The id with which the session is resumed; None if the server does not allow that."""
         self.handled = handled
-        """Stanzas that came and were processed, modulo 2^32."""
+        """The number of stanzas that came and were processed, modulo 2^32."""
         self._acknowledge = acknowledge
         self._unacknowledged = 0
         self._due: asyncio.TimerHandle | None = None
 
     def count(self) -> None:
-        """Count one more stanza, when it has been processed."""
+        """Count one more stanza; call this once it has been processed."""
         self.handled = (self.handled + 1) % _WRAP
         self._unacknowledged += 1
         if self._due is not None and self._unacknowledged >= MAX_UNANSWERED:
@@ -69,15 +73,16 @@ class StreamManagement:
             self._due = asyncio.get_running_loop().call_later(DELAY_SECONDS, self.answer)
 
     def stop(self) -> None:
-        """Send no acknowledgement that is due."""
+        """Cancel the acknowledgement that is due, if there is one."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
 
     def answer(self) -> None:
-        """Acknowledge what has come.
+        """Acknowledge the stanzas that were processed.
 
-        At the end of a stream a server sends the senders an error for what it believes unread.
+        This is done at the end of a stream too: the server sends an error to the sender of each
+        stanza that was not acknowledged.
         """
         self.stop()
         self._unacknowledged = 0
@@ -85,16 +90,16 @@ class StreamManagement:
 
 
 class Negotiation:
-    """What the server sends before the session is established, kept until it is asked for."""
+    """Keeps what the server sends before the session is established, until it is asked for."""
 
     def __init__(self, send: Callable[[Element], None], unless_ended: UnlessEnded) -> None:
         self.send = send
         self._unless_ended = unless_ended
         self.over = False
-        """Whether the session is established: elements go elsewhere from then on."""
+        """Whether the session is established; from then on no elements come here."""
         self.early: list[Element] = []
-        """Stanzas that came before the session had begun, to be processed once it has: anybody who
-        knows our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` bounds them."""
+        """Stanzas that came before the session had begun, and are processed once it has. Anybody
+        who knows our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` limits their size."""
         self._inbox: deque[Element] = deque()
         self._awaited: asyncio.Future[Element] | None = None
 
@@ -117,7 +122,7 @@ class Negotiation:
     async def next(self, expected: tuple[str, ...], *, among_stanzas: bool = False) -> Element:
         """Return the next element; raises `UnexpectedElementError` for other tags.
 
-        With `among_stanzas` those before it are kept.
+        With `among_stanzas`, stanzas that come before it are kept in `early`.
         """
         while True:
             if self._inbox:
@@ -132,10 +137,10 @@ class Negotiation:
             self.early.append(element)
 
     def forget(self) -> None:
-        """Drop what came and was not asked for."""
+        """Drop the elements that came and were not asked for."""
         self._inbox.clear()
 
     def end(self) -> Iterable[Element]:
-        """Declare the session established; return what came and was not asked for."""
+        """Declare the session established; return the elements that came and were not asked for."""
         self.over = True
         return self._inbox

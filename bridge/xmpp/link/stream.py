@@ -1,7 +1,7 @@
 """An XML stream over a transport (RFC 6120, section 4), parsed in slices.
 
-`connection` decides what is sent and when. slixmpp's stream makes a stanza object of each element
-and offers it to handlers, which takes longer than parsing it.
+`connection` decides what is sent and when. slixmpp's stream is not used: it makes a stanza object
+of each element and offers it to handlers, which takes longer than parsing it.
 """
 
 import asyncio
@@ -14,22 +14,24 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
-"""Bytes read in one iteration of the event loop, before other tasks have their turn. A stanza is
-parsed with its last byte: one of 250 kB may take 140 ms."""
+"""Most bytes that are read in one iteration of the event loop, before other tasks have their turn.
+A stanza is parsed as a whole when its last byte is read: one of 250 kB may take 140 ms."""
 
 MAX_STANZA_BYTES = 4 * 1024 * 1024
-"""The longest element: servers let far less pass, and more would exhaust the memory."""
+"""Most bytes of an element: servers let far less pass, and more would exhaust the memory."""
 
 MAX_NEGOTIATION_BYTES = 512 * 1024
-"""Bytes of one stream header and what follows it, before `end_negotiation`: features, a challenge,
-an answer, and stanzas from whoever knows our full JID. More ends the connection. Real servers send
-about 2 kB."""
+"""Most bytes of a stream header and of what follows it before `end_negotiation`: features, a
+challenge, an answer, and stanzas from anybody who knows our full JID. More ends the connection.
+Real servers send about 2 kB."""
 
 MAX_DEPTH = 128
-"""Nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of memory."""
+"""Most levels of nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of
+memory."""
 
 MAX_UNSENT_BYTES = 16 * 1024 * 1024
-"""Bytes that may wait for a server that does not read: a whole burst of the longest messages."""
+"""Most bytes that may wait for a server that does not read: a burst of the longest messages
+fits."""
 
 STREAM_FOOTER = "</stream:stream>"
 """Ends a stream in good order."""
@@ -38,7 +40,8 @@ STREAM_FOOTER = "</stream:stream>"
 class Stream(asyncio.Protocol):
     """An XML stream to `domain`.
 
-    `receive` gets each element, `lost` the reason of the end, `trace` all that goes either way.
+    `receive` gets each element, `lost` the reason of the end, `trace` everything that is sent or
+    received.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Stream(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         """The transport; None before it is connected and after it has ended."""
         self.received = 0
-        """Bytes that have come."""
+        """The number of bytes that have come."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
@@ -84,7 +87,7 @@ class Stream(asyncio.Protocol):
         self._trace("in", comment, comment.encode())
 
     def end_negotiation(self) -> None:
-        """Lift `MAX_NEGOTIATION_BYTES`: from now on every element is read."""
+        """Lift the limit `MAX_NEGOTIATION_BYTES`: from now on any number of elements may come."""
         self._negotiation_ended = True
 
     def data_received(self, data: bytes) -> None:
@@ -97,14 +100,14 @@ class Stream(asyncio.Protocol):
             self._parse_slice()
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """Parse what is left, which may say why, and report the end."""
+        """Parse the data that is left, which may say why the stream ended, and report the end."""
         while self._unparsed:
             self._parse_one()
         self.transport = None
         self._lost(exception)
 
     def write(self, element: Element) -> bool:
-        """Send `element`; False if the stream has ended."""
+        """Send `element`; return False if the stream has ended."""
         if self.transport is None or self.transport.is_closing():
             return False
         self._write(element)
@@ -121,8 +124,8 @@ class Stream(asyncio.Protocol):
     def abort(self) -> None:
         """Close the socket at once.
 
-        Not `close`: a second one makes asyncio's TLS transport forget the connection, which then
-        stays open until the other side ends it.
+        The transport's `close` is not called here: a second call makes asyncio's TLS transport
+        forget the connection, which then stays open until the other side ends it.
         """
         if self.transport is not None:
             self.transport.abort()
@@ -159,7 +162,7 @@ class Stream(asyncio.Protocol):
             for element in self._xml.feed(piece):
                 if self._begun:
                     self._hand_over(element)
-                else:  # the header: its id and version may explain what follows
+                else:  # the header is traced: its id and version may explain what follows
                     self._begun = True
                     self._trace("in", self._xml.raw.decode(), self._xml.raw)
                 if self._over:
@@ -177,7 +180,7 @@ class Stream(asyncio.Protocol):
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):
             self.note(f"the next stanza cannot be read: {element.reason}")
-            if element.tag not in stanzas.STANZAS:  # the server's own words, not a stranger's
+            if element.tag not in stanzas.STANZAS:  # from the server, not from a stranger
                 self._give_up(xmlstream.NotWellFormedError())
                 return
         try:

@@ -1,4 +1,4 @@
-"""TLS under a stream: its SSL context, what it protects by, its channel bindings (RFC 5929)."""
+"""TLS under a stream: its SSL context, version and cipher, and its channel bindings (RFC 5929)."""
 
 import hashlib
 import ssl
@@ -22,7 +22,7 @@ def ssl_object(stream: Stream) -> ssl.SSLObject | None:
 
 
 def protection(secured: ssl.SSLObject, *, verified: bool) -> Tls:
-    """Return what protects a connection, the certificate of which was `verified` or not."""
+    """Return the TLS version and the cipher, and whether the certificate was `verified`."""
     cipher = secured.cipher()
     return Tls(secured.version() or "", cipher[0] if cipher else "", verified)
 
@@ -33,9 +33,9 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
     anchors = settings.tls_ca_file
     if anchors is not None:
         try:
-            check_readable(anchors)  # at a pipe, OpenSSL would wait for ever
+            check_readable(anchors)  # OpenSSL would wait for ever if it is a pipe
             context.load_verify_locations(anchors)
-        except (OSError, UnusableError) as error:  # OpenSSL's are among the former
+        except (OSError, UnusableError) as error:  # OpenSSL raises `OSError`
             reason = getattr(error, "strerror", None) or error
             fault = faults.of("anchors-unusable", place, path=anchors, reason=reason)
             raise ConnectionFailedError(fault) from error
@@ -48,8 +48,8 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
 def channel_bindings(secured: ssl.SSLObject, *, verified: bool) -> list[ChannelBinding]:
     """Return the channel bindings of a connection (RFC 5929), best first.
 
-    Python's `ssl` lacks `tls-exporter`, the one of TLS 1.3 (python/cpython#95341). `tls-unique` is
-    not defined for TLS 1.3, but comes last there where the certificate was not `verified`:
+    Python's `ssl` lacks `tls-exporter`, which TLS 1.3 defines (python/cpython#95341). `tls-unique`
+    is not defined for TLS 1.3. There it comes last, and only if the certificate was not `verified`:
     ejabberd 23.01 has no other, and nothing else reveals a man in the middle.
     """
     bindings = []

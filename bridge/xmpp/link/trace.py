@@ -1,6 +1,6 @@
 """Keeps the newest stanzas of both directions, without their secrets. Pure.
 
-Pieces are kept as elements and written as XML when read: most never are.
+Stanzas are kept as elements, and written as XML only when they are read, since most never are.
 """
 
 from collections.abc import Callable
@@ -11,20 +11,21 @@ from xml.etree.ElementTree import Element
 from bridge.xmpp.model.journal import Numbering, Ring
 
 CAPACITY = 2_000
-"""Stanzas kept, at some 6 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
+"""Most stanzas that are kept, at some 6 kB each. They cover a quarter of an hour of a busy room, or
+a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
-"""Bytes of memory of all stanzas kept, as `_weight` estimates them from above."""
+"""Most bytes of memory of all stanzas that are kept. `_weight` estimates them, never too low."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
-"""The most that one stanza may take: a larger one would push out all others."""
+"""Most bytes of memory that one stanza may take: a larger one would push out all others."""
 
 NAME_WEIGHT = 350
 """Bytes that an element or an attribute takes in addition to its text, with its namespace and its
 place in a dictionary."""
 
 CHARACTER_WEIGHT = 4
-"""Bytes that a character takes where a text has an emoji in it."""
+"""Bytes that each character takes in a text with an emoji."""
 
 SECRETS = frozenset(
     {
@@ -45,7 +46,7 @@ SECRETS = frozenset(
 """Names of elements whose text is a secret or helps to guess one, in any namespace."""
 
 SECRET_ATTRIBUTES = {
-    "resume": "previd",  # who has the id can take up the session (XEP-0198, section 5)
+    "resume": "previd",  # anybody who has the id can resume the session (XEP-0198, section 5)
     "resumed": "previd",
     "enabled": "id",
     "token": "token",  # logs in without a password (XEP-0484)
@@ -59,20 +60,21 @@ SECRET_FIELDS = ("secret", PASSWORD)
 """A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
 
 OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
-"""Fields with such a name that hold a boolean."""
+"""Fields with such a name that hold a boolean and no secret."""
 
 SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
-"""Names of the elements in which `redacted` may change something other than the `PASSWORD`."""
+"""Names of the elements in which `redacted` may change something other than the attribute
+`PASSWORD`."""
 
 REDACTED = "[redacted]"
 
 Direction: TypeAlias = Literal["in", "out"]
 Tracer: TypeAlias = Callable[[Direction, Element | str, bytes], None]
-"""Takes each stanza, or other piece of the stream, of one connection, with its bytes."""
+"""Takes each stanza, or other piece, of one connection's stream, together with its bytes."""
 
 
 def untraced(direction: Direction, xml: Element | str, raw: bytes) -> None:
-    """Drop a piece: for a connection without a trace."""
+    """Drop a piece; connections without a trace use this."""
     del direction, xml, raw
 
 
@@ -86,10 +88,10 @@ class TracedStanza(NamedTuple):
     connection: str
     """The label of the connection: its purpose, where it has one, and its number."""
     xml: Element | str
-    """Redacted. A string for what is no element: the header and footer of the stream, and our
-    comments, as on TLS."""
+    """The redacted piece. It is a string if it is no element: the header and footer of the stream,
+    and our comments, such as those about TLS."""
     identity: int = 0
-    """The `id` of the element before anything was redacted, by which `Trace.number_of` knows it."""
+    """Python's `id` of the element before anything was redacted; `Trace.number_of` looks for it."""
 
 
 class Trace(Ring[TracedStanza]):
@@ -130,8 +132,9 @@ class Trace(Ring[TracedStanza]):
     def number_of(self, stanza: Element) -> int:
         """Return the number of a stanza that came; 0 if it is not kept any more.
 
-        The `id` of `stanza` is nobody else's as long as the caller has it. Most often it came last;
-        what came while a session was resumed is read later.
+        No other object has the `id` of `stanza` as long as the caller holds it. Most often it came
+        last, so the newest are compared first; stanzas that came while a session began are read
+        later.
         """
         for kept in reversed(self._records):
             if kept.identity == id(stanza):
@@ -144,7 +147,7 @@ class Trace(Ring[TracedStanza]):
 
 
 def _weight(raw: bytes) -> int:
-    """Return the bytes of memory that this takes at most as an element."""
+    """Return the most bytes of memory that `raw` may take as an element."""
     return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + raw.count(b"<") + raw.count(b"="))
 
 

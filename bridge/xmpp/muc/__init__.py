@@ -1,1 +1,1 @@
-"""Being in rooms (XEP-0045): entering, staying, speaking, hearing, coming back."""
+"""Membership in rooms (XEP-0045): entering, staying, sending, receiving, coming back."""

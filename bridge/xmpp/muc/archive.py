@@ -1,8 +1,8 @@
 """Queries a room's archive page by page (XEP-0313, XEP-0059).
 
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
-it. ejabberd 23.01 compares it with real JIDs only; who may not see those gets an empty page and
-`complete`. Neither searches the text of a room's messages. So they are asked for times alone.
+it. ejabberd 23.01 compares it with real JIDs only; a user who may not see those gets an empty page
+and `complete`. Neither searches the text of a room's messages. So our queries filter by time alone.
 """
 
 import asyncio
@@ -34,20 +34,23 @@ PAGE = 100
 """Results requested for one page; servers give fewer: Prosody up to 50, ejabberd up to 250."""
 
 MAX_RESULTS = 1_000
-"""Accepted for one page, however few were requested: four times what known servers give."""
+"""Most results that are accepted for one page, however few were requested: four times what known
+servers give."""
 
 MAX_ID_BYTES = 128
-"""Bytes of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
+"""Most bytes of an id in an archive: it is sent back as a cursor. Real ids have twenty or
+thirty."""
 
 REQUEST_SECONDS = 15.0
 """Seconds for one answer. Prosody's file storage reads the whole archive anew for each."""
 
 MAX_PAGE_CHARACTERS = 8 * 1024 * 1024
-"""Characters of text in all results of one page. A page with more is requested again, with half as
-many results."""
+"""Most characters of text in all results of one page. A page with more is requested again, with
+half as many results."""
 
 MAX_PAGES = 500
-"""Pages requested in one `search`, about 50,000 results: a server could go on for ever."""
+"""Most pages that one `search` requests, with about 50,000 results: a server could go on for
+ever."""
 
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
@@ -55,7 +58,7 @@ Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 
 
 class ArchiveError(XmppError):
-    """An archive query failed. This class itself means an odd answer, its subclasses the rest."""
+    """An archive query failed. This class means an odd answer; its subclasses mean the rest."""
 
     condition = "undefined-condition"
     sentence = "The archive of {room} answered oddly: it sent far more than was requested."
@@ -67,7 +70,7 @@ class ArchiveError(XmppError):
         self.condition = self.condition if error is None else error.condition
 
     def fault(self, room: str) -> Fault:
-        """Return what happened, with the archive of `room` and its words, if it gave any."""
+        """Return the fault, with the name of `room` and the text of its error, if it has one."""
         message = self.sentence.format(room=room) + quoted_text(self.text)
         return Fault(self.condition, message, self.hint, quotes=bool(self.text))
 
@@ -97,7 +100,7 @@ class ArchiveForbiddenError(ArchiveRefusedError):
 
 
 class UnknownPositionError(ArchiveError):
-    """The archive has no entry, or no longer one, with the id to page from."""
+    """The archive has no entry with the id to page from, or no longer has it."""
 
     condition = "item-not-found"
     sentence = "The archive of {room} does not know the place in `since`, or no longer does."
@@ -125,23 +128,24 @@ class ArchiveResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """What to request of an archive.
+    """A request to an archive.
 
     With `before` the archive is read from its end, otherwise from its beginning. `before` and
-    `after` are not used together, since servers heed one of them.
+    `after` are not used together, since servers use only one of them.
     """
 
     start: str | None = None
-    """The earliest time, itself included, ISO 8601 (XEP-0082). Prosody cuts this, `end` and the
-    times of its messages down to whole seconds; ejabberd compares microseconds."""
+    """The earliest time, inclusive, in ISO 8601 (XEP-0082). Prosody cuts this, `end` and the times
+    of its messages down to whole seconds; ejabberd compares microseconds."""
     end: str | None = None
-    """The latest time, itself included."""
+    """The latest time, inclusive."""
     after: str | None = None
-    """An id of the archive: the page begins after it. Prosody wants it to lie within the times."""
+    """An id of the archive: the page begins after it. Prosody requires its entry to be between
+    `start` and `end`."""
     before: str | None = None
     """An id of the archive: the page ends before it; empty for the newest page."""
     most: int = PAGE
-    """Results a page, at most `MAX_RESULTS`."""
+    """The number of results on a page, at most `MAX_RESULTS`."""
 
     @property
     def backward(self) -> bool:
@@ -215,7 +219,7 @@ class RoomArchive:
     """Our occupant JID in it, prepared."""
 
     async def exists(self) -> bool:
-        """Return whether the room announces an archive (XEP-0313, section 7); raises as `page`.
+        """Return whether the room announces an archive (XEP-0313, section 7); raises like `page`.
 
         A query would not show it: with archiving off, rooms of Prosody still answer with what they
         archived before, and rooms of ejabberd with their short history.
@@ -293,12 +297,11 @@ class RoomArchive:
     async def search(
         self, query: ArchiveQuery, keep: Keep, *, limit: int, seconds: float
     ) -> SearchEnd:
-        """Read the archive until `limit` results were kept, or one had no room.
+        """Read the archive until `limit` results were kept, or `keep` had no room for one.
 
-        `keep` gets each result in the direction of `query`. The search stops sooner where the
-        archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
-        `ArchiveTimeoutError` if not even one page came in time, `NoArchiveError`, and as `page`
-        does.
+        `keep` gets each result in the direction of `query`. The search stops sooner at the end of
+        the archive, after `MAX_PAGES`, and when `seconds` have passed. Raises `ArchiveTimeoutError`
+        if not even one page came in time, `NoArchiveError`, and as `page` does.
         """
         position, kept, pages = query.position, 0, 0
         try:
@@ -348,7 +351,7 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
 
 
 def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:
-    """Return the events in a result element; None where it has no usable id to page from.
+    """Return the events in a result element; None if it has no usable id to page from.
 
     `room` and `own`, our occupant JID, are prepared.
     """
@@ -370,7 +373,7 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
                 delayed_from=stamp_of(at),
                 jid=_jid_in(message),
             )
-        if isinstance(event, MessageReceived | SubjectChanged):  # errors say nothing of today
+        if isinstance(event, MessageReceived | SubjectChanged):  # archived errors are no news
             events.append(event)
     return ArchiveResult(id_, at, tuple(events))
 
@@ -395,8 +398,8 @@ def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
 def _jid_in(message: Element) -> str | None:
     """Return the real JID that the archive adds; None if there are two.
 
-    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3). Of two, one
-    may be such a forgery.
+    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3). If there
+    are two, one may be such a forgery.
     """
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
     jids = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
@@ -404,7 +407,7 @@ def _jid_in(message: Element) -> str | None:
 
 
 def _characters(result: Element) -> int:
-    """Return how much text a result has, that in its attributes too."""
+    """Return the number of characters in the texts and attributes of a result."""
     return sum(
         len(part.text or "") + len(part.tail or "") + sum(map(len, part.attrib.values()))
         for part in result.iter()

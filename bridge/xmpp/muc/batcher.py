@@ -1,4 +1,4 @@
-"""Collects what one turn of the event loop brings, and hands it on together."""
+"""Collects the items of one turn of the event loop, and hands them on together."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class TurnBatcher(Generic[Item]):
-    """Collects items, and calls each of its `listeners` with those of one turn, at its end.
+    """Collects items, and at the end of each turn calls its `listeners` with those of the turn.
 
     A flood brings many items in one turn, and a log line of its own for each would double the cost
     of an item.
@@ -28,13 +28,13 @@ class TurnBatcher(Generic[Item]):
         self._items.append(item)
 
     def flush(self) -> None:
-        """Call the listeners now, if there are items; happens by itself when the turn ends."""
+        """Call the listeners now, if there are items; the loop calls this when the turn ends."""
         items, self._items = self._items, []
         if not items:
             return
         for listener in self.listeners:
             try:
                 listener(items)
-            except Exception as error:  # asyncio would put it where nobody looks
+            except Exception as error:  # asyncio would report it in its own log only
                 log.error("a listener failed (%s)", type(error).__name__)
                 log.debug("where it failed", exc_info=error)

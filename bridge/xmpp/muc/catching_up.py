@@ -1,4 +1,4 @@
-"""Catching up: what was said in a room while we were away, from its archive (XEP-0313)."""
+"""Reads what was said in a room while we were away from the room's archive (XEP-0313)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,13 +10,14 @@ from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
-"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
+"""We ask for what we missed from this long before what we saw last, since the room's clock may
+differ from ours."""
 
 CATCHING_UP_SECONDS = 60.0
-"""How long the room's archive may take to answer what we missed."""
+"""How long the room's archive may take to send what we missed."""
 
 ARCHIVE_QUESTION_SECONDS = 5.0
-"""How long rejoining waits for the answer whether there is an archive."""
+"""How long rejoining waits for the room to say whether it keeps an archive."""
 
 
 class CatchingUp:
@@ -27,22 +28,22 @@ class CatchingUp:
         self._room = room
         self._clock = clock
         self._last_seen: float | None = None
-        """When we last heard the room in the stay before."""
+        """When the room last sent something in the former stay."""
         self._missed_since: float | None = None
-        """The time from which what was said is still to be filled in."""
+        """The time from which on messages are still missing; None if none are."""
         self._archived: bool | None = None
         """Whether the room keeps an archive; None until it was asked."""
 
     def forget(self) -> None:
-        """Forget former stays: another account may be shown other things."""
+        """Forget former stays: the room may show another account other messages."""
         self._last_seen = self._missed_since = self._archived = None
 
     def heard_until(self, at: float) -> None:
-        """Note that a stay has ended, and when the room was heard last in it."""
+        """Note that a stay has ended, and when the room last sent something in it."""
         self._last_seen = at
 
     def since(self) -> str | None:
-        """Return the time from which the room is asked what was said; None in the first stay."""
+        """Return the time from which on we ask the room for messages; None in the first stay."""
         if self._missed_since is None:
             self._missed_since = self._last_seen
         missed = self._missed_since
@@ -61,11 +62,11 @@ class CatchingUp:
     async def missed(self, connection: Connection, occupant: str) -> AsyncIterator[Event]:
         """Yield the messages that we missed, from the archive, or a gap if it fails.
 
-        The room's history, which came with joining, may have been too short to hold it all.
+        The room's history, which came with joining, may have been too short to hold all of them.
         """
         since, until = self._missed_since, self._clock()
         if since is None:
-            await self.has_archive(connection)  # so that it is known on the way back
+            await self.has_archive(connection)  # so that rejoining need not wait for it
             return
         archive = RoomArchive(connection, self._room, occupant)
         try:

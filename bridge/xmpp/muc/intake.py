@@ -1,4 +1,4 @@
-"""Takes in what a room sends: as events, believable, each once, our own messages known as ours."""
+"""Makes events of what a room sends: without forgeries and duplicates, and our own are marked."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -13,11 +13,11 @@ from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
 
 REMEMBERED = 5_000
-"""Messages that are remembered: more than a room says in the overlap of two stays."""
+"""Most messages that are remembered: more than a room sends in the overlap of two stays."""
 
 GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
-"""The features of a room whose stanza ids are its own. With either it has to remove those that
-others gave in its name (XEP-0359, XEP-0313)."""
+"""The features of a room that gives its messages stanza ids. With either feature, the room has to
+remove ids that others gave in its name (XEP-0359, XEP-0313)."""
 
 
 class Intake:
@@ -32,30 +32,31 @@ class Intake:
         self._sent = _RecentlyAdded(capacity)
         self._gives_ids = False
         self.ours = frozenset[str | None]()
-        """Our account and configured occupant JID, under which a former run may have spoken."""
+        """Our account and configured occupant JID, under which a former run of the bridge may have
+        sent messages."""
         self._occupant_id: str | None = None
-        """Our occupant id, which the room gives each account (XEP-0421); None until it does."""
+        """The occupant id that the room gives our account (XEP-0421); None until it does."""
         self.moderated: bool | None = None
         """Whether the room is moderated; None if it has not said."""
         self.tells_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
 
     def sent(self, id_: str, body: str) -> None:
-        """Note a message of ours."""
+        """Remember a message that we send."""
         self._sent.add(id_, hash(body))
 
     def read(self, stanza: Element, *, own: str) -> list[Event]:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
 
-        An answer to disco#info is read here too: whether the ids in the room's messages are to be
-        believed, and whether the room is moderated.
+        An answer to disco#info has no events. It says whether the stanza ids in the room's messages
+        can be trusted, and whether the room is moderated.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
             return [self._believed(stanza, event) for event in read]
         if (
             stanza.get("type") == "result"
-            # An occupant may answer what only the room was asked.
+            # An occupant may send an answer too, though only the room was asked.
             and prepared(stanza.get("from", "")) == self._room
             and (description := disco.description_in(stanza)).features
         ):
@@ -67,9 +68,10 @@ class Intake:
         """Return `message`; None if it has come before.
 
         Several sessions may share one nickname (XEP-0045, section 7.2.9 leaves it to the room), and
-        somebody else may have had ours before. A message under ours is our own only if we sent it.
-        While we are away others can take our nickname and repeat an id of ours, so what comes later
-        must have our text, too. Live, nobody else has the nickname, and the room may change a text.
+        somebody else may have had ours before. A message under our nickname is our own only if we
+        sent it. While we are away, others can take our nickname and repeat an id of ours, so a copy
+        that is not live must have our text too. A live message may have another text: nobody else
+        has our nickname then, and the room may change texts.
         """
         sent = self._sent.get(message.id)
         live = message.source is Source.LIVE
@@ -77,16 +79,16 @@ class Intake:
             message = replace(message, own=False)
         key = _key(message)
         if key in self._seen:
-            # Live messages are never held back: two may well be alike.
+            # Live messages are never dropped: two different ones may be alike.
             return message if live else None
         self._seen.add(key)
         return message
 
     def _believed(self, stanza: Element, event: Event) -> Event:
-        """Return `event` without what an occupant may have claimed in the room's name.
+        """Return `event` without claims that an occupant may have made in the room's name.
 
-        The room stamps its history, which it sends between our own presence and the subject
-        (XEP-0045, section 7.1). What comes later is not delayed.
+        The room puts delay stamps on its history, which it sends between our own presence and the
+        subject (XEP-0045, section 7.1). Messages that come later are live.
         """
         match event:
             case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
@@ -118,9 +120,10 @@ class _RecentlyAdded(OrderedDict[Hashable, int]):
 
 
 def _key(message: MessageReceived) -> int:
-    """Return a hash of the message, which is small whatever was said.
+    """Return a hash of the message: it is small, however long the message is.
 
-    Python seeds its hashes anew in each process, so nobody can make two messages alike.
+    Python seeds its hashes anew in each process, so nobody can write two messages with the same
+    hash.
     """
     if message.stanza_id is not None:
         return hash(message.stanza_id)

@@ -1,10 +1,10 @@
-"""Being in one room: joining, staying, speaking, coming back.
+"""Our membership in one room: joining, staying, speaking, coming back.
 
-A membership outlives connections: `begin` gives it one after another, and `run` is our being in the
-room on that connection. It enters, stays until something puts us out, says why, rests, and enters
-again. What puts us out of the room leaves the connection and the other rooms alone. Whether we are
-inside is one `State`, which only `_step` changes. Whatever else is kept here explains that state
-(why the room put us out), or wakes the task that waits in it (`_changed`).
+A membership outlives connections: `begin` gives it one after another, and `run` keeps us in the
+room on that connection. `run` enters, stays until we are out of the room, reports why, waits, and
+enters again. The connection and the other rooms go on when we are out of one room. One `State` says
+whether we are inside, and only `_step` changes it. The other fields explain that state (why the
+room removed us), or wake the task that waits in it (`_changed`).
 """
 
 import asyncio
@@ -39,14 +39,15 @@ from bridge.xmpp.queries.keepalive import TIMING, Timing
 from bridge.xmpp.queries.ping import Verdict, ping_patiently
 
 NICKNAME_TRIES = 5
-"""Nicknames tried: `name`, `name-2`, and so on. The last has a tail that nobody can guess, so that
-whoever takes the others cannot keep us out."""
+"""How many nicknames are tried: `name`, `name-2`, and so on. The last one ends in random characters
+that nobody can guess, so that somebody who takes the others cannot keep us out."""
 
 SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
-"""The pause after these faults goes on with a new connection, which does not cure them."""
+"""After these faults the pause goes on if the connection is replaced, since that does not cure
+them."""
 
 
 class Membership:
@@ -84,25 +85,25 @@ class Membership:
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
-        """Why the room has put us out, in the state `REMOVED`."""
+        """Why the room has removed us; None except in the state `REMOVED`."""
         self._in_doubt = False
-        """Whether something said that we are not in the room."""
+        """Whether something suggests that we are not in the room."""
         self._retry = False
-        """Whether trying again need not wait."""
+        """Whether the next attempt need not wait."""
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
         self._backing_off: tuple[faults.Fault, float | None] | None = None
-        """The fault of the room, not of a connection, for which we rest, and until when on the
-        loop's clock; None for good."""
+        """The fault, of the room and not of a connection, after which we wait, and the end of the
+        wait on the loop's clock, None if it has no end. None if there is no such fault."""
         self._last_heard = 0.0
-        """When the room last said anything, on the loop's clock."""
+        """When the room last sent anything, on the loop's clock."""
         self._last_seen = clock()
-        """The same time in seconds since the epoch, by the last event or answered self-ping."""
+        """The time of the last event or answered self-ping, in seconds since the epoch."""
         self._catching_up = CatchingUp(self.jid, clock)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._configuration_asked = False
-        """Whether the answer to a question for the room's configuration is still to come."""
+        """Whether we have asked for the room's configuration, and the answer is still to come."""
         self._reflections = Reflections()
 
     @property
@@ -124,7 +125,7 @@ class Membership:
         return self._place._replace(service=self._connection.place.service, nickname=nickname)
 
     def status(self) -> RoomStatus:
-        """Return the room's status, with what is known here alone."""
+        """Return the room's status, with the values that only the membership knows."""
         return replace(
             self.room.status(),
             self_ping_ms=self.self_ping_ms,
@@ -154,7 +155,7 @@ class Membership:
             self._step(Step.END)
 
     async def run(self, attempt: int) -> None:
-        """Be in the room until the connection ends; `attempt` counts connections, from 1."""
+        """Enter and stay until the connection ends; `attempt` counts connections, from 1."""
         connection, account = self._attached, self._place.account
         failures = attempt - 1
         loop = asyncio.get_running_loop()
@@ -186,7 +187,7 @@ class Membership:
             self._leave_after(fault)
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
-            if self._retry:  # `try_again` came after this fault
+            if self._retry:  # `try_again` was called after this fault
                 failures = 0
             else:
                 seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
@@ -194,7 +195,7 @@ class Membership:
                 await self._back_off(fault, failures, until)
 
     def try_again(self) -> bool:
-        """Try at once, unless we are in the room; return whether we are not."""
+        """Try to enter at once, unless we are in the room; return False if we are."""
         if self.room.phase is events.Phase.JOINED:
             return False
         self._retry = True
@@ -202,12 +203,12 @@ class Membership:
         return True
 
     def doubt(self) -> None:
-        """Ask the room at once whether we are in it: something said that we are not."""
+        """Ask the room at once whether we are in it, since something suggests that we are not."""
         self._in_doubt = True
         self._changed.set()
 
     def configure(self, place: faults.Place, password: Secret | None) -> None:
-        """Take other settings; what one account has seen is forgotten for another."""
+        """Take other settings; with another account, forget what the former one has seen."""
         if place.account != self._place.account:
             self._catching_up.forget()
         self._place, self._password = place, password
@@ -227,10 +228,10 @@ class Membership:
     ) -> None:
         """Enter the room under `nickname` (XEP-0045, section 7.2); raises `ConnectionFailedError`.
 
-        `since` is the time, in UTC, from which the room's history is wanted; without `history` none
-        is.
+        `since` is the time, in UTC, from which the room's history is wanted; without `history` no
+        history is asked for.
         """
-        if self.room.phase is not events.Phase.JOINING:  # by the nickname before
+        if self.room.phase is not events.Phase.JOINING:  # it is after a nickname was taken
             self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
@@ -251,7 +252,7 @@ class Membership:
         self._similar_rooms = ()
         self._configuration_asked = False
         if created:
-            self._ask_for_configuration()  # it was asked before there was one
+            self._ask_for_configuration()  # `Join` asked before the room existed
         self._emit(events.Joined(me.from_, me.sender, created))
         self._settle()
 
@@ -270,13 +271,15 @@ class Membership:
             raise faults.ConnectionFailedError(self._attached.ended.result())
 
     async def _enter(self, attempt: int) -> None:
-        # What came first on a session that was resumed may have put us out.
+        # The first stanzas of a resumed session may have said that the room has removed us.
         if self.inside or self._removal is not None:
-            # The server sends again what it had not seen acknowledged: nothing more was missed.
+            # The server sends the stanzas again that were not acknowledged, so we have missed
+            # nothing.
             self._settle()
             return
         since = self._catching_up.since()
-        # An archive is whole and in order; the room's history would overtake it.
+        # With an archive, no history is asked for: the archive has everything in order, and the
+        # history would come before it.
         history = since is None or not await self._catching_up.has_archive(self._attached)
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
@@ -290,7 +293,7 @@ class Membership:
                     raise
 
     def _settle(self) -> None:
-        """Say that we are in the room, unless we have been put out again already."""
+        """Report that we are in the room; raises `ConnectionFailedError` if we are out already."""
         if (fault := self._why_out()) is not None:
             raise faults.ConnectionFailedError(fault)
         self._emit(events.ConnectionChanged(events.Phase.JOINED))
@@ -300,7 +303,7 @@ class Membership:
         return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
     def _leave_after(self, fault: faults.Fault) -> None:
-        """End the stay; leave, in case a join that was given up succeeded after all."""
+        """End the stay, and leave: a join that was given up may have succeeded after all."""
         if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
         self._step(Step.END)
@@ -308,10 +311,10 @@ class Membership:
         self._reflections.give_up(fault)
 
     async def _back_off(self, fault: faults.Fault, failures: int, until: float | None) -> None:
-        """Say what went wrong and wait until a time of the loop's clock, None for ever.
+        """Report what went wrong, and wait until a time of the loop's clock; None means for ever.
 
-        Returns early if the connection ends; `run` goes on with the pause on the next one, if the
-        fault's is one of `OUTLASTS_CONNECTIONS`.
+        Returns early if the connection ends, or if `try_again` is called. After a fault whose
+        `retry` is in `OUTLASTS_CONNECTIONS`, `run` continues the pause on the next connection.
         """
         self._backing_off = fault, until
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
@@ -323,7 +326,7 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> faults.Fault:
-        """Return why we are no longer in the room."""
+        """Stay in the room until we are no longer in it, and return why."""
         catching_up = asyncio.create_task(self._look_around())
         try:
             return await self._self_ping_after_silences()
@@ -342,7 +345,7 @@ class Membership:
         self._in_doubt = False
         while True:
             while not (self._in_doubt or self._why_out()):
-                # An answer that decides nothing is followed by another question.
+                # If a self-ping is undecided, the next one waits for `check_interval` only.
                 due = max(self._last_heard + timing.idle_before_ping, asked + timing.check_interval)
                 if loop.time() >= due:
                     break
@@ -358,7 +361,7 @@ class Membership:
             if pong.in_room is Verdict.IN and pong.seconds is not None:
                 self._last_heard, self._last_seen = asked, self._clock()
                 self.self_ping_ms = round(pong.seconds * 1000, 3)
-            # Renamed meanwhile, we ask again under the new name.
+            # If we were renamed meanwhile, we ask again under the new name.
             elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
                 return faults.of("ghost", self.place)
             # Give up when a check interval and two more ping deadlines no longer fit into
@@ -370,7 +373,7 @@ class Membership:
                 return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
     async def _look_around(self) -> None:
-        """Look for rooms with similar names, if joining made this one, and for what we missed."""
+        """Look for rooms with similar names if joining made this one, and read what we missed."""
         if self.room.status().room_created:
             service = self.jid.partition("@")[2]
             similar = await roomservice.similar_rooms(self._attached, self.jid, service)
@@ -383,9 +386,9 @@ class Membership:
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         """Say `body` in the room, and return the room's reflection of it (XEP-0045, section 7.4).
 
-        Waits for the first join while that is under way and nothing has failed yet, never for a
-        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
-        `NotReflectedError` or `BouncedError`. Nothing is queued and nothing sent twice.
+        Waits for the first join while that is under way and has not failed yet, but never for a
+        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`, `NotReflectedError`
+        or `BouncedError`. Nothing is queued and nothing sent twice.
         """
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
@@ -420,7 +423,8 @@ class Membership:
 
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
-        # A presence that answers a join which was given up: we would be inside without knowing it.
+        # Presence in these states may answer a join that was given up. It is ignored: otherwise we
+        # would be listed as an occupant while `_state` says that we are out.
         if stanza.tag == stanzas.PRESENCE and self._state in {State.OUT, State.REMOVED}:
             return
         if stanza.tag == stanzas.IQ:
@@ -430,7 +434,7 @@ class Membership:
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
         for event in self._intake.read(stanza, own=own):
-            # What cannot be read may be an invitation, which comes to those outside, too.
+            # A stanza that cannot be read may be an invitation, which comes to those outside, too.
             if not isinstance(event, events.StanzaDamaged):
                 self._last_heard = asyncio.get_running_loop().time()
             if self._join is not None and (me := self._join.decide(event)) is not None:
@@ -442,7 +446,7 @@ class Membership:
             self._handle(event)
 
     def _handle(self, event: events.Event) -> None:
-        """Publish what is new of `event`, and let it have its effect on us."""
+        """Publish `event` if it is new, and act on it if it concerns us."""
         fresh: events.Event | None = event
         if isinstance(event, events.MessageReceived):
             fresh = self._intake.deduplicate(event)
@@ -462,14 +466,14 @@ class Membership:
             case events.RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
                 self._ask_for_configuration()
             case events.SendFailed(condition="not-acceptable"):
-                self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
+                self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
             case _:
                 pass
 
     def _ask_for_configuration(self) -> None:
-        """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
+        """Ask for the room's configuration, unless an answer is due; `_intake` reads the answer.
 
-        It answers in order: what changes before it has answered is in the answer.
+        The room sends in order: a change that it reports before its answer is in the answer.
         """
         if not self._configuration_asked:
             self._configuration_asked = True
@@ -512,7 +516,7 @@ class Membership:
         self._removal = None
 
     async def _wait(self, until: float | None) -> bool:
-        """Wait for a change until a time of the loop's clock; return False when that has come."""
+        """Wait for a change until a time of the loop's clock; return False if none came by then."""
         try:
             async with asyncio.timeout_at(until):
                 await self._changed.wait()

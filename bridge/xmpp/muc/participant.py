@@ -1,6 +1,6 @@
 """Keeps one connection to the server and takes part in the rooms on it.
 
-Nothing else connects: there is never a second connection.
+It never has a second connection. Only a check opens others, which are its own (`checks.probe`).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ PHASE_OF_STAGE = {
     Stage.SASL: Phase.AUTHENTICATING,
     Stage.BIND: Phase.AUTHENTICATING,
 }
-"""What users see of each stage of a connection."""
+"""The phase that users see during each stage of a connection."""
 
 
 class Participant:
@@ -56,7 +56,7 @@ class Participant:
         self.settings: Settings | None = None
         """The settings in effect; None while unconfigured."""
         self.memberships: tuple[Membership, ...] = ()
-        """Our memberships, that in the default room first; empty while unconfigured."""
+        """Our memberships, the one in the default room first; empty while unconfigured."""
         self._by_jid: dict[str, Membership] = {}
         self._phase = Phase.UNCONFIGURED
         """The phase of the connection."""
@@ -65,9 +65,10 @@ class Participant:
         self._former: StreamManagement | None = None
         """The stream management of the session that the next connection may resume."""
         self._standing = False
-        """Whether there is a session; each room that we are out of then tries again by itself."""
+        """Whether there is a session. If so, each membership that is out of its room tries again by
+        itself."""
         self._again = asyncio.Event()
-        """Set when the connection need not wait, or has other settings to take."""
+        """Set when the next connection need not wait, or when there are other settings for it."""
         if settings is not None:
             self._configure(settings)
 
@@ -85,7 +86,7 @@ class Participant:
 
     @property
     def connection(self) -> Connection:
-        """The connection with a session, in any room or in none; raises `NotInRoomError`."""
+        """The connection with its session, whether in a room or not; raises `NotInRoomError`."""
         if self._connection is None or not self._standing:
             raise NotInRoomError("no session stands")
         return self._connection
@@ -97,7 +98,7 @@ class Participant:
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         """Call `listener` with each record, in order, as it is written.
 
-        Return what ends that.
+        Return a function that ends that.
         """
         return self._publisher.listen(listener)
 
@@ -120,13 +121,13 @@ class Participant:
             if self._phase is Phase.CLOSED:
                 return
             failures = 1 if stood >= STEADY_SECONDS else failures + 1
-            if self._again.is_set():  # `try_again` came after this fault
+            if self._again.is_set():  # `begin_anew` was called after this fault
                 failures = 0
             else:
                 await self._back_off(fault, failures)
 
     def begin_anew(self, settings: Settings) -> bool:
-        """Try at once, with these settings: they changed, or what kept us out is known to be gone.
+        """Try at once with these settings: they changed, or the obstacle is known to be gone.
 
         Return False if nothing is to be done: we are in all rooms with the same settings, or are
         leaving for good.
@@ -151,14 +152,14 @@ class Participant:
             self._change(ConnectionChanged(Phase.CLOSED))
 
     def publish(self, event: Event, membership: Membership | None = None) -> Record:
-        """Record `event`, fold it into the state of its room, and call the listeners.
+        """Record `event`, update the state of its room, and call the listeners.
 
         Without `membership` it is the connection's event, and concerns all rooms.
         """
         return self._publisher.publish(event, "" if membership is None else membership.name)
 
     def _configure(self, settings: Settings) -> None:
-        """Take these settings; what is known of the rooms that stay is kept."""
+        """Take these settings; keep the memberships in rooms that the former settings had too."""
         self.settings = settings
         memberships = {}
         for room in settings.rooms:
@@ -181,7 +182,7 @@ class Participant:
         """Connect and stay; return what ended it, and for how many seconds there was a session."""
         connection = Connection(
             settings,
-            # Another one each time: who learnt our full JID does not know the next.
+            # A new one each time: somebody who learnt our full JID does not know the next one.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
             on_stage=lambda stage: self._change(
                 ConnectionChanged(PHASE_OF_STAGE[stage], attempt=attempt)
@@ -204,8 +205,8 @@ class Participant:
             self._connection = None
             connection.close()
         stood = 0.0 if opened_at is None else loop.time() - opened_at
-        # A session that was lost soon after it had been resumed is not resumed again, nor one that
-        # was begun with other settings: it is of another account, or in other rooms.
+        # A session that was lost soon after it had been resumed is not resumed again. A session
+        # with other settings is not resumed either: it has another account, or is in other rooms.
         first_lost = opened_at is not None and self._former is None
         resumable = fault.condition in RESUMABLE and settings == self.settings
         worth = resumable and (first_lost or stood >= STEADY_SECONDS)

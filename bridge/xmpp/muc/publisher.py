@@ -1,4 +1,4 @@
-"""Records what happens: append, fold, notify, in this order."""
+"""Records events: appends each to the journal, updates the room, and calls the listeners."""
 
 import time
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from bridge.xmpp.model.room import Room
 class Publisher:
     """Takes the events of a connection and of the rooms on it.
 
-    The journal numbers and stamps an event, the state of its room folds it, and the listeners are
-    called with its record. The publishing caller gets the record back.
+    The journal gives an event its number and time, the state of its room is updated, and the
+    listeners are called with its record. The caller of `publish` gets the record too.
     """
 
     def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
@@ -26,18 +26,18 @@ class Publisher:
         self._listeners: list[Callable[[Record], None]] = []
 
     def publish(self, event: Event, room: str = "") -> Record:
-        """Record `event`. Without a room it is the connection's, and concerns all rooms."""
+        """Record `event`. Without a room it is an event of the connection, and concerns all."""
         record = self._journal.append(event, self._clock(), room, self.stanza)
         if room in self.rooms:
             self.rooms[room].apply(record)
         elif not room:
             for state in self.rooms.values():
                 state.apply(record)
-        for listener in tuple(self._listeners):  # one that is called may stop listening
+        for listener in tuple(self._listeners):  # a copy: listeners may remove themselves
             listener(record)
         return record
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
-        """Call `listener` with each record from now on, in order; return what ends that."""
+        """Call `listener` with each later record, in order; return a function that ends that."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)

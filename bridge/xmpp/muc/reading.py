@@ -41,7 +41,7 @@ OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
 PASSED_ON = frozenset({f"{{{stanzas.MUC_USER}}}invite", f"{{{stanzas.MUC_USER}}}decline"})
-"""The tags that say from whom a message is that the room passes on in its own name."""
+"""The tags that say who wrote a message that the room passes on in its own name."""
 
 METADATA = frozenset(
     {
@@ -57,25 +57,27 @@ METADATA = frozenset(
 """Namespaces of elements that carry metadata of a message rather than content."""
 
 MAX_PAYLOAD = 8
-"""Element names listed of a message without a body: real ones have one or two."""
+"""Most names of elements that are listed for a message without a body; real ones have one or
+two."""
 
 MAX_PAYLOAD_CHARACTERS = 100
-"""Characters of such a name, and of the name of an encryption; real ones have up to 60."""
+"""Most characters of such a name, and of the name of an encryption; real ones have up to 60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """A status code as XEP-0045, section 15.6, writes it."""
 
 MAX_REACTIONS = 32
-"""Reactions in one message: people send few, and each is a character or two."""
+"""Most reactions in one message: people send few, and each is a character or two."""
 
 MAX_PRESENCE_CHARACTERS = 1_000
-"""Characters of each text in presence. The rest is cut off, since each presence is kept."""
+"""Most characters of each text in presence. The rest is cut off, since each presence is kept."""
 
 
 def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
     """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
 
-    Unless the room `gives_ids`, the stanza ids in its messages may be anybody's, and are left out.
+    Unless the room `gives_ids`, anybody may have put stanza ids into its messages, and they are
+    left out.
     """
     address = stanzas.sender_of(stanza)
     if address is None:
@@ -98,10 +100,10 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
 
 
 def _is_passed_on(stanza: Element) -> bool:
-    """Whether a message in the room's name has the words of somebody who invites or declines.
+    """Whether a message in the room's name was written by somebody who invites or declines.
 
-    Servers pass on all that such a person puts into it, ejabberd in any type (XEP-0045, section
-    7.8.2).
+    Servers pass on all that such a person puts into it, ejabberd with any message type (XEP-0045,
+    section 7.8.2).
     """
     return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
 
@@ -119,7 +121,8 @@ def _read_message(
         yield events.SubjectChanged(subject.text or "", nickname or None)
     stamp = given = None
     for child in stanza:
-        # ejabberd leaves stamps of others in the room's name where they are, before its own.
+        # ejabberd does not remove stamps that others put there in the room's name, before its own,
+        # so the last one counts.
         if child.tag == STAMP and child.get("from") == room:
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
@@ -130,7 +133,7 @@ def _read_message(
         body=body or "",
         type="groupchat" if type_ == "groupchat" else "chat",
         id=stanza.get("id"),
-        # Servers leave those of others in private messages as they are.
+        # In private messages, servers do not remove stanza ids that others put there.
         stanza_id=given if gives_ids and type_ == "groupchat" else None,
         delayed_from=stamp,
         source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
@@ -149,9 +152,9 @@ def _read_message(
 
 
 def _new_subject(stanza: Element) -> Element | None:
-    """Return the subject that a message in the room sets; None where it sets none.
+    """Return the subject that a message in the room sets; None if it sets none.
 
-    A message with a body or a thread sets none (XEP-0045, section 8.1), and anybody may say it.
+    A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one.
     """
     sets = stanza.find(stanzas.BODY) is None and stanza.find(stanzas.THREAD) is None
     return stanza.find(stanzas.SUBJECT) if sets else None
@@ -196,7 +199,7 @@ def _payload(stanza: Element) -> tuple[str, ...]:
 
 
 def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
-    """Return `message` with what its stanza says of another message; itself if that is nothing."""
+    """Return `message` with the references to other messages in its stanza; itself without any."""
     # Only the room itself moderates (XEP-0425).
     retractions = (RETRACTION,) if message.sender else (RETRACTION, MODERATION)
     for child in stanza:
@@ -240,7 +243,7 @@ def _codes(extension: Element) -> frozenset[int]:
 
 
 def _item(extension: Element) -> Element:
-    """Return what is said of an occupant; an empty element if nothing is."""
+    """Return the `<item/>` that describes an occupant; an empty element if there is none."""
     item = extension.find(ITEM)
     return Element(ITEM) if item is None else item
 
@@ -271,7 +274,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         return
     extension = stanza.find(EXTENSION)
     default = "none"
-    if isinstance(stanza, DamagedElement):  # nobody hides by coming or going with one
+    if isinstance(stanza, DamagedElement):  # nobody can hide by coming or going with one
         extension, default = Element(EXTENSION), events.UNKNOWN
     if not nickname or extension is None:
         return

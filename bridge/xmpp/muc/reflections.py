@@ -1,4 +1,4 @@
-"""Waiting for reflections: the room's own copies of what we said (XEP-0045, section 7.4)."""
+"""Waits for reflections: the room's own copies of what we said (XEP-0045, section 7.4)."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Reflections:
 
     @contextmanager
     def expected(self, id_: str) -> Iterator[asyncio.Future[Record]]:
-        """Give the answer to our message with this id: its reflection, or an error of the room."""
+        """Give a future for the answer to our message `id_`: its reflection, or an error."""
         self._waiting[id_] = answer = asyncio.get_running_loop().create_future()
         try:
             yield answer
@@ -35,7 +35,7 @@ class Reflections:
             del self._waiting[id_]
 
     def take(self, record: Record) -> None:
-        """End the wait for the answer that `record` is, if there is one."""
+        """End the wait for an answer if `record` is that answer."""
         if not self._waiting:
             return
         match record.event:
@@ -45,7 +45,7 @@ class Reflections:
                     answer.set_result(record)
 
     def give_up(self, fault: Fault) -> None:
-        """Tell all who wait for an answer that none will come."""
+        """End every wait with a `ConnectionFailedError`, since no answer will come."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionFailedError(fault))

@@ -17,26 +17,26 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
 
 DISCO_SECONDS = 5.0
-"""Seconds for one answer to a query whose failure decides nothing."""
+"""Seconds for one answer to a query. If none comes, nothing fails for that."""
 
 MAX_SERVICES_ASKED = 10
-"""Items of the server that are queried for room services."""
+"""Most items of the server that are asked whether they are room services."""
 
 MAX_ROOMS_COMPARED = 500
-"""Rooms of a service whose names are compared with ours."""
+"""Most rooms of a service whose names are compared with the name of ours."""
 
 MAX_NAME_CHARACTERS = 60
-"""Characters of a room's name that is compared: the time for it grows with their square."""
+"""Most characters of a room's name that is compared: the time grows with their square."""
 
 MAX_SIMILAR = 5
-"""Rooms that are named for their likeness."""
+"""Most rooms that are reported for their similar names."""
 
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
 
 async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
-    """Return what an address says of itself, or an error instead.
+    """Return the description of an address, and the error if it answers with one or not at all.
 
     Raises `ConnectionFailedError` when the connection ends.
     """
@@ -53,7 +53,7 @@ def denies(description: Description) -> bool:
 
 
 def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
-    """Return why no room of a service that answers so can be joined; None if one may be."""
+    """Return why no room of a service with this answer can be joined; None if one may be."""
     if refusal is not None and refusal.condition == "remote-server-not-found":
         return faults.of_join_error(refusal.condition, refusal.text, place, None)
     return faults.of("no-room-service", place) if denies(description) else None
@@ -62,8 +62,9 @@ def denial(place: Place, description: Description, refusal: StanzaError | None) 
 async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
     """Return the JIDs of the rooms that `service` lists with names like that of `room`.
 
-    The most similar one is the first. Both are prepared, and `room` itself is left out. There are
-    none where the service does not answer within `DISCO_SECONDS`, or lists none.
+    The most similar one is the first, and `room` itself is left out. `room` and `service` are
+    prepared. The list is empty if the service does not answer within `DISCO_SECONDS`, or lists no
+    similar room.
     """
     try:
         answer = await disco.ask(connection, service, stanzas.DISCO_ITEMS, DISCO_SECONDS)
@@ -78,7 +79,7 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
         and len(name := jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
-    # In a thread, since names of somebody's choice may take half a second.
+    # In a thread: names that somebody chose to be slow may take half a second.
     similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR)
     return [names[name] for name in similar]
 
@@ -91,10 +92,10 @@ class RoomService:
         self._connection = connection
         self._find = find
         self.others: list[str] = []
-        """The room services of our server, where the configured one is none."""
+        """Other room services of our server, looked up if the configured one may be none."""
 
     async def look(self) -> None:
-        """Query both; raises `ConnectionFailedError` where joining can only fail."""
+        """Query service and room; raises `ConnectionFailedError` if joining can only fail."""
         place = self._place
         service = prepared(place.room_service) or place.room_service
         description, refusal = await ask(self._connection, service)

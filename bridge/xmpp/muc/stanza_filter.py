@@ -1,4 +1,4 @@
-"""Picks stanzas of the trace: by sender, by room, without keepalives, those of one event."""
+"""Selects stanzas of the trace: by sender, by room, without keepalives, or by their event."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class StanzaFilter:
     rooms: Collection[str] = ()
     """The bare JIDs, prepared, of the rooms in which a resource is a nickname."""
     own: Collection[str] = ()
-    """Our own JIDs and nicknames: what we send does not say from whom it is."""
+    """Our own JIDs and nicknames, since the stanzas that we send do not name their sender."""
 
     def matches(self, traced: TracedStanza) -> bool:
         """Whether the stanza satisfies every condition."""
@@ -51,7 +51,7 @@ class StanzaFilter:
             return False
         if traced.direction == "out":
             return not wanted.isdisjoint(self.own)
-        # What an archive or a carbon copy forwards has a sender of its own.
+        # A message that an archive or a carbon copy forwards has a sender of its own.
         for stanza in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
             if (address := stanzas.sender_of(stanza)) is not None:
                 names = {address.jid, address.bare}
@@ -108,8 +108,8 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    What we said has two: the message that went out, and the one with which the room sent it back or
-    refused it. What an archive told has its result there.
+    A message of ours has two: the one that we sent, and the one with which the room sent it back or
+    refused it. A message from an archive has the result that contains it.
     """
     event, room = record.event, prepared(record.room) or ""
     match event:
@@ -123,7 +123,7 @@ def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
 
 
 def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
-    """Return the numbers of our message with this id, and of what the room answered it first."""
+    """Return the numbers of our message with this id, and of the room's first answer to it."""
     numbers = set()
     for item in traced:
         xml = item.xml

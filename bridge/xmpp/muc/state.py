@@ -3,11 +3,11 @@
 We are out of a room until we ask to be let in. From then on we are entering it: the room lists who
 is there. Our own presence says that we are inside (XEP-0045, section 7.1.2). The room may put us
 out again, by a kick, a ban or its own end. Then we are removed, for a reason that is known. However
-an attempt or a stay ends, we are out of the room after it, and the next attempt begins there. A
-connection that takes up the former session (XEP-0198) leaves us where we were; any other finds us
-out.
+an attempt or a stay ends, we are out of the room after it, and the next attempt begins there. If a
+connection resumes the former session (XEP-0198), we are still inside if we were; with any other
+connection we are out.
 
-`TRANSITIONS` is all of this. A step that is not in it is a mistake of ours.
+`TRANSITIONS` has every step that is possible. Any other step is a mistake of ours.
 """
 
 from enum import Enum, auto

@@ -1,1 +1,1 @@
-"""What is asked of servers, rooms and occupants, and what an answer or a silence means."""
+"""Queries to servers, rooms and occupants, and what an answer or the lack of one means."""

@@ -1,6 +1,6 @@
 """Service discovery: asks an address for its identities, features, software, uptime and rooms.
 
-XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
+The standards are XEP-0030 with the forms of XEP-0128, XEP-0092 and XEP-0012.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
 
 ANSWER_SECONDS = 10.0
-"""Seconds for all answers together: another server may have to be found and connected to first."""
+"""Seconds for all answers together. Our server may first have to find and connect to another
+one."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
@@ -34,7 +35,7 @@ _QUERIES = {
 }
 
 MAX_DIGITS = 9
-"""Digits of a count; rooms have fewer occupants, and uptimes fewer seconds."""
+"""Most digits of a number: counts of occupants and uptimes in seconds have fewer."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,15 @@ class Software:
 
 @dataclass(frozen=True)
 class Item:
-    """What there is at an address (XEP-0030, section 4.1): a room of a room service."""
+    """An item that an address lists (XEP-0030, section 4.1), such as a room of a room service."""
 
     jid: str
-    """Prepared."""
+    """The address of the item, prepared."""
     name: str | None
 
 
 class Description(NamedTuple):
-    """One answer to disco#info; each feature once, in the order they came."""
+    """One answer to disco#info; it has each feature once, in the order of the answer."""
 
     identities: tuple[Identity, ...] = ()
     features: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class Description(NamedTuple):
 
     @property
     def has_rooms(self) -> bool:
-        """Whether this is a room service, if its address is a domain."""
+        """Whether this is a room service, provided that its address is a domain."""
         return self.is_room and stanzas.MUC in self.features
 
     def either(self, yes: str, no: str) -> bool | None:
@@ -102,7 +103,7 @@ class Unanswered(NamedTuple):
     question: str
     """The namespace of the query."""
     error: stanzas.StanzaError | None
-    """None: no answer came in time."""
+    """The error that was answered; None if no answer came in time."""
 
     def __str__(self) -> str:
         question = _QUERIES[self.question]
@@ -119,25 +120,25 @@ class Information(NamedTuple):
     software: Software | None
     uptime_seconds: int | None
     room: dict[str, object] | None
-    """The configuration, if the address is a room."""
+    """The room's configuration; None if the address is no room."""
     rooms: tuple[Item, ...]
     """The rooms that a room service lists."""
     unanswered: tuple[Unanswered, ...]
 
     @property
     def answered(self) -> bool:
-        """Whether the address said what it is."""
+        """Whether disco#info was answered."""
         return all(query.question != stanzas.DISCO_INFO for query in self.unanswered)
 
 
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
     """Query `address` (prepared) for everything, in at most `ANSWER_SECONDS`.
 
-    A server gets every query at once, other addresses those that they announce. Only domains are
-    asked for their uptime, since the answer of a client (XEP-0012) has the seconds that its user is
-    idle, and only room services for their rooms. Raises `IqError` where disco#info is refused, and
-    `ConnectionFailedError` when the connection ends. The result has any other error, and a timeout,
-    as `Unanswered`.
+    A server is asked for its software and uptime in any case, other addresses only if they announce
+    them. Only domains are asked for their uptime: a client would answer how long its user has been
+    idle (XEP-0012). Only room services are asked for their rooms. Raises `IqError` if disco#info is
+    refused, and `ConnectionFailedError` when the connection ends. The result has any other error,
+    and a timeout, as `Unanswered`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ANSWER_SECONDS
@@ -186,7 +187,7 @@ async def ask(
 
 
 def description_in(iq: Element | Unanswered) -> Description:
-    """Return what the answer says; elements that XEP-0030 does not define are ignored."""
+    """Return the description in an answer; elements that XEP-0030 does not define are ignored."""
     query = _query(iq, stanzas.DISCO_INFO)
     features = (
         feature.get("var") for feature in query.iterfind(f"{{{stanzas.DISCO_INFO}}}feature")
@@ -206,14 +207,14 @@ def description_in(iq: Element | Unanswered) -> Description:
 
 
 def software_in(iq: Element | Unanswered | None) -> Software | None:
-    """Return what the answer to a version query says; None where it is empty."""
+    """Return the software in the answer to a version query; None if there is none."""
     query, parts = _query(iq, VERSION), ("name", "version", "os")
     name, version, os = (query.findtext(f"{{{VERSION}}}{part}") or None for part in parts)
     return Software(name, version, os) if name or version or os else None
 
 
 def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
-    """Return what the answer to disco#items names, in its order; what is no JID is left out."""
+    """Return the items in an answer to disco#items, in its order, except those without a JID."""
     return tuple(
         Item(jid, item.get("name") or None)
         for item in _query(iq, stanzas.DISCO_ITEMS).iterfind(f"{{{stanzas.DISCO_ITEMS}}}item")
@@ -246,8 +247,8 @@ def _fields(form: Element) -> Iterator[Field]:
 def room_configuration(description: Description) -> dict[str, object]:
     """Return the configuration in a room's features and form (XEP-0045, section 6.4).
 
-    What the room does not say is None. `archived` is whether it keeps an archive
-    (XEP-0313), `logs` the address where its logs can be read.
+    A value that the room does not give is None. `archived` says whether it keeps an archive
+    (XEP-0313), and `logs` is the address where its logs can be read.
     """
     either = description.either
     form = {
@@ -278,7 +279,7 @@ def room_configuration(description: Description) -> dict[str, object]:
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return the count that `text` is; None if it is no number, or longer than `MAX_DIGITS`."""
+    """Return `text` as a number; None if it is none, or has more digits than `MAX_DIGITS`."""
     text = (text or "").strip()
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         return None

@@ -1,8 +1,8 @@
-"""When to ask whether the server still answers, and whether the room still knows us.
+"""Decides when to ask whether the server still answers, and whether the room still knows us.
 
-A half-open connection and a ghost in a room say nothing by themselves, so both are asked: the
-server now and then (XEP-0199), a room after a silence, by a ping to ourselves through it
-(XEP-0410).
+A half-open connection does not report itself, and neither does a room that no longer knows us. So
+the server is pinged at intervals (XEP-0199), and a room after a silence, by a ping to ourselves
+through it (XEP-0410).
 """
 
 import asyncio
@@ -27,9 +27,9 @@ class Timing:
     idle_before_ping: float = 60.0
     """How long a room may be silent before it is sent a self-ping."""
     max_unconfirmed: float = 120.0
-    """How long a room may leave it open whether we are in it; then we count as out."""
+    """How long it may be uncertain whether we are in a room; after that we count as out."""
     check_interval: float = 5.0
-    """The time from one look at the clocks, or one undecided self-ping, until the next."""
+    """The time from one look at the clock, or from one undecided self-ping, until the next."""
 
 
 TIMING = Timing()
@@ -41,10 +41,10 @@ async def keep_alive(
     timing: Timing,
     wall: Callable[[], float],
 ) -> Fault:
-    """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason.
+    """Ping the server (XEP-0199) until the connection ends or the server is silent; return why.
 
-    `wall` is the clock that goes on while the machine sleeps: once awake, the server is pinged at
-    once. If somebody sets that clock, the server is pinged too.
+    `wall` is a clock that goes on while the machine sleeps, so that the server is pinged soon after
+    the machine wakes. The server is also pinged soon if somebody sets that clock.
     """
     pinged = wall()
     while not connection.ended.done():
@@ -52,7 +52,7 @@ async def keep_alive(
         if abs(wall() - pinged) < timing.ping_interval:
             continue
         pinged = wall()
-        with suppress(ConnectionFailedError):  # `ended` says so
+        with suppress(ConnectionFailedError):  # `ended` has the reason
             if not await answers(connection, timing.ping_deadline):
                 return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
     return connection.ended.result()

@@ -1,4 +1,4 @@
-"""Pings an address (XEP-0199), and finds out whose silence it is where no answer comes."""
+"""Pings an address (XEP-0199), and finds out who is silent if no answer comes."""
 
 import asyncio
 import math
@@ -13,16 +13,16 @@ from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.queries.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
 
 ALONE_SECONDS = 1.0
-"""Seconds of silence after which our server is pinged too. Most answers come sooner, so that most
-pings are one stanza."""
+"""Seconds of silence after which our server is pinged too. Most answers come sooner, so most pings
+need only one stanza."""
 
 MUCH_BYTES = 8 * 1024
-"""Bytes from a server during a ping after which the answer may still come. The slowest network
-carries more."""
+"""If a server has sent so many bytes during a ping, its answer may still come. Even the slowest
+network carries more in that time."""
 
 
 class Verdict(Enum):
-    """What a self-ping says."""
+    """Whether we are in the room, as far as a self-ping proves it."""
 
     IN = "in"
     OUT = "out"
@@ -37,7 +37,7 @@ _OF_SELF = {
 
 
 class Pong(NamedTuple):
-    """What came of one ping."""
+    """The result of one ping."""
 
     target: Target
     seconds: float | None
@@ -51,24 +51,24 @@ class Pong(NamedTuple):
 
     @property
     def in_room(self) -> Verdict | None:
-        """What a self-ping says; None for another target."""
+        """What a self-ping proves; None for another target."""
         if self.target.kind is not TargetKind.SELF:
             return None
         return Verdict.IN if self.error is None else Verdict(self.error.outcome)
 
 
 class Comparison(NamedTuple):
-    """What came of a ping, and of the further pings that show whose silence it is."""
+    """The results of a ping, and of the further pings that show who is silent."""
 
     pong: Pong
     server: Pong | None = None
-    """The answer of our own server, if the address was silent."""
+    """The result of a ping to our own server, if the address was silent."""
     own: Pong | None = None
-    """The answer of ourselves through the room, if an occupant was silent."""
+    """The result of a ping to ourselves through the room, if an occupant was silent."""
 
     @property
     def verdict(self) -> str:
-        """What it all means, in a sentence; where it is a silence, whose."""
+        """What the results mean, in a sentence; if no answer came, who is silent."""
         pong, own, server = self.pong, self.own, self.server
         if pong.seconds is not None:
             if pong.in_room is not None:
@@ -106,8 +106,8 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
 async def answers(connection: Connection, seconds: float) -> bool:
     """Whether our server answers a ping; if not, it has sent hardly anything for `seconds`.
 
-    The answer comes after what the server has to send, and servers send stanzas of 100 MB. Raises
-    `ConnectionFailedError`.
+    The answer comes after everything else that the server has to send, and that may be a stanza of
+    100 MB. Raises `ConnectionFailedError`.
     """
     server = Target(TargetKind.SERVER, connection.place.domain)
     received = -MUCH_BYTES
@@ -119,7 +119,7 @@ async def answers(connection: Connection, seconds: float) -> bool:
 
 
 async def ping_patiently(connection: Connection, target: Target, seconds: float) -> Pong:
-    """Ping `target`, and wait for what our server sends meanwhile: the answer may be behind that.
+    """Ping `target`; if our server sends much meanwhile, wait longer: the answer may come after it.
 
     Raises `ConnectionFailedError`.
     """
@@ -141,9 +141,9 @@ async def ping_patiently(connection: Connection, target: Target, seconds: float)
 
 
 async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:
-    """Ping `target`; if it is silent, our own server too, and for an occupant ourselves.
+    """Ping `target`; if it is silent, ping our own server too, and for an occupant ourselves.
 
-    Takes `seconds` at most. Raises `ConnectionFailedError`.
+    This takes `seconds` at most. Raises `ConnectionFailedError`.
     """
     alone = min(ALONE_SECONDS, seconds / 2)
     asked = asyncio.ensure_future(ping(connection, target, seconds))

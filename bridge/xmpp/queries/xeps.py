@@ -20,7 +20,7 @@ class Standard(NamedTuple):
 
 
 _VERSION = re.compile(":(?:[0-9]{1,4}|tmp)$")
-"""The versions that protocols count (XEP-0053, section 4); `tmp` comes before the first."""
+"""The version at the end of a namespace (XEP-0053, section 4); `tmp` comes before the first one."""
 
 
 @cache
@@ -32,10 +32,11 @@ def standards() -> dict[str, Standard]:
 
 
 def standard_of(feature: str) -> Standard | None:
-    """Return what defines `feature`; None if it is in nobody's list but its maker's.
+    """Return the standard that defines `feature`; None if it is not in the table.
 
-    `urn:xmpp:mam:2#extended` belongs to whatever defines `urn:xmpp:mam`, and the interest
-    `...+notify` (XEP-0163, section 4) to what it asks for.
+    `urn:xmpp:mam:2#extended` belongs to the standard of `urn:xmpp:mam`. A feature that ends in
+    `+notify` asks for notifications (XEP-0163, section 4), and belongs to the standard of the
+    feature without that ending.
     """
     name = feature.removesuffix("+notify")
     base, _, fragment = name.partition("#")
