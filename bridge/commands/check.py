@@ -5,8 +5,8 @@ import asyncio
 import signal
 import time
 
+from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE, UsageError
-from bridge.commands.settings import ReadSettings, complain_of, run_with_settings
 from bridge.logs import can_print, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, plugin_line

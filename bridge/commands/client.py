@@ -5,8 +5,8 @@ import asyncio
 import sys
 
 from bridge.client.conversation import run_client
+from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE
-from bridge.commands.settings import read
 from bridge.logs import can_print
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
+from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
-from bridge.commands.settings import ReadSettings, require_trust, run_with_settings, usable
 from bridge.logs import can_print, complain
 from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path

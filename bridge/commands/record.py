@@ -8,14 +8,14 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
-from bridge.commands.settings import (
+from bridge.commands.configuration import (
     ReadSettings,
     complain_of,
     require_trust,
     run_with_settings,
     usable,
 )
+from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE, UsageError
 from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command

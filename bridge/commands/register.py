@@ -3,8 +3,8 @@
 import argparse
 import os
 
+from bridge.commands.configuration import PACKAGE_ROOT, current_directory
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
-from bridge.commands.settings import PACKAGE_ROOT, current_directory
 from bridge.logs import complain, write_out
 from bridge.registration.errors import LaunchError, RegistrationError
 from bridge.registration.launch import find_env_file

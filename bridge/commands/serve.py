@@ -4,8 +4,8 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
+from bridge.commands.configuration import SERVER_PREFIXES, ReadSettings, run_with_settings
 from bridge.commands.exit import SUCCESS
-from bridge.commands.settings import SERVER_PREFIXES, ReadSettings, run_with_settings
 from bridge.logs import open_log, report
 from bridge.mcp.stdio import Stdio
 from bridge.service import serve, serve_only

@@ -2,8 +2,8 @@
 
 import argparse
 
+from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
-from bridge.commands.settings import ReadSettings, run_with_settings, usable
 from bridge.logs import can_print, open_log
 from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import watch
