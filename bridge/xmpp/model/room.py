@@ -136,18 +136,13 @@ class RoomStatus:
     """Rooms of the service with similar names, where joining made this one."""
 
     @property
-    def made_for_nobody(self) -> bool:
-        """Whether joining made the room, and nobody else is in it."""
-        others = any(not occupant.own for occupant in self.occupants)
-        return self.connected and self.room_created and not others
-
-    @property
     def warnings(self) -> list[str]:
         """Sentences on what is odd about the room."""
         warnings = []
         if self.crowded:
             warnings.append(f"The room has more occupants than the {MAX_OCCUPANTS} that are kept.")
-        if self.made_for_nobody:
+        others = any(not occupant.own for occupant in self.occupants)
+        if self.connected and self.room_created and not others:
             warnings.append(
                 "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
                 + similar_named(self.similar_rooms)
