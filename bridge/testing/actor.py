@@ -88,6 +88,7 @@ class Actor:
         """The bare JID of the actor's room."""
         self._name = one_line(settings.nickname)
         self._participant = Participant(settings)
+        self._membership = self._participant.memberships[0]
         self._news = asyncio.Event()
         self._participant.listen(lambda record: self._news.set())
         self._looked: dict[str, int] = {}
@@ -102,8 +103,8 @@ class Actor:
         while not (status := self._participant.status()).connected:
             if status.last_error is not None or not await self._hear(until):
                 raise self._not_in_room()
-        entered = self._participant.default
-        if entered.occupant != stanzas.occupant_jid(entered.jid, self.nickname):
+        ours = stanzas.occupant_jid(self._membership.jid, self.nickname)
+        if self._membership.occupant != ours:
             raise self._error(f"did not get into {self.room}: somebody there has this nickname.")
 
     async def leave(self) -> None:
@@ -116,7 +117,7 @@ class Actor:
     async def say(self, body: str) -> MessageReceived:
         """Say `body` in the room; return it as the room sent it back."""
         with self._doing(f"say {quoted(body)}"):
-            return (await self._participant.default.say(body, ANSWER_SECONDS)).message
+            return (await self._membership.say(body, ANSWER_SECONDS)).message
 
     async def expect(
         self, text: str | None = None, *, within: float = 5.0, **conditions: Unpack[Conditions]
@@ -169,7 +170,7 @@ class Actor:
             message = stanzas.groupchat_message(self.room, body, secrets.token_hex(12))
             message.attrib.update(to=f"{self.room}/{nickname}", type="chat")
             SubElement(message, f"{{{stanzas.MUC_USER}}}x")
-            self._participant.default.connection.send(message)
+            self._membership.connection.send(message)
 
     async def set_presence(
         self, show: Show = "available", status: str = "", nickname: str = ""
@@ -182,7 +183,7 @@ class Actor:
                 SubElement(presence, f"{{{stanzas.CLIENT}}}{name}").text = text
         until = asyncio.get_running_loop().time() + ANSWER_SECONDS
         with self._doing(f"be {quoted(nickname)}"):
-            self._participant.default.connection.send(presence)
+            self._membership.connection.send(presence)
             while self._participant.status().nickname != nickname:
                 if not await self._hear(until):
                     raise TimeoutError
@@ -323,7 +324,7 @@ class Actor:
     async def _request(self, query: Element, what: str, type_: str = "set") -> Element:
         with self._doing(what):
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._participant.default.connection.request(type_, self.room, query)
+                return await self._membership.connection.request(type_, self.room, query)
         raise AssertionError  # `_doing` has raised
 
     def _line(self, record: Record) -> str:

@@ -77,7 +77,7 @@ class Eyes:
     def membership(self) -> Membership:
         """Its being in the room."""
         found = [one for one in self.participant.memberships if one.name == self.room]
-        return found[0] if found else self.participant.default
+        return found[0] if found else self.participant.memberships[0]
 
     def status(self) -> RoomStatus:
         """How things stand."""

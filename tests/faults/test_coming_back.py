@@ -69,7 +69,7 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         assert fault.condition in {"connection-reset", "system-shutdown", "recipient-unavailable"}
         assert "by itself" in fault.hint
         with pytest.raises(NotInRoomError):
-            await eyes.participant.default.say("from outside", 5)
+            await eyes.participant.memberships[0].say("from outside", 5)
         while fault.condition != "connection-refused":  # the room may drop us before the server
             fault, changed, _ = await eyes.fault()
         assert changed.phase is Phase.WAITING
@@ -77,7 +77,7 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         await asyncio.to_thread(stage.process.start)
         await eyes.joined()
         async with stage.witness() as wilma:
-            await eyes.participant.default.say("after", 5)
+            await eyes.participant.memberships[0].say("after", 5)
             await wilma.heard("after")
     assert "from outside" not in eyes.sent()
 
@@ -87,7 +87,7 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(
 ) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.default.say("before", 5)
+        await eyes.participant.memberships[0].say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         for number in range(30):
@@ -110,7 +110,7 @@ async def test_a_session_that_the_server_no_longer_knows_is_begun_anew_and_nothi
     stage = open_stage
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.default.say("before", 5)
+        await eyes.participant.memberships[0].say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         wilma.say("meanwhile")
@@ -133,7 +133,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
     _without_stream_management(stage)
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.default.say("before", 5)
+        await eyes.participant.memberships[0].say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         for number in range(30):  # more than the room's own history holds
@@ -142,7 +142,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         await stage.relay.heal()
         _without_stream_management(stage)
         await eyes.joined()
-        await eyes.participant.default.say("after", 5)
+        await eyes.participant.memberships[0].say("after", 5)
         await eyes.until(lambda _: len(eyes.messages()) >= 32 or eyes.gaps())
         assert _resumed(eyes) == [False, False]
         assert not eyes.gaps()
@@ -204,7 +204,7 @@ async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.delay(0.2)
-        assert (await eyes.participant.default.say("slowly", 5)).round_trip_seconds >= 0.4
+        assert (await eyes.participant.memberships[0].say("slowly", 5)).round_trip_seconds >= 0.4
         stage.relay.treat(Treatment.STALL, Way.TO_CLIENT)
         for number in range(3):
             wilma.say(str(number))
@@ -224,7 +224,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.treat(Treatment.SWALLOW, way)
-        sending = asyncio.create_task(eyes.participant.default.say("in flight", 10))
+        sending = asyncio.create_task(eyes.participant.memberships[0].say("in flight", 10))
         await eyes.see(lambda event: isinstance(event, MessageSent))
         if heard:
             await wilma.heard("in flight")
@@ -234,7 +234,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
         assert unknown.value.fault.condition == "connection-reset"
         await stage.relay.heal()
         await eyes.joined()
-        await eyes.participant.default.say("after", 5)
+        await eyes.participant.memberships[0].say("after", 5)
         await wilma.heard("after")
         with pytest.raises(TimeoutError):
             await wilma.heard("in flight", 0)
@@ -247,9 +247,9 @@ async def test_what_is_said_on_a_stream_that_has_just_ended_is_known_not_to_be_s
 ) -> None:
     async with stage.participant() as eyes:
         await eyes.joined()
-        eyes.participant.default.connection.close()  # and nobody has been told yet
+        eyes.participant.memberships[0].connection.close()  # and nobody has been told yet
         with pytest.raises(NotSentError) as refusal:
-            await eyes.participant.default.say("too late", 5)
+            await eyes.participant.memberships[0].say("too late", 5)
         assert refusal.value.fault.condition == "connection-reset"
         await eyes.joined()
         assert eyes.sent() == []
@@ -261,7 +261,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         await configure(wilma, moderatedroom="1")
         await wilma.muc.set_role(stage.room, NICKNAME, "visitor")
         results = await asyncio.gather(
-            *(eyes.participant.default.say(body, 5) for body in ("one", "two")),
+            *(eyes.participant.memberships[0].say(body, 5) for body in ("one", "two")),
             return_exceptions=True,
         )
         returned = [one.fault for one in results if isinstance(one, BouncedError)]
@@ -270,7 +270,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
         assert [one.id for one in failed] == [one.id for one in sent]
         await wilma.muc.set_role(stage.room, NICKNAME, "participant")
-        await eyes.participant.default.say("three", 5)
+        await eyes.participant.memberships[0].say("three", 5)
         await wilma.heard("three")
         assert eyes.status().connected
 
@@ -300,7 +300,7 @@ async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene, nickname:
         assert (ours := eyes.status().nickname) not in guessed
         assert re.fullmatch("-[0-9a-f]{8}", ours.removeprefix(nickname[:1_014]))
         told = [format_event(encode(one.event)) for one in eyes.records]
-        assert f"in the room as {eyes.participant.default.occupant}" in told
+        assert f"in the room as {eyes.participant.memberships[0].occupant}" in told
 
 
 async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
@@ -315,7 +315,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             await eyes.joined()
             pair.append(eyes)
         for number, (speaker, listener) in enumerate((pair, pair[::-1])):
-            await speaker.participant.default.say(f"word {number}", 5)
+            await speaker.participant.memberships[0].say(f"word {number}", 5)
             heard = await listener.hears(f"word {number}")
             assert not heard.own
             await wilma.heard(f"word {number}")
@@ -343,7 +343,7 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         await eyes.joined()
         await wilma.joined(NICKNAME)
         assert not eyes.participant.begin_anew(stage.settings)
-        await eyes.participant.default.say("still here", 5)
+        await eyes.participant.memberships[0].say("still here", 5)
         assert len(eyes.messages()) == 1
         wilma.say("an old story")
         await eyes.hears("an old story")
@@ -352,7 +352,7 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         assert eyes.participant.settings == elsewhere
         await wilma.left(NICKNAME)
         await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")
-        await eyes.participant.default.say("a new room", 5)
+        await eyes.participant.memberships[0].say("a new room", 5)
         assert not eyes.gaps()
         assert _resumed(eyes) == [False, False]
 
@@ -367,7 +367,7 @@ async def test_after_a_restart_our_own_line_in_the_history_is_not_the_last_incom
         async with stage.participant(stage.settings._replace(nickname=former)) as eyes:
             await eyes.hears("hers")
             await eyes.joined()
-            await eyes.participant.default.say("ours", 10)
+            await eyes.participant.memberships[0].say("ours", 10)
         async with stage.participant() as eyes:
             assert (await eyes.hears("ours")).source is Source.HISTORY
             last = eyes.status().last_incoming

@@ -322,7 +322,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Sce
             play = Play(stage, wilma, eyes)
             if row.do is not None:
                 await eyes.joined()
-                await eyes.participant.default.say("before", 5)
+                await eyes.participant.memberships[0].say("before", 5)
                 await wilma.heard("before")
                 await row.do(play)
             await _expect_the_fault(row, play)
@@ -332,7 +332,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Sce
                 attempts = stage.relay.accepted
                 assert eyes.status().phase is row.phase
                 with pytest.raises(NotInRoomError):
-                    await eyes.participant.default.say("from outside", 5)
+                    await eyes.participant.memberships[0].say("from outside", 5)
                 assert stage.relay.accepted == attempts
                 # Each wrong password counts with the server: one login is one.
                 assert stage.relay.passed[Way.TO_SERVER].count(b"<auth") <= attempts == 1
@@ -365,11 +365,11 @@ async def _expect_it_back(row: Row, play: Play) -> None:
         wilma.say("meanwhile")
     if row.pause != 0:
         with pytest.raises(NotInRoomError):
-            await eyes.participant.default.say("from outside", 5)
+            await eyes.participant.memberships[0].say("from outside", 5)
     if row.mend is not None:
         await row.mend(play)
     await eyes.joined()
-    await eyes.participant.default.say("after", 5)
+    await eyes.participant.memberships[0].say("after", 5)
     await wilma.heard("after")
     with pytest.raises(TimeoutError):
         await wilma.heard("after", 0)

@@ -396,7 +396,7 @@ async def test_as_many_rooms_as_there_may_be_are_joined_under_a_servers_default_
                 for us in eyes.rooms:
                     await us.fault(THROTTLED_SECONDS)
                     await us.joined(THROTTLED_SECONDS)
-                await eyes.participant.default.say("hello", 20)
+                await eyes.participant.memberships[0].say("hello", 20)
                 faults = [one.room for one in eyes.records if fault_in(one.event) is not None]
                 assert (faults, eyes.gaps()) == ([""], [])
                 assert stage.relay.accepted == 2
@@ -426,7 +426,7 @@ async def test_rooms_may_be_added_removed_and_put_in_another_order(
         assert [one.name for one in eyes.participant.memberships] == [third, added, first]
         assert eyes.participant.room_jid == third
         await eyes.rooms[2].hears("meanwhile")
-        await eyes.participant.default.say("to the default room", 5)
+        await eyes.participant.memberships[0].say("to the default room", 5)
         await guests[2].witness.heard("to the default room")
         assert _count(eyes.rooms[2], "meanwhile") == 1
         assert not eyes.gaps()

@@ -37,7 +37,7 @@ async def test_an_actor_is_given_once_the_others_in_its_room_have_seen_it(
     with server_of(real_server, tmp_path) as server:
         gone, alice, carol = [await server.actor(name) for name in ("Gone", "Alice", "Carol")]
         await gone.leave()  # nobody waits for those
-        connection = alice._participant.default.connection  # noqa: SLF001 - to hold back what
+        connection = alice._participant.memberships[0].connection  # noqa: SLF001 - to hold back what
         transport = connection._stream.transport  # noqa: SLF001 - she alone is sent
         assert transport is not None
         server._engine.call(transport.pause_reading)  # noqa: SLF001 - in her loop

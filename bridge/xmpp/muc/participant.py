@@ -78,13 +78,6 @@ class Participant:
         return "" if self.settings is None else self.settings.room
 
     @property
-    def default(self) -> Membership:
-        """The membership in the default room; raises `NotInRoomError` while unconfigured."""
-        if not self.memberships:
-            raise NotInRoomError("there are no settings")
-        return self.memberships[0]
-
-    @property
     def connection(self) -> Connection:
         """The connection with its session, whether in a room or not; raises `NotInRoomError`."""
         if self._connection is None or not self._standing:

@@ -99,7 +99,7 @@ async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -
         assert not participant.status().connected
         assert not participant.connection.ended.done()
         with pytest.raises(NotInRoomError):
-            _ = participant.default.connection
+            _ = participant.memberships[0].connection
 
 
 async def test_while_no_session_stands_there_is_no_connection_to_ask_on() -> None:
