@@ -5,12 +5,10 @@ from urllib.parse import unquote
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
-from bridge.text import iso
 from bridge.tools import paging
 from bridge.tools.entries import RESULT_BYTES, fit
 from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
-from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.muc import stanza_filter
 
@@ -87,16 +85,7 @@ async def xmpp_trace(
         left_out = number in hidden if numbers is None else number not in numbers
         if left_out or not wanted.matches(traced):
             return None
-        xml = xml_of(traced.xml)
-        entry: TraceEntry = {
-            "cursor": kept.cursor_of(number),
-            "at": iso(traced.at),
-            "direction": traced.direction,
-            "bytes": len(xml.encode("utf-8", "surrogatepass")),
-            "connection": traced.connection,
-            "xml": xml,
-        }
-        return fit(entry, page.size)
+        return fit(stanza_filter.encode(traced, kept.cursor_of(number)), page.size)
 
     await page.read(kept, since, show)
     if of is not None:

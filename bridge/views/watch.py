@@ -12,7 +12,7 @@ from xml.etree.ElementTree import indent
 
 from bridge.logs import complain
 from bridge.settings.table import Settings
-from bridge.text import iso, one_line, visible
+from bridge.text import one_line, visible
 from bridge.views.output import Output, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
@@ -22,7 +22,8 @@ from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events, formatting
 from bridge.xmpp.model.events import Phase, Source
 from bridge.xmpp.model.faults import Fault, Retry
-from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc import stanza_filter
 from bridge.xmpp.muc.participant import Participant
 
 NICKNAME_WIDTH = 16
@@ -105,7 +106,8 @@ class RoomView:
         if not isinstance(xml, str):
             indent(xml)
         head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
-        head += f"{_size(xml_of(traced.xml))} bytes, connection {traced.connection}"
+        size = len(xml_of(traced.xml).encode("utf-8", "surrogatepass"))
+        head += f"{size} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
         lines = hanging(self.paint.dim(head), 0, text, STANZA_INDENT, self.columns())
         return "\n".join([*self._new_day(traced.at), *lines])
@@ -219,7 +221,9 @@ async def watch(
                 ended.set()
 
     def on_stanza(traced: TracedStanza) -> None:
-        output.write(_stanza_as_json(traced, journal) if as_json else view.stanza(traced))
+        encoded = stanza_filter.encode(traced, journal.cursor_of(traced.number))
+        as_line = json.dumps({"kind": "stanza"} | encoded)  # ASCII, which harms no terminal
+        output.write(as_line if as_json else view.stanza(traced))
 
     participant.listen(on_record)
     if parsed.stanzas:
@@ -232,22 +236,3 @@ async def watch(
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
     missed = not has_shown and (first or seconds is not None)
     return not (hopeless or missed or output.error)
-
-
-def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:
-    """Return a piece of the stream as one line of ASCII, which harms no terminal."""
-    xml = xml_of(traced.xml)
-    encoded: dict[str, object] = {
-        "cursor": journal.cursor_of(traced.number),
-        "at": iso(traced.at),
-        "kind": "stanza",
-        "direction": traced.direction,
-        "bytes": _size(xml),
-        "connection": traced.connection,
-        "xml": xml,
-    }
-    return json.dumps(encoded)
-
-
-def _size(xml: str) -> int:
-    return len(xml.encode("utf-8", "surrogatepass"))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from bridge.text import visible
+from bridge.text import iso, visible
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import Direction, TracedStanza
@@ -66,6 +66,19 @@ def _ends(xml: Element | str) -> set[str]:
     """Return the bare JIDs that a stanza is from and to, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
     return {prepared(jid.partition("/")[0]) or "" for jid in ends}
+
+
+def encode(traced: TracedStanza, cursor: str) -> dict[str, object]:
+    """Return a stanza under the names that users see."""
+    xml = stanzas.xml_of(traced.xml)
+    return {
+        "cursor": cursor,
+        "at": iso(traced.at),
+        "direction": traced.direction,
+        "bytes": len(xml.encode("utf-8", "surrogatepass")),
+        "connection": traced.connection,
+        "xml": xml,
+    }
 
 
 def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
