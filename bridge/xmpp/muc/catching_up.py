@@ -16,9 +16,6 @@ differ from ours."""
 CATCHING_UP_SECONDS = 60.0
 """How long the room's archive may take to send what we missed."""
 
-ARCHIVE_QUESTION_SECONDS = 5.0
-"""How long rejoining waits for the room to say whether it keeps an archive."""
-
 
 class CatchingUp:
     """Asks one room for what was said in it while we were away."""
@@ -31,12 +28,14 @@ class CatchingUp:
         """When the room last sent something in the former stay."""
         self._missed_since: float | None = None
         """The time from which on messages are still missing; None if none are."""
-        self._archived: bool | None = None
-        """Whether the room keeps an archive; None until it was asked."""
+        self.failed = False
+        """Whether the archive has failed to send what we missed; then the room's history has to
+        do."""
 
     def forget(self) -> None:
         """Forget former stays: the room may show another account other messages."""
-        self._last_seen = self._missed_since = self._archived = None
+        self._last_seen = self._missed_since = None
+        self.failed = False
 
     def heard_until(self, at: float) -> None:
         """Note that a stay has ended, and when the room last sent something in it."""
@@ -49,16 +48,6 @@ class CatchingUp:
         missed = self._missed_since
         return None if missed is None else iso(missed - OVERLAP_SECONDS)
 
-    async def has_archive(self, connection: Connection) -> bool:
-        """Return whether the room keeps an archive; False if it does not answer in time."""
-        if self._archived is None:  # the last stay was too short to find out
-            try:
-                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
-                    self._archived = await RoomArchive(connection, self._room, "").exists()
-            except (ArchiveError, ConnectionFailedError, TimeoutError):
-                return False
-        return self._archived
-
     async def missed(self, connection: Connection, occupant: str) -> AsyncIterator[Event]:
         """Yield the messages that we missed, from the archive, or a gap if it fails.
 
@@ -66,7 +55,6 @@ class CatchingUp:
         """
         since, until = self._missed_since, self._clock()
         if since is None:
-            await self.has_archive(connection)  # so that rejoining need not wait for it
             return
         archive = RoomArchive(connection, self._room, occupant)
         try:
@@ -74,7 +62,7 @@ class CatchingUp:
                 async for event in archive.since(iso(since - OVERLAP_SECONDS)):
                     yield event
         except (ArchiveError, TimeoutError):
-            self._archived = False
+            self.failed = True
             yield Gap(iso(since), iso(until))
         except ConnectionFailedError:
             return  # the next stay asks again

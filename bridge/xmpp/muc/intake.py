@@ -38,6 +38,8 @@ class Intake:
         """The occupant id that the room gives our account (XEP-0421); None until it does."""
         self.moderated: bool | None = None
         """Whether the room is moderated; None if it has not said."""
+        self.archived = False
+        """Whether the room has said that it keeps an archive."""
         self.tells_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
 
@@ -49,7 +51,7 @@ class Intake:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
 
         An answer to disco#info has no events. It says whether the stanza ids in the room's messages
-        can be trusted, and whether the room is moderated.
+        can be trusted, whether the room is moderated, and whether it keeps an archive.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
@@ -62,6 +64,7 @@ class Intake:
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
             self.moderated = description.either("muc_moderated", "muc_unmoderated")
+            self.archived = stanzas.MAM in description.features
         return []
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:

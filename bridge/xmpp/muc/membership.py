@@ -280,7 +280,7 @@ class Membership:
         since = self._catching_up.since()
         # With an archive, no history is asked for: the archive has everything in order, and the
         # history would come before it.
-        history = since is None or not await self._catching_up.has_archive(self._attached)
+        history = since is None or self._catching_up.failed or not self._intake.archived
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
             try:
@@ -467,8 +467,6 @@ class Membership:
                 self._ask_for_configuration()
             case events.SendFailed(condition="not-acceptable"):
                 self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
-            case _:
-                pass
 
     def _ask_for_configuration(self) -> None:
         """Ask for the room's configuration, unless an answer is due; `_intake` reads the answer.
