@@ -298,8 +298,6 @@ class Room:
                 self.unheard[id_] = None
                 if len(self.unheard) > MAX_UNHEARD:
                     del self.unheard[next(iter(self.unheard))]
-            case _:
-                pass
 
     def _hear(self, message: events.MessageReceived, at: float) -> None:
         if message.own and message.id is not None:
