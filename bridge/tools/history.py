@@ -79,7 +79,6 @@ async def xmpp_history(
         start=_time("after", after),
         end=_time("before", before),
         brief=detail == "brief",
-        limit=limit,
         page=paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)),
     )
     source = read_archive if archive else read_store if _is_recorded(search) else read_memory
@@ -112,7 +111,6 @@ class Search:
     """A time in the form that entries have."""
     end: str | None
     brief: bool
-    limit: int
     page: paging.Page[Entry]
     time_slice: paging.TimeSlice = field(default_factory=paging.TimeSlice)
 
@@ -287,7 +285,7 @@ async def read_archive(search: Search) -> dict[str, object]:
 
     try:
         searched = await membership.archive.search(
-            query, keep, limit=search.limit, seconds=BUDGET_SECONDS
+            query, keep, limit=page.limit, seconds=BUDGET_SECONDS
         )
     except archive.ArchiveError as error:
         raise failed(error.fault(jid)) from error

@@ -114,6 +114,7 @@ class Page(Generic[Shown]):
 
     def __init__(self, limit: int | None = None, size: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
         """Make a page for `limit` entries and `size` bytes of JSON."""
+        self.limit = limit
         self.size = size
         self.entries: list[Shown] = []
         self.bytes_left = size
@@ -124,12 +125,11 @@ class Page(Generic[Shown]):
         """What is lost before the page."""
         self.more = False
         """Whether records were left unread: after `next`, or before a page of the newest."""
-        self._limit = limit
 
     def add(self, entry: Shown) -> bool:
         """Add `entry` if there is space for it; return whether there was."""
         size = json_size(entry) + (len(", ") if self.entries else 0)
-        if len(self.entries) == self._limit or size > self.bytes_left:
+        if len(self.entries) == self.limit or size > self.bytes_left:
             return False
         self.bytes_left -= size
         self.entries.append(entry)

@@ -295,7 +295,7 @@ class RoomArchive:
                     yield event
 
     async def search(
-        self, query: ArchiveQuery, keep: Keep, *, limit: int, seconds: float
+        self, query: ArchiveQuery, keep: Keep, *, limit: int | None, seconds: float
     ) -> SearchEnd:
         """Read the archive until `limit` results were kept, or `keep` had no room for one.
 
