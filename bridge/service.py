@@ -17,7 +17,7 @@ from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
-from bridge.recording.recording import Recording
+from bridge.recording.recording import Recording, store_path
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.toolkit.finding import join_toolsets, load_toolset
@@ -95,7 +95,8 @@ async def serve(
     """
     # It takes the settings once slixmpp is loaded, which prepares their JIDs.
     participant = Participant(None, history=configuration.history)
-    recording = Recording.of(participant, configuration, os.environ)
+    path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
+    recording = None if path is None else Recording(participant, path, stanzas=stanzas)
     link = RoomLink(participant, recording)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)

@@ -70,14 +70,6 @@ class Recording:
         if stanzas:
             participant.trace.listen(self._on_stanza)
 
-    @classmethod
-    def of(
-        cls, participant: Participant, configuration: Configuration, environ: Mapping[str, str]
-    ) -> "Recording | None":
-        """Return what records this participant; None where there is no store."""
-        path = store_path(configuration, environ)
-        return None if path is None else cls(participant, path, stanzas=configuration.store_stanzas)
-
     def reader(self, account: str) -> Reader:
         """Return the reader of the store for this account, a bare JID."""
         return Reader(self._path, account, self.recorder.flush)
