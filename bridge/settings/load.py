@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.settings import sources, values
+from bridge.settings import sources, spelling, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
 from bridge.settings.table import (
     SECRETS,
@@ -90,13 +90,15 @@ class _Loading:
 
     def __init__(self, environment: Source, *, outright: bool, named: Path | None) -> None:
         self._environment, self._outright, self._named = environment, outright, named
-        self._files: list[Source] = []
+        self._places: list[Source] = []
+        """Every place whose restrictions are in effect."""
         self.used: Source | None = None
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.loaded: dict[str, Any] = {}
         self.in_effect: dict[str, Setting] = {}
         self._secrets: list[str] = []
+        self._restrict(environment)
 
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
@@ -115,7 +117,7 @@ class _Loading:
             if str(error) != "missing":
                 return f"unusable: {error}"
             return "missing" if used is None else reason
-        self._files.append(file)
+        passed_over = False
         if used is not None:
             if not used.trusted and "XMPP_USERNAME" in file.values:
                 self.warnings.append(
@@ -124,9 +126,9 @@ class _Loading:
                     "the bridge is started, name it with --env-file"
                 )
         elif not self._outright and file.values.keys().isdisjoint(VARIABLES):
-            reason = "sets none of our variables"
+            reason, passed_over = "sets none of our variables", True
         elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
-            reason = "not used, since it sets no account, server or room"
+            reason, passed_over = "not used, since it sets no account, server or room", True
         elif not usable:
             reason = "appeared since the start: restart the bridge to use it"
         else:
@@ -134,12 +136,36 @@ class _Loading:
         # The file of another project gets no warning if it is not used.
         if file.unparsed and (trusted or file is self.used):
             self.warnings.append(file.unparsed)
-        restricted = " and ".join(name for name in RESTRICTIONS if name in file.values)
-        return f"{reason}, except for {restricted}" if restricted and reason != "used" else reason
+        restrictions = self._restrict(file)
+        if restrictions and file is not self.used:
+            reason += f", except for {restrictions}"
+        if passed_over and file.values:
+            reason += f"; it sets {spelling.listed(file.values)}"
+        return reason
+
+    def _restrict(self, place: Source) -> str:
+        """Add a place whose restrictions are in effect, and return their names as written there.
+
+        A misspelt restriction is in effect too, since whoever wrote it relies on it. It counts as
+        one of a place of its own.
+        """
+        self._places.append(place)
+        names = [name for name in RESTRICTIONS if name in place.values]
+        misspelt = spelling.misspelt(place.values)
+        for name, right in misspelt.items():
+            if right in RESTRICTIONS:
+                names.append(spelling.shown(name))
+                where = f"{place.name} (as {names[-1]})"
+                self._places.append(place._replace(name=where, values={right: place.values[name]}))
+        if misspelt and place in (self._environment, self.used):
+            pairs = [f"{spelling.shown(name)} for {right}" for name, right in misspelt.items()]
+            listed = spelling.first_of(pairs)
+            self.warnings.append(f"probably misspelt in {place.name}: {listed}")
+        return spelling.first_of(names, " and ")
 
     def read_table(self) -> None:
         """Find the value of each variable, once all files have been looked at."""
-        places = (self._environment, *self._files)
+        places = self._places
         secrets = {place.values.get(name, "").strip() for place in places for name in SECRETS}
         # The longest first: if a shorter secret in it were masked first, the rest would be shown.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
@@ -153,7 +179,7 @@ class _Loading:
         """Return the value of a variable; its default if it is unset or its value is wrong."""
         places = [self._environment]
         if row.is_restriction:
-            places += self._files
+            places = self._places
         elif self.used is not None and row.name != "TIA_ENV_PATH":
             places.append(self.used)
         said = [(text, place) for place in places if (text := self._permitted(row, place))]
@@ -232,8 +258,8 @@ class _Loading:
             meant[place.name] = row.parse(row.unreadable) if value is None else value
         trusted = any(place.trusted for _, place in said)
         held = row.strictest([*meant.values()] if trusted else [*meant.values(), default])
-        by = " and ".join(name for name, value in meant.items() if value == held)
-        others = " and ".join(name for name, value in meant.items() if value != held)
+        by = spelling.first_of([name for name, value in meant.items() if value == held], " and ")
+        others = spelling.first_of([name for name in meant if meant[name] != held], " and ")
         if by:
             self._note(row, str(int(held)), by)
             if others or (held != default and held == row.strictest((held, default))):

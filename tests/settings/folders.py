@@ -45,7 +45,12 @@ class Folders:
         )
 
     def reasons(self, environ: dict[str, str]) -> list[str]:
-        return [candidate.reason for candidate in self.load(environ).candidates]
+        return reasons(self.load(environ))
+
+
+def reasons(configuration: Configuration) -> list[str]:
+    """The reasons of the candidates, without the names of what each sets."""
+    return [candidate.reason.partition("; it sets ")[0] for candidate in configuration.candidates]
 
 
 def written(values: dict[str, str]) -> str:

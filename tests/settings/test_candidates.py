@@ -18,6 +18,7 @@ from tests.settings.folders import (
     SETS_NO_ROOM,
     USED,
     Folders,
+    reasons,
     settled,
     write,
     written,
@@ -60,8 +61,7 @@ def test_another_projects_file_does_not_stand_in_front_of_ours(
     assert settled(configuration).username == "bot"
     assert configuration.log_level == "INFO"
     assert configuration.env_file == str(named)
-    reasons = [candidate.reason for candidate in configuration.candidates]
-    assert reasons == [reason, USED, NOT_NEEDED]
+    assert reasons(configuration) == [reason, USED, NOT_NEEDED]
 
 
 @pytest.mark.parametrize("name", VARIABLES)

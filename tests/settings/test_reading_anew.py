@@ -4,18 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.settings.table import Configuration
-from tests.settings.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, write
+from tests.settings.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, reasons, write
 
 APPEARED = "appeared since the start: restart the bridge to use it"
 
 
 def _account(name: str) -> dict[str, str]:
     return ACCOUNT | {"XMPP_USERNAME": f"{name}@example.org"}
-
-
-def _reasons(configuration: Configuration) -> list[str]:
-    return [one.reason for one in configuration.candidates]
 
 
 @pytest.fixture
@@ -34,8 +29,8 @@ def test_a_file_that_appeared_in_the_current_directory_is_not_used(
     write(folders.here, _account("here"))
     anew = folders.load(environ, at_start=start)
     assert (anew.env_file, anew.settings) == (str(ours), start.settings)
-    assert _reasons(anew) == [APPEARED, USED, NOT_NEEDED]
-    assert _reasons(folders.load(environ)) == [USED, NOT_NEEDED, NOT_NEEDED]
+    assert reasons(anew) == [APPEARED, USED, NOT_NEEDED]
+    assert reasons(folders.load(environ)) == [USED, NOT_NEEDED, NOT_NEEDED]
 
 
 def test_it_is_not_used_either_where_there_were_no_settings_or_only_the_environments(
@@ -46,7 +41,7 @@ def test_it_is_not_used_either_where_there_were_no_settings_or_only_the_environm
         path = write(folders.here, _account("here"))
         anew = folders.load(environ, at_start=start)
         assert (anew.env_file, anew.settings) == (None, start.settings)
-        assert _reasons(anew) == [APPEARED, MISSING]
+        assert reasons(anew) == [APPEARED, MISSING]
         path.unlink()
 
 
@@ -59,7 +54,7 @@ def test_it_does_not_take_the_place_of_a_file_that_was_deleted(
     write(folders.here, _account("here"))
     anew = folders.load(environ, at_start=start)
     assert (anew.env_file, anew.settings) == (None, None)
-    assert _reasons(anew) == [APPEARED, MISSING, MISSING]
+    assert reasons(anew) == [APPEARED, MISSING, MISSING]
     package = write(folders.package, _account("package"))
     assert folders.load(environ, at_start=start).env_file == str(package)
 

@@ -10,6 +10,7 @@ from tests.settings.folders import (
     USED,
     Folders,
     about,
+    reasons,
     settled,
     write,
 )
@@ -92,8 +93,7 @@ def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: 
     configuration, _ = load(folders, here={ONLY: "1", "LOG_LEVEL": "DEBUG"}, elsewhere=ACCOUNT)
     assert settled(configuration).username == "bot"
     assert (configuration.read_only, configuration.log_level) == (True, "INFO")
-    reasons = [one.reason for one in configuration.candidates]
-    assert reasons == [f"{SETS_NO_ROOM}, except for {ONLY}", USED, NOT_NEEDED]
+    assert reasons(configuration) == [f"{SETS_NO_ROOM}, except for {ONLY}", USED, NOT_NEEDED]
 
 
 def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Folders) -> None:
@@ -104,8 +104,7 @@ def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Fold
         package=ACCOUNT,
     )
     assert (configuration.send_rate, configuration.history) == (5, 10_000)
-    reasons = [one.reason for one in configuration.candidates]
-    assert reasons == [USED, f"{NOT_NEEDED}, except for {RATE}", NOT_NEEDED]
+    assert reasons(configuration) == [USED, f"{NOT_NEEDED}, except for {RATE}", NOT_NEEDED]
 
 
 def test_with_env_file_only_that_file_and_the_environment_count(folders: Folders) -> None:

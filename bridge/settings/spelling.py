@@ -1,0 +1,84 @@
+"""Recognises names of variables that look like misspelt names of our settings. Pure.
+
+The names may come from a stranger's file. So few are compared, and those that are shown are few,
+escaped and cut.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from bridge.settings.table import VARIABLES
+
+PREFIXES = ("XMPP_", "MUC_", "BRIDGE_", "MCP_BOT_")
+"""The beginnings of names that are ours, or may have been meant to be."""
+
+MAX_EDITS = 2
+"""The most characters that are added, left out or replaced in a misspelt name. With three, names
+that bots give to settings of their own would count as ours, such as `XMPP_SERVER`."""
+
+MAX_COMPARED = 50
+"""The most unknown names of one place that are compared with ours. Each takes up to a millisecond,
+and a stranger's file may have thousands."""
+
+MAX_NAMED = 5
+"""The most names that one message lists; the others are counted."""
+
+MAX_NAME_CHARACTERS = 40
+"""The most characters of a name that are shown."""
+
+_PLAIN = re.compile("[A-Z_][A-Z0-9_]*")
+"""The names that are listed if they do not begin like ours. A link may lead to any file, and a line
+of a key or of a text must not be shown as a name."""
+
+
+def misspelt(names: Iterable[str]) -> dict[str, str]:
+    """Return the misspelt ones among `names`, each with the name of the setting that is meant."""
+    unknown = [name for name in names if _begins_like_ours(name) and name not in VARIABLES]
+    meant = {name: _meant_by(name.upper()) for name in unknown[:MAX_COMPARED]}
+    return {name: right for name, right in meant.items() if right}
+
+
+def shown(name: str) -> str:
+    """Return a name as messages show it: in ASCII, so that letters of another script stand out."""
+    return ascii(name[:MAX_NAME_CHARACTERS])[1:-1]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the list of the names that a file sets; those that begin like ours come first."""
+    names = sorted(names, key=_begins_like_ours, reverse=True)
+    readable = [shown(it) for it in names if _begins_like_ours(it) or _PLAIN.fullmatch(it)]
+    return first_of(readable, unreadable=len(names) - len(readable))
+
+
+def first_of(items: Sequence[str], separator: str = ", ", *, unreadable: int = 0) -> str:
+    """Return the first items, and how many more there are, those that are `unreadable` included."""
+    first = items[:MAX_NAMED]
+    more = len(items) - len(first) + unreadable
+    return separator.join([*first, f"{more} more"] if more else first)
+
+
+def _begins_like_ours(name: str) -> bool:
+    return name.upper().startswith(PREFIXES)
+
+
+def _meant_by(name: str) -> str:
+    """Return the nearest setting, or the first that begins with `name`; empty if there is none."""
+    near = (
+        variable
+        for edits in range(MAX_EDITS + 1)
+        for variable in VARIABLES
+        if _is_within(edits, name, variable)
+    )
+    begun = (it for it in VARIABLES if it.startswith(name) and name not in PREFIXES)
+    return next(chain(near, begun), "")
+
+
+def _is_within(edits: int, name: str, other: str) -> bool:
+    """Whether so many edits at most make `name` into `other`."""
+    if edits < 0 or not (name and other):
+        return len(name) + len(other) <= edits
+    if name[0] == other[0]:
+        return _is_within(edits, name[1:], other[1:])
+    rests = ((name[1:], other[1:]), (name[1:], other), (name, other[1:]))
+    return any(_is_within(edits - 1, *rest) for rest in rests)

@@ -1,0 +1,157 @@
+"""Names that are nearly ours."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bridge.settings.sources import MAX_STRANGERS_BYTES
+from bridge.settings.spelling import MAX_COMPARED, MAX_NAME_CHARACTERS, MAX_NAMED, misspelt
+from bridge.settings.table import VARIABLES
+from tests.settings.folders import ACCOUNT, SAYS_NOTHING, Folders, about, settled, write
+
+READ_ONLY, RATE = "BRIDGE_READ_ONLY", "BRIDGE_SEND_RATE"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("MCP_BOT_NICK", "MCP_BOT_NICKNAME"),
+        ("XMPP_PASS", "XMPP_PASSWORD"),
+        ("XMPP_PASWORD", "XMPP_PASSWORD"),
+        ("XMPP_PASSWORD_", "XMPP_PASSWORD"),
+        ("XMPP_SREVICE", "XMPP_SERVICE"),
+        ("MUC_ROOMS", "MUC_ROOM"),
+        ("muc_room", "MUC_ROOM"),
+        ("BRIDGE_READONLY", READ_ONLY),
+        ("BRIDGE_REDONLY", READ_ONLY),
+        ("BRIDGE_STORE_M", "BRIDGE_STORE_MB"),
+        ("XMPP_P\u0410SSWORD", "XMPP_PASSWORD"),
+    ],
+)
+def test_a_name_within_two_edits_of_ours_or_the_start_of_one_is_misspelt(
+    name: str, meant: str
+) -> None:
+    assert misspelt([name]) == {name: meant}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *VARIABLES,
+        *("XMPP_JID", "XMPP_HOST", "XMPP_PORT", "XMPP_NICK", "XMPP_SERVER", "XMPP_TIMEOUT"),
+        *(
+            "MUC_NICK",
+            "MUC_HOST",
+            "BRIDGE_REDONL",
+            "BRIDGE_URL",
+            "BRIDGE_LOG_LEVEL",
+            "MCP_BOT_TOKEN",
+        ),
+        *(
+            "XMPP_",
+            "MUC_",
+            "BRIDGE_",
+            "MCP_BOT_",
+            "LLM_MODE",
+            "LOG_LEVE",
+            "NODE_TLS",
+            "TIA_ENV",
+            "",
+        ),
+    ],
+)
+def test_names_of_ours_and_those_of_other_programs_are_not_misspelt(name: str) -> None:
+    assert misspelt([name]) == {}
+
+
+def test_what_is_misspelt_in_the_environment_or_the_file_that_is_used_is_a_warning(
+    folders: Folders,
+) -> None:
+    path = write(folders.here, ACCOUNT | {"MCP_BOT_NICK": "Robot", "MUC_PASSWORT\u202e": "x"})
+    write(folders.package, {"XMPP_PASS": "x"})
+    configuration = folders.load({"BRIDGE_HISTROY": "500", "XMPP_JID": "bot@example.org"})
+    assert settled(configuration).nickname == "McpDebug"
+    assert configuration.history == 10_000
+    in_environment, in_file = configuration.warnings
+    assert "BRIDGE_HISTROY for BRIDGE_HISTORY" in in_environment
+    assert "the environment" in in_environment
+    assert repr(str(path)) in in_file
+    assert "MCP_BOT_NICK for MCP_BOT_NICKNAME" in in_file
+    assert "MUC_PASSWORT\\u202e for MUC_PASSWORD" in in_file
+
+
+@pytest.mark.parametrize("place", ["environ", "here", "elsewhere", "package"])
+@pytest.mark.parametrize(
+    ("right", "name", "value", "effect"),
+    [
+        (READ_ONLY, "BRIDGE_READONLY", "1", "no tool writes"),
+        (READ_ONLY, "bridge_read_only", "please", "no tool writes"),
+        ("BRIDGE_CONFIRM_SEND", "BRIDGE_CONFIRM", "1", "a person is asked"),
+        (RATE, "BRIDGE_SENDRATE", "7", "7 messages a minute"),
+    ],
+)
+def test_a_misspelt_restriction_is_in_effect_from_every_place_and_named_as_it_is_written(
+    folders: Folders, place: str, right: str, name: str, value: str, effect: str
+) -> None:
+    environ = dict(ACCOUNT, TIA_ENV_PATH="../elsewhere/.env")
+    where = "the environment"
+    if place == "environ":
+        environ |= {name: value}
+    else:
+        where = repr(str(write(getattr(folders, place), {right: "0", name: value})))
+        where = where.replace(str(folders.elsewhere), str(folders.here / "../elsewhere"))
+    configuration = folders.load(environ)
+    held = (configuration.read_only, configuration.confirm_send, configuration.send_rate)
+    wanted = (right == READ_ONLY, right == "BRIDGE_CONFIRM_SEND", 7 if right == RATE else 60)
+    assert held == wanted
+    written = f"{where} (as {name})"
+    assert configuration.source_of(right) == written
+    assert any(
+        f"{right} in {written} holds" in it and effect in it for it in configuration.warnings
+    )
+    if value == "please":
+        assert f"'please' in {written}" in about(configuration, right)
+    if place in {"here", "package"}:
+        reasons = [it.reason for it in configuration.candidates]
+        assert any(f", except for {right} and {name}; it sets" in it for it in reasons)
+
+
+def test_a_strangers_misspelling_cannot_loosen_what_is_spelt_right(folders: Folders) -> None:
+    write(folders.here, ACCOUNT | {"BRIDGE_READONLY": "0", "BRIDGE_SENDRATE": "6000"})
+    assert folders.load({}).send_rate == 60
+    configuration = folders.load({READ_ONLY: "1", RATE: "10", "BRIDGE_SENDRATE": "20"})
+    assert (configuration.read_only, configuration.send_rate) == (True, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("DATABASE_URL=x\nMUC_ROM=x\nEMPTY=\n", "MUC_ROM, DATABASE_URL"),
+        ("XMPP_P\u0410SS=x\n'XMPP_\x1b[31m'=x\n", "XMPP_P\\u0410SS, XMPP_\\x1b[31m"),
+        ("MIIEvQIBADANBgkqhkiG==\nPORT=1\n'a secret'=x\n", "PORT, 2 more"),
+        ("".join(f"V{n}=x\n" for n in range(MAX_NAMED)), "V0, V1, V2, V3, V4"),
+        ("".join(f"V{n}=x\n" for n in range(MAX_NAMED + 1)), "V0, V1, V2, V3, V4, 1 more"),
+        (f"A{'B' * MAX_NAME_CHARACTERS}=x\n", f"A{'B' * (MAX_NAME_CHARACTERS - 1)}"),
+    ],
+)
+def test_a_file_that_is_passed_over_says_which_variables_it_sets(
+    folders: Folders, text: str, listed: str
+) -> None:
+    write(folders.here, text)
+    assert folders.load({}).candidates[0].reason == f"{SAYS_NOTHING}; it sets {listed}"
+    assert folders.load({}, env_file=Path(".env")).candidates[0].reason == "used"
+
+
+def test_a_strangers_file_full_of_names_like_ours_costs_little_and_is_counted(
+    folders: Folders,
+) -> None:
+    names = [f"BRIDGE_READ_ONL{chr(0x4E00 + n)}" for n in range(MAX_STRANGERS_BYTES // 30)]
+    assert len(misspelt(names)) == MAX_COMPARED
+    write(folders.here, "XMPP_DOMAIN=h\n" + "".join(f"{name}=1\n" for name in names))
+    began = time.monotonic()
+    configuration = folders.load({})
+    assert time.monotonic() - began < 2
+    assert configuration.read_only
+    assert f"{MAX_COMPARED - MAX_NAMED} more" in configuration.source_of(READ_ONLY)
+    assert max(map(len, configuration.warnings)) < 2_000
