@@ -96,7 +96,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class ChatCompletions:
-    """A model behind an HTTP address that the user set."""
+    """A model at an HTTP address that the user set."""
 
     base_url: str
     """As in `LLM_BASE_URL`; `/chat/completions` is appended to it."""

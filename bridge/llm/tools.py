@@ -195,7 +195,7 @@ async def scout(
 
     For questions that would take you many pages of xmppHistory, such as who broke the build or
     when a bot fell silent. `events` are what the answer rests on: each was checked to be among the
-    events read. `found` is false where they do not tell. Without `since` the newest `limit` events
+    events read. `found` is false if they have no answer. Without `since` the newest `limit` events
     are read, of all rooms or of `room` alone; to go on, give `next` as `since`. Needs a model: the
     client's (sampling) or the one that LLM_BASE_URL and LLM_MODEL name.
     """

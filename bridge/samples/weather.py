@@ -51,8 +51,9 @@ MAX_NAMED = 8
 """The most places that an error names."""
 
 FAR_LARGER = 10
-"""The largest of several places of a name is meant if it has so many times the people of the next.
-Paris and London have; no Springfield has more than twice the people of the next."""
+"""If several places have the same name, the largest is meant if it has this many times the people
+of the second largest. That is so for Paris and London; the largest Springfield has less than twice
+the people of the next."""
 
 
 def _pairs(table: str) -> Iterator[list[str]]:
@@ -267,8 +268,8 @@ def _number(entry: Mapping[str, object], key: str) -> float | None:
 def choose_place(location: str, places: list[Town]) -> Town:
     """Return the place that `location` (`name[, state][, country]`) means.
 
-    Of several places of the same name, the largest is meant if it is `FAR_LARGER` than the next.
-    Raises `ArgumentError` if no place fits, or several do.
+    If several places have this name, the largest is chosen if it is `FAR_LARGER` times as large as
+    the next. Raises `ArgumentError` if no place fits, or several do.
     """
     name, *qualifiers = map(_compared, _parts(location))
     fitting = [place for place in places if _lies_in(place, qualifiers)]
@@ -300,7 +301,7 @@ def choose_place(location: str, places: list[Town]) -> Town:
         raise ArgumentError(
             f"{visible(location)!r} may mean several places: {named}{more}.",
             condition="not-acceptable",
-            hint="Say which, with state or country after a comma, as they stand here; ask the "
+            hint="Say which, with state or country after a comma, as listed here; ask the "
             "user if you do not know.",
         )
     return first

@@ -30,7 +30,7 @@ Text = Annotated[str, Bounds(max_length=MAX_CHARACTERS)]
 
 @tool(title="Count words", read_only=True, open_world=False)
 def word_count(text: Annotated[Text, "what to count in"]) -> str:
-    """Count the words of a text, that is what stands between blanks. Returns the number."""
+    """Count the words of a text: the parts between blanks. Returns the number."""
     return str(len(text.split()))
 
 

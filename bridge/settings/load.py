@@ -36,9 +36,9 @@ MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
-"""A regular expression of `user:password@host`: a value in which it is found is not shown. A wrong
-value is searched for the `credential` of its row instead, which includes `?` and `#`. A valid
-nickname may have these in it."""
+"""A regular expression of `user:password@host`. A value in which it is found is not shown. A wrong
+value is searched for the `credential` of its row instead. That also matches `?` and `#`, which a
+valid value, such as a nickname, may have."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
@@ -67,10 +67,10 @@ def load(
     places = sources.places(environment.values, cwd, package_root) if searching else {}
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
-    strangers = at_start is None or not at_start.trusted
+    takes_untrusted = at_start is None or not at_start.trusted
     candidates = []
     for path, trusted in places.items():
-        reason = loading.look_at(path, trusted=trusted, usable=trusted or strangers)
+        reason = loading.look_at(path, trusted=trusted, usable=trusted or takes_untrusted)
         candidates.append(Candidate(str(path), reason))
     loading.read_table()
     return Configuration(
@@ -103,8 +103,8 @@ class _Loading:
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        The file of `--env-file` is always used. The one that `TIA_ENV_PATH` names is used if it
-        sets any of our variables, and any other file if it sets one that `decides`.
+        The file of `--env-file` is always used. The file that `TIA_ENV_PATH` names is used if it
+        sets any of our variables, and any other file if it sets one of the `DECIDING` variables.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:

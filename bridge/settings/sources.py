@@ -168,7 +168,7 @@ def _same_file(path: Path, other: Path) -> bool:
 def read_text(path: Path, limit: int, whose: str = "") -> str:
     """Return the text of a regular file of at most `limit` bytes; raises `UnusableError`.
 
-    `whose` is added to the error about a file that is larger.
+    `whose` is a clause that is added to the error about a larger file.
     """
     content = _read_regular(path, limit + 1)
     if len(content) > limit:

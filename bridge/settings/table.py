@@ -177,7 +177,7 @@ class Configuration:
     in_effect: Mapping[str, Setting]
     """Each variable that is set and valid, in the order of the table."""
 
-    # A row stays in two or three lines: what loading needs first, then what people read.
+    # Formatted by hand: in each row, what loading needs comes before what people read.
     # fmt: off
     username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
         meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
@@ -207,7 +207,7 @@ class Configuration:
         "since any owner of another one could set a password to be told this one")
     tls_ca_file = Variable[Path | None]("XMPP_TLS_CA_FILE", values.path, who="refused",
         participant="yes", example="ca.pem",
-        meaning="certificates to trust beside those of the system, PEM")
+        meaning="certificates to trust in addition to those of the system, PEM")
     tls_verify = Variable("NODE_TLS_REJECT_UNAUTHORIZED", values.certificate_checks, default="1",
         who="refused", participant="yes",
         meaning="`0` turns certificate checks off, for a test server only; then only SCRAM is used")
@@ -289,5 +289,4 @@ TABLE: Sequence[Variable[Any]] = tuple(
 
 VARIABLES = tuple(row.name for row in TABLE)
 SECRETS = tuple(row.name for row in TABLE if row.secret)
-"""The variables whose values are secret: they belong into the settings file, and are never
-shown."""
+"""The variables whose values are secret. They belong in the settings file, and are never shown."""

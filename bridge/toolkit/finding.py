@@ -24,7 +24,8 @@ BUILT_IN = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSE
 """Sets that come with the bridge, whether it is installed or run from its folder."""
 
 MAX_CAUSE = 300
-"""The most characters that our error quotes of a toolset's own: one line of a terminal or two."""
+"""The most characters of a toolset's own error that are quoted in ours: a line or two of a
+terminal."""
 
 log = logging.getLogger(__name__)
 
