@@ -17,7 +17,8 @@ from pathlib import Path
 from bridge.text import iso, one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
-"""Bytes that a pipe found writable takes without blocking (POSIX `write`)."""
+"""The number of bytes that a pipe takes without blocking if `poll` says that it can be written
+(POSIX `write`)."""
 
 QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 """Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""

@@ -1,1 +1,1 @@
-"""What participants see, handed to the store and read back: what knows rooms and store."""
+"""Hands what participants see to the store, and reads it back."""

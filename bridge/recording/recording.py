@@ -99,7 +99,7 @@ class Recording:
             self.recorder.add(TracedXml(traced.at, traced.direction, traced.connection, xml))
 
     def _observe(self) -> bool:
-        """Tell the recorder of a new account, nickname or run; return False without settings."""
+        """Give the recorder a new account, nickname or run; return False without settings."""
         settings = self._participant.settings
         if settings is None:
             return False

@@ -164,12 +164,13 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What deletion for age has to know from former runs, in seconds of running time."""
+    """What former runs say about deletion for age, in seconds of running time."""
 
     put_off: float = 0.0
     """How much longer nothing may be deleted for its age, because a clock jumped."""
     day_left: float = 0.0
-    """What is left of the day that began when rows were deleted that were too old before we ran."""
+    """What is left of the day of running for which rows are deleted that were already too old when
+    this process, or a former one, was started."""
 
 
 class Span(NamedTuple):

@@ -3,12 +3,12 @@
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """What a user can do if the path of the store leads to something else."""
 
-LEFT_OUT = "of the store cannot be read, being damaged, and what stood there is left out"
+LEFT_OUT = "of the store cannot be read, being damaged, and what it held is left out"
 """The end of a warning about rows that cannot be read."""
 
 
 def left_out(rows: int) -> str:
-    """Return the warning of rows that cannot be read."""
+    """Return the warning about so many rows that cannot be read."""
     return f"{'1 row' if rows == 1 else f'{rows} rows'} {LEFT_OUT}"
 
 

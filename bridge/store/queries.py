@@ -143,7 +143,7 @@ def encoded(value: object) -> str:
 
 
 def storable(text: str) -> str:
-    """Return `text` with `?` for half characters (surrogates), which only a lying server sends."""
+    """Return `text` with `?` for lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

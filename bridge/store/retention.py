@@ -6,8 +6,9 @@ Clocks come in as values. What has to outlive the process is in the store (`Agei
 What is deleted cannot be restored, and nobody can know whether the clock is right. So:
 
 - After the clock jumped, nothing is deleted for its age for an hour of running.
-- What became too old while we ran, with no jump, is deleted.
-- What was too old before that is deleted too, at most a tenth of the store in a day of running.
+- What becomes too old while we run, without a jump, is deleted.
+- What was already too old when we were started, or when the clock jumped, is deleted too, but no
+  more than a tenth of the store in a day of running.
 """
 
 import logging
@@ -35,8 +36,8 @@ have the right time once the network is there."""
 DAY_SECONDS = 86_400.0
 
 TENTH = 10
-"""The size of the store divided by this is the most that is deleted in a day of running of what was
-too old before we ran. If the clock is wrong, a user who notices it within a day has lost no
+"""At most one part in so many of the store is deleted, in a day of running, of what was already too
+old when we were started. If the clock is wrong, a user who notices it within a day has lost no
 more."""
 
 log = logging.getLogger(__name__)
@@ -64,8 +65,8 @@ class Retention:
         """What the clocks said at the first look after a jump, or after the process started."""
         self._due = -inf
         self._spare = 0.0
-        """Bytes that may still be deleted today of what was too old before we ran: none if the day
-        of running began in a former run."""
+        """How many bytes of what was already too old may still be deleted in this day of running;
+        none if the day began in a former run."""
         self._warned = False
         """Whether the log already says that the tenth of the store for this day is deleted."""
 

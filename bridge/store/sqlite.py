@@ -264,7 +264,7 @@ class SqliteDatabase:
         return int(newest)
 
     def span(self, query: Query) -> Span:
-        """Return between which ids the events of the query's rooms and time are."""
+        """Return the range of the ids that the events of the query's rooms and time have."""
         within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = _table(query)
@@ -334,7 +334,7 @@ class SqliteDatabase:
         return rows[0][0] / 1000 if rows else -inf
 
     def holdings(self) -> Sequence[Holding]:
-        """Return what there is to delete from."""
+        """Return what the store has of each room, of connections, and of stanzas."""
         rows = self._all(
             "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
             f"rooms.id AND {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms "
@@ -393,7 +393,8 @@ class SqliteDatabase:
         """Give back to the disk some of what is free."""
         (free,) = self._row("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
-            self._all("PRAGMA incremental_vacuum(1)", ())  # of several, only the first is freed
+            # With a higher number than 1, one call frees one page all the same.
+            self._all("PRAGMA incremental_vacuum(1)", ())
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
