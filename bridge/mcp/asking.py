@@ -17,7 +17,7 @@ from bridge.mcp.jsonrpc import Json, Object, RpcError
 from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
 
 STATE_SECONDS = 300.0
-"""How long after their questions answers are accepted: a person may need this time."""
+"""How long after a question its answer is accepted: a person may need this time."""
 
 MAX_STATES = 1_000
 """The most calls that may wait for answers at once: people answer few within `STATE_SECONDS`."""

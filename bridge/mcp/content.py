@@ -1,7 +1,8 @@
 """What tools, resources and prompts may return, and the content that their caller gets. Pure.
 
-MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). A bare
-call of a tool that returns an object has this object as its result.
+MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). In a
+bare call, whose method is the tool's name, the result of a tool that returns an object is this
+object.
 """
 
 from base64 import b64encode

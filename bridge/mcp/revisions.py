@@ -29,7 +29,8 @@ CACHE_LISTS: Object = {"ttlMs": 3_600_000, "cacheScope": "public"}
 lists are the same for every client and do not change while we run."""
 
 CACHE_CONTENTS: Object = {"ttlMs": 0, "cacheScope": "private"}
-"""The same for the contents of a resource, which may change at any moment: no time, and nobody."""
+"""The same for the contents of a resource. They may change at any moment, so a client may not keep
+or share them."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of RFC 5424, section 6.2.1, least severe first."""
@@ -47,12 +48,12 @@ class Revision(NamedTuple):
     """Whether a session opens with `initialize`. If not, each request names its revision in
     `_meta`."""
     batches: bool = False
-    """Several messages may arrive in one array."""
+    """Whether several messages may arrive in one array."""
     typed_parts: bool = False
-    """The result of an `Interpret` has content blocks of the types `json` and `interpret`, every
-    content block has a `text`, and a tool is listed with its `input_schema`."""
+    """Whether the result of an `Interpret` has content blocks of the types `json` and `interpret`,
+    every content block has a `text`, and a tool is listed with its `input_schema`."""
     server_requests: bool = True
-    """The client is asked by requests; otherwise by results that need input."""
+    """Whether the server asks the client by requests; if not, by results that need input."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
@@ -74,7 +75,7 @@ V2025_03_26 = Revision("2025-03-26", batches=True)
 """Brought annotations of tools, content blocks of type `audio`, a `message` in notifications of
 progress, and completion as a capability that is declared."""
 V2025_06_18 = Revision("2025-06-18")
-"""Brought a `title` for people beside the `name` for programs, an `outputSchema` of tools and the
+"""Brought a `title` for people next to the `name` for programs, an `outputSchema` of tools and the
 `structuredContent` of results, and content blocks of type `resource_link`."""
 V2025_11_25 = Revision("2025-11-25")
 V2026_07_28 = Revision(

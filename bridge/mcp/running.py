@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 async def run_session(
     session: Session,
     stdio: Stdio,
-    *beside: Coroutine[object, object, None],
+    *further: Coroutine[object, object, None],
     leave: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `session`, and the coroutines `beside` it, until the client or a signal ends it.
+    """Run `session`, and the `further` coroutines with it, until the client or a signal ends it.
 
     `leave` is called as soon as the end is known, perhaps twice. Then the last output is sent, for
     `FLUSH_SECONDS` at most, and `stdio` is closed.
@@ -42,7 +42,7 @@ async def run_session(
         asyncio.get_running_loop().add_signal_handler(number, stop)
     log.info("Ready to accept connections")
     async with asyncio.TaskGroup() as group:
-        others = [group.create_task(coroutine) for coroutine in beside]
+        others = [group.create_task(coroutine) for coroutine in further]
         ends = [
             group.create_task(session.run(stdio.chunks())),
             group.create_task(stopped.wait()),
@@ -61,6 +61,6 @@ async def run_session(
 
 async def _orphaned() -> None:
     parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of this
+    while os.getppid() == parent:  # noqa: ASYNC110 - there is no event for this
         await asyncio.sleep(PARENT_CHECK_SECONDS)
     log.warning("the client that started this server is gone")

@@ -131,7 +131,7 @@ def render(value: object) -> object:
         raise SchemaError(f"{value} has no JSON form")
     if isinstance(value, Enum):
         return render(value.value)
-    # These are tuples, here and where messages are read: each call would build a union anew.
+    # `isinstance` gets a tuple of types, since a union (`str | bool`) would be built in each call.
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Mapping):
@@ -254,7 +254,7 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
             try:
                 return member(value, path)
             except MismatchError as mismatch:
-                if member is not _read_null:  # who gives a value did not mean null
+                if member is not _read_null:  # a caller who gives a value did not mean null
                     reasons.append(str(mismatch))
         raise MismatchError(" / ".join(reasons))
 

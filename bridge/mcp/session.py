@@ -224,7 +224,7 @@ class Session:
             return
         try:
             response = self._server.complete(call, self._run(call))
-        except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
+        except Exception as error:  # noqa: BLE001 - a broken tool must not end the session
             response = self._fail(call, error)
         self._send(response, received)
 
@@ -255,7 +255,7 @@ class Session:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
             response = self._fail(call, error)
-        except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
+        except Exception as error:  # noqa: BLE001 - a broken tool must not end the session
             late = isinstance(error, TimeoutError) and deadline.expired()
             response = self._fail(call, _too_late(call) if late else error)
         self._send_now(response, received)
