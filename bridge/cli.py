@@ -48,9 +48,9 @@ exit codes:
   2  a mistake on the command line or in the settings"""
 
 FILES = """\
-  .env.example in the source explains each. They come from the environment and,
-  where that is silent, from one file: the one that --env-file names, or the
-  first of these that says something of the account or the room:
+  .env.example in the source explains each. They come from the environment, and
+  those that it does not set from one file: the file that --env-file names, or
+  the first of these that sets an account, a server or a room:
     .env in the current directory (trusted with less than the others),
     the file that TIA_ENV_PATH names (any of our variables is enough),
     .env beside the package."""
@@ -153,9 +153,9 @@ def parser() -> Parser:
 
 
 def _add_serve(command: Parser) -> None:
-    """The bridge: MCP on stdio beside a participant in the room.
+    """The bridge: MCP on stdio, and a participant in the room.
 
-    The bridge: MCP on stdin and stdout, beside a participant in the room.
+    The bridge: MCP on stdin and stdout, and a participant in the room.
 
         codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
     """
@@ -164,7 +164,8 @@ def _add_serve(command: Parser) -> None:
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
     help_ = (
-        "a set of tools, and nothing but the sets that are named so: no room; may be given again"
+        "serve this set of tools, and only sets that are named by this option; joins no room; may "
+        "be given again"
     )
     _add_repeatable(sets, "--only", "NAME", help_, dest="only")
 
@@ -212,7 +213,7 @@ def _add_check(command: Parser) -> None:
     _add_number(
         command, "--warn", MAX_MS, "MS", "milliseconds in all from which to warn (median of N)"
     )
-    help_ = "milliseconds in all from which the exit code is that of a failure, whatever passed"
+    help_ = "milliseconds in all from which the check has failed, even if every stage passed"
     _add_number(command, "--crit", MAX_MS, "MS", help_)
     help_ = (
         "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
@@ -233,8 +234,8 @@ def _add_watch(command: Parser) -> None:
     happens in the room goes to stdout, the state of the connection and everything else to stderr.
     It takes part under the nickname with `-watch` after it, so that a bridge may be in the room at
     the same time. Where stdout is no terminal, an event is one line, written at once. With a
-    filter, --first or --timeout, what the room tells whoever enters it is left out: who is there,
-    its history, its subject.
+    filter, --first or --timeout, what the room sends on joining is left out: who is there, its
+    history, its subject.
 
         xmpp-bridge watch --json | jq -ac 'select(.kind == "message") | .body'
         xmpp-bridge watch --from Robot --contains error --first --timeout 600
@@ -297,7 +298,7 @@ def _add_expect(command: Parser) -> None:
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
     )
-    more.required = False  # Python 3.11 would name it beside FILE where both are missing
+    more.required = False  # Python 3.11 would name it with FILE if both are missing
 
 
 def _add_sandbox(command: Parser) -> None:

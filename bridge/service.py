@@ -75,7 +75,7 @@ MODULES = (
 """The modules with the bridge's tools, resources and prompts, in the order of the lists."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
-"""The name and version that clients are told."""
+"""The name and version that clients get."""
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +90,10 @@ async def serve(
 ) -> None:
     """Be the bridge, until the client or a signal ends it; `read` reads the settings anew.
 
-    `toolsets` are further ones that the command line names; raises `ToolsetError`, before anything
-    else, for one that cannot be served.
+    `toolsets` are the sets that the command line names. Raises `ToolsetError`, before anything
+    else, if one of them cannot be served.
     """
-    # It takes the settings once slixmpp is loaded, which prepares their JIDs.
+    # `_take_part` gives it the settings, once slixmpp is loaded, which prepares JIDs.
     participant = Participant(None, history=configuration.history)
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
@@ -157,8 +157,8 @@ async def serve_only(
         await serve_sets(implementation, tools, configuration, stdio)
     except CollaboratorError as error:
         raise ToolsetError(
-            f"{tools.name} cannot be served alone: it wants what only the bridge has, such as a "
-            "room; have it beside the bridge, by `--toolset` instead of `--only`"
+            f"{tools.name} cannot be served alone: it needs what only the bridge has, such as a "
+            "room; serve it together with the bridge, by `--toolset` instead of `--only`"
         ) from error
 
 

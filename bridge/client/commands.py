@@ -11,7 +11,7 @@ from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
 from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
-from bridge.client.formatting import Answer, console_error, console_message
+from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
@@ -148,7 +148,7 @@ class CommandRunner:
         try:
             answer = await self._run(command)
         except InvalidInputError as error:
-            return console_error(str(error))
+            return client_error(str(error))
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
         if not answer.own:
@@ -170,14 +170,14 @@ class CommandRunner:
         if name in others:
             return await others[name](rest)
         if name == "help":
-            return console_message(HELP, raw=USAGES)
+            return client_message(HELP, raw=USAGES)
         unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
-        return console_error(one_line(unknown))
+        return client_error(one_line(unknown))
 
     async def _call_by_name(self, rest: str) -> Answer:
         tool, typed = _two(rest)
         if not tool:
-            return console_error("Which tool? Type /call NAME; /tools lists them.")
+            return client_error("Which tool? Type /call NAME; /tools lists them.")
         return await self._call(ToolCommand(tool), typed)
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
@@ -212,7 +212,7 @@ class CommandRunner:
         if kind == "tools":
             tool = catalogue.definitions.get(name)
             if tool is None:
-                return console_error(f"{one_line(name)} is not among the tools of this server.")
+                return client_error(f"{one_line(name)} is not among the tools of this server.")
             return Answer(tool, tool, own=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
@@ -225,12 +225,12 @@ class CommandRunner:
     async def _raw(self, text: str) -> Answer:
         if not text:
             example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-            return console_error(f"What? For example /raw {example}")
+            return client_error(f"What? For example /raw {example}")
         ids, body = _answered_ids(text), text.encode("utf-8", "replace")
         # A response without an id ends the waiting, whether it was expected or not.
         responses = await self.client.server.exchange(body, "raw", ids, None)
         if not responses:
-            return console_message("(sent; nothing answers that)")
+            return client_message("(sent; nothing answers that)")
         failed = any(each.error is not None for each in responses)
         failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
         received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
@@ -243,17 +243,17 @@ class CommandRunner:
             matching = rooms_named(wanted, rooms)
             if len(matching) != 1:
                 listed = ", ".join(one_line(room, SHOWN_CHARACTERS) for room in rooms) or "none"
-                return console_error(f"The rooms of this server are: {listed}.")
+                return client_error(f"The rooms of this server are: {listed}.")
             self._room = matching[0]
-        return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
+        return client_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
     async def _switch(self, name: str, word: str) -> Answer:
         client, words = self.client, SWITCHES[name]
         if word and word not in words:
-            return console_error(f"/{name} takes one of: {', '.join(words)}.")
+            return client_error(f"/{name} takes one of: {', '.join(words)}.")
         if name == "framing":
             client.server.framing = words.get(word, client.server.framing)
-            return console_message(f"framing: {client.server.framing.value}")
+            return client_message(f"framing: {client.server.framing.value}")
         if name == "bare":
             client.bare = words.get(word, not client.bare)
         elif word:
@@ -261,8 +261,8 @@ class CommandRunner:
             self.catalogue_is_stale = True  # older revisions say less of each tool
             if agreed != word:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
-                return console_error(f"The server speaks {spoken} instead of {word}.")
-        return console_message(f"speaking {client.dialect}")
+                return client_error(f"The server speaks {spoken} instead of {word}.")
+        return client_message(f"speaking {client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from time import monotonic
 from bridge.client.client import Client
 from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, parse
 from bridge.client.errors import InputCancelledError, OutputError, ServerError
-from bridge.client.formatting import Answer, console_error
+from bridge.client.formatting import Answer, client_error
 from bridge.client.forms import fill_in
 from bridge.client.frontend import Frontend, Pipe
 from bridge.client.interpreting import interpreter_for
@@ -248,7 +248,7 @@ class Conversation:
             async with asyncio.timeout(self._answer_seconds):
                 return await self._call
         except TimeoutError:
-            return console_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+            return client_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # the whole client is to end

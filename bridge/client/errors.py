@@ -1,19 +1,19 @@
-"""The errors of the console: what the server did wrong, and what the person typed wrong. Pure."""
+"""The errors of the client: what the server did wrong, and what the person typed wrong. Pure."""
 
 import json
 
 from bridge.mcp.jsonrpc import Json
 
 
-class ConsoleError(Exception):
-    """The root of the console's errors; the text of each says in plain words what happened."""
+class ClientError(Exception):
+    """The root of the client's errors; the text of each says in plain words what happened."""
 
 
-class ServerError(ConsoleError):
+class ServerError(ClientError):
     """The server did not start, ended, or does not speak MCP."""
 
 
-class RequestError(ConsoleError):
+class RequestError(ClientError):
     """The server answered a request with an error object (JSON-RPC 2.0, section 5.1)."""
 
     def __init__(self, error: Json) -> None:
@@ -23,13 +23,13 @@ class RequestError(ConsoleError):
         super().__init__(f"{self.error.get('message')}{detail}")
 
 
-class InvalidInputError(ConsoleError):
+class InvalidInputError(ClientError):
     """What was typed cannot be the value of an argument; the text says what is wanted."""
 
 
-class InputCancelledError(ConsoleError):
+class InputCancelledError(ClientError):
     """The person pressed Ctrl-C while typing."""
 
 
-class OutputError(ConsoleError):
+class OutputError(ClientError):
     """The answers cannot be written any more."""

@@ -32,7 +32,7 @@ class Answer:
     """The answer in words, already escaped."""
     failed: bool = False
     own: bool = False
-    """Whether the answer is the console's, not the server's. Its text may have several lines."""
+    """Whether the answer is the client's, not the server's. Its text may have several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
     data: Mapping[object, Json] = field(default_factory=dict)
@@ -41,13 +41,13 @@ class Answer:
     """How to report the data to a person; empty if the tool gives no instruction."""
 
 
-def console_message(text: str, *, raw: Json = None) -> Answer:
-    """Return an answer in the console's own words; `raw` is what a program gets instead."""
+def client_message(text: str, *, raw: Json = None) -> Answer:
+    """Return an answer in the client's own words; `raw` is what a program gets instead."""
     return Answer({"text": text} if raw is None else raw, text=text, own=True)
 
 
-def console_error(text: str) -> Answer:
-    """Return a failure in the console's own words."""
+def client_error(text: str) -> Answer:
+    """Return a failure in the client's own words."""
     return Answer({"error": text}, text=text, failed=True, own=True)
 
 
@@ -139,7 +139,7 @@ def for_person(answer: Answer) -> str:
 
 
 def for_pipe(answer: Answer) -> str:
-    """Return `answer` in one line; only a text of the console's own may have several."""
+    """Return `answer` in one line; only a text of the client's own may have several."""
     if answer.value is not None:
         return _as_json(answer.value)
     if answer.failed:

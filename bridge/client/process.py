@@ -39,7 +39,7 @@ MAX_QUESTIONS = 16
 """Most requests of the server that await our answer at a time; a person is asked one by one."""
 
 MAX_LOG_LINE_BYTES = 16 * 1024
-"""Length of a line of the server's stderr; a longer one is handed over in pieces."""
+"""Most bytes of a line of the server's stderr; a longer line is handed over in pieces."""
 
 log = logging.getLogger(__name__)
 
@@ -242,8 +242,8 @@ class ServerProcess:
             case Request(id=id_, method="ping"):
                 self._reply(Response(id_, {}))
             case Request(id=id_, method=method):
-                room = id_ not in self._answers and len(self._answers) < MAX_QUESTIONS
-                if method in self.answering and room:
+                is_free = id_ not in self._answers and len(self._answers) < MAX_QUESTIONS
+                if method in self.answering and is_free:
                     self._answers[id_] = asyncio.create_task(self._answer(message))
                     return
                 why = "too often" if method in self.answering else "which this client lacks"

@@ -65,10 +65,10 @@ def register(
 
     Raises `RegistrationError`; if something was changed before that, its text says what.
     """
-    there = location.client
-    if approve_send and not there.takes_approval:
+    program = location.client
+    if approve_send and not program.takes_approval:
         raise LaunchError(
-            f"{there.title} cannot be told in advance to approve {SEND_TOOL}: its file holds no "
+            f"{program.title} cannot be told in advance to approve {SEND_TOOL}: its file holds no "
             "approvals; you can allow the tool for good in the program itself.\n"
             "Register without --approve-send."
         )
@@ -77,7 +77,7 @@ def register(
     launch = (*own_command(sys.argv[0], sys.executable), ENV_FILE_OPTION, str(env_file))
     planned = plan(location, launch, approve_send=approve_send)
     tools = None if only_shown else asyncio.run(list_tools(*_startable(location, planned)))
-    unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
+    unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
     _report(planned, only_shown=only_shown, unchanged=unchanged)
     if tools is None:
         return
@@ -88,7 +88,7 @@ def register(
         )
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
     write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
-    write_out(f"Restart {there.title} to have them there.")
+    write_out(f"Restart {program.title} to have them there.")
 
 
 def _startable(location: EntryLocation, planned: list[Edit]) -> tuple[list[str], dict[str, str]]:
@@ -125,27 +125,27 @@ def plan(
 
     No file is changed here. Raises `RegistrationError`.
     """
-    there, file = location.client, ConfigFile(location.client.file)
+    program, file = location.client, ConfigFile(location.client.file)
     try:
         present = location.read(file.read() or "")
     except EditError:  # `_edit` raises it again, with what to write by hand
         present = None
     if present is not None and not is_ours(present):
         raise RegistrationError(
-            f"{there.title} has a server called {location.name} that is not this bridge; it was "
+            f"{program.title} has a server called {location.name} that is not this bridge; it was "
             "left alone.\nTake another name with --name."
         )
     if launch is None:
         wanted, done = None, f"Took {location.path} out of"
         by_hand = f"In {file.path}: without {location.path}"
     else:
-        wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+        wanted = new_entry(program, launch, present or {}, approve_send=approve_send)
         done = f"Wrote {location.path} into"
         by_hand = f"In {file.path}:\n{location.snippet(wanted)}"
     change = partial(location.write, entry=wanted)
-    edits = [_edit(file, there.format, change, by_hand, done)]
-    if there.approvals is not None:
-        approvals, tool = ConfigFile(there.approvals), f"mcp__{location.name}__{SEND_TOOL}"
+    edits = [_edit(file, program.format, change, by_hand, done)]
+    if program.approvals is not None:
+        approvals, tool = ConfigFile(program.approvals), f"mcp__{location.name}__{SEND_TOOL}"
         if approve_send or (launch is None and tool in (approvals.read() or "")):
             edits.append(_approval(tool, approvals, given=approve_send))
     return [edit for edit in edits if edit.before != edit.after]
@@ -190,7 +190,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
 
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:
-    """Return the edit of Claude Code's settings that approves `tool`, or that ends the approval."""
+    """Return the edit of Claude Code's settings that approves `tool`, or ends its approval."""
 
     def change(settings: Document) -> None:
         permissions = table_in(settings, "permissions")

@@ -6,7 +6,7 @@ class XmppTestError(Exception):
 
 
 class ActorError(XmppTestError):
-    """An actor could not do what the test told it to, for a reason of the room or the server."""
+    """An actor could not do what the test asked, because of the room or the server."""
 
     def __init__(self, nickname: str, message: str) -> None:
         self.nickname = nickname
@@ -15,4 +15,4 @@ class ActorError(XmppTestError):
 
 
 class ExpectationError(ActorError, AssertionError):
-    """An event that an actor was told to expect did not come, or an unwanted one came."""
+    """An event that an actor expected did not come, or an unwanted one came."""

@@ -53,19 +53,19 @@ def xmpp_server(pytestconfig: pytest.Config) -> Iterator[Any]:
 
 @pytest.fixture
 def xmpp_room(xmpp_server: Any) -> str:
-    """The bare JID of a room that is new in each test, and is that of its actors and its bot."""
+    """The bare JID of the room of the test, its actors and its bot; each test has a new room."""
     return str(xmpp_server.room)
 
 
 @pytest.fixture
 def xmpp_actor(xmpp_server: Any) -> Any:
-    """Makes actors of nicknames, and awaits that each is in the room, for async tests."""
+    """Makes the actor of a nickname, for async tests: await it, and the actor is in the room."""
     return xmpp_server.actor
 
 
 @pytest.fixture
 def xmpp_actor_sync(xmpp_server: Any) -> Any:
-    """Makes actors of nicknames for plain tests: each is in the room when the call returns."""
+    """Makes the actor of a nickname, for plain tests: the actor is in the room on return."""
     return xmpp_server.actor_sync
 
 
