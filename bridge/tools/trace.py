@@ -13,11 +13,13 @@ from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.muc import stanza_filter
 
 NO_STANZA = (
-    "No stanza is behind this entry: it is a step of the connection or a gap. What went over the "
-    "wire around it comes with `since`."
+    "This entry has no stanza: it is a step of the connection or a gap. For the stanzas after it, "
+    "give its cursor as `since`."
 )
 
-LOST_STANZA = "The stanza behind this entry is not kept any more: of the trace the newest are."
+LOST_STANZA = (
+    "The stanza of this entry is not kept any more: the trace has the newest stanzas only."
+)
 
 TraceEntry: TypeAlias = Annotated[
     dict[str, object], always(cursor=str, at=str, direction=str, xml=str)
@@ -35,7 +37,7 @@ async def xmpp_trace(
     link: RoomLink,
     /,
     since: paging.Since = None,
-    of: Annotated[str | None, "an entry's cursor: only the stanzas behind it"] = None,
+    of: Annotated[str | None, "an entry's cursor: only its own stanzas"] = None,
     limit: paging.Limit = 50,
     from_: paging.Sender = None,
     direction: Literal["in", "out"] | None = None,
@@ -46,12 +48,12 @@ async def xmpp_trace(
     max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> TracePage:
-    """Use this when entries do not tell enough: the raw stanzas, without secrets, oldest first.
+    """Use this when entries do not say enough: the raw stanzas, without secrets, oldest first.
 
-    What is really in a message (`of` its cursor; of what the bridge said, what went out and what
-    came back), what a client sent (`from`), how a login went. Without `since` the newest. Pings,
-    their answers and acknowledgements only with `keepalives`. `connection` counts from 1, `bytes`
-    are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
+    What is really in a message (give its cursor as `of`; for what the bridge said, it has what
+    went out and what came back), what a client sent (`from`), how a login went. Without `since` the
+    newest. Pings, their answers and acknowledgements only with `keepalives`. `connection` counts
+    from 1, `bytes` are of the whole `xml`; `note` says why `of` has nothing, `gap` what is lost.
     """
     kept, memberships = link.participant.trace, link.participant.memberships
     numbers: set[int] | None = None
@@ -61,7 +63,7 @@ async def xmpp_trace(
         numbers = stanza_filter.archived(kept, link.room(room).jid, id_)
     elif of is not None:
         record = link.event(of)
-        numbers = stanza_filter.behind(record, [*kept])
+        numbers = stanza_filter.stanzas_of(record, [*kept])
         if record.event.kind in {"connection", "gap"}:
             numbers, why_none = set(), NO_STANZA
     hidden = set() if keepalives else stanza_filter.keepalives(kept)

@@ -57,11 +57,11 @@ async def xmpp_wait(
 ) -> Waited:
     """To wait until something happens in the room, such as an answer: `entry`, as in xmppHistory.
 
-    Looks first at what came after `since`, so nothing falls between two calls: to await the answer
-    to what you sent, give the `cursor` of xmppSend. What the bridge said matches only when `from`
-    names it, once the room has sent it back; a message with nothing but a `payload`, such as a chat
-    state (typing), only when `kinds` is given. `matched: false`: the time is over; `seen` and
-    `passed` tell what came instead, `phase` whether the bridge is in the room, and `outBecause` why
+    Looks first at what came after `since`, so nothing is missed between two calls: to await the
+    answer to what you sent, give the `cursor` of xmppSend. What the bridge said matches only when
+    `from` names it, once the room has sent it back; a message with nothing but a `payload`, such as
+    a chat state (typing), only when `kinds` is given. `matched: false`: the time is over; `seen`
+    and `passed` say what came instead, `phase` whether the bridge is in the room, `outBecause` why
     not. To wait on, give `next` as `since`; `gap` says what is lost. With `room` only what happens
     there counts, not what happens to the connection.
     """
@@ -145,7 +145,7 @@ class _Wait:
 
     def _see(self, record: Record, *, matches: bool) -> bool:
         self._number = record.number
-        if not matches and self._wanted.tells(record.event):
+        if not matches and self._wanted.may_show(record.event):
             self._seen += 1
             self._passed.append(record)
         return matches
@@ -179,8 +179,8 @@ class _Wait:
             "phase": status.phase.value,
         }
         around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
-        # `passed` has the newest first until here, so that the oldest are left out if not all fit
-        # beside the entry.
+        # `passed` has the newest first until here, so that the oldest are left out if not all of
+        # them fit into the result.
         fitting = fit(result | nonempty(around), entry=entries, passed=passed)
         fitting["passed"].reverse()
         entry = fitting.pop("entry")

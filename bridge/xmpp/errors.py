@@ -1,6 +1,6 @@
-"""The root of the exceptions of this package, and those that need nothing else of it. Pure.
+"""The root of the exceptions of this package, and two of these. Pure.
 
-The others stand beside what raises them; those that carry a `Fault` are in `faults`.
+Each of the others is in the module that raises it; those that carry a `Fault` are in `faults`.
 """
 
 

@@ -32,7 +32,7 @@ LOOP_SECONDS = 10.0
 """The longest time between two messages in a row of a bot that answers itself."""
 
 LOOP_REPEATS = 3
-"""How many messages in a row must each repeat the message before to be a loop."""
+"""How many messages in a row must repeat the message before them, so that it counts as a loop."""
 
 MAX_COMPARED = 500
 """Most names that are compared with the name of somebody who is not there. Each takes up to
@@ -45,8 +45,8 @@ TEXT_CHARACTERS = 100
 """Most characters of somebody's words in a sentence."""
 
 COMMAND_CHARACTERS = 200
-"""Hidden characters are looked for in this many characters at the beginning of a message. Commands
-are short, and to look through a message of 250 kB takes half a second."""
+"""How many characters at the beginning of a message are searched for hidden ones. Commands are
+short, and to search a message of 250 kB takes half a second."""
 
 
 class Finding(NamedTuple):
@@ -178,7 +178,7 @@ def _ping(evidence: Evidence) -> Finding:
         ok = True if ping.error.reachable else None
         return Finding(ok, ping.error.message, "" if ok else ping.error.hint)
     whose = ping.verdict[:1].lower() + ping.verdict[1:].rstrip(".")
-    hint = "Ask xmppStatus how the bridge and the room stand, then call this again."
+    hint = "Ask xmppStatus whether the bridge is in the room, then call this again."
     if ping.alone:
         hint = (
             "Its program hangs, its connection is dead, or it ignores pings: look at the program."
@@ -215,7 +215,7 @@ def _answer(evidence: Evidence) -> Finding:
         return Finding(None, "The bridge has said nothing in the room yet.", hint)
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
         detail = f"The room did not pass on what the bridge said last, {_text(sent.body)}."
-        return Finding(False, detail, "Say it again by xmppSend, which tells why.")
+        return Finding(False, detail, "Say it again by xmppSend, which says why.")
     if not evidence.answers:
         return _silence(evidence, sent.body, outcome)
     public = [answer for answer in evidence.answers if answer["how"] == "public"]
@@ -309,7 +309,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     if visible(body) != body:
         return Finding(
             None,
-            "What the bridge said last has hidden characters, so its silence tells nothing.",
+            "What the bridge said last has hidden characters, so this silence means nothing.",
             "Type it anew, send it by xmppSend with awaitSeconds, then call this again.",
         )
     return Finding(

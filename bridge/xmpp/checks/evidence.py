@@ -72,9 +72,9 @@ class Past:
     """What everybody else did in public, ourselves included, the newest first. The occupant may
     have reacted to it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
-    _telling: bool = False
-    """Whether the events are the list of who was there before us, which the room sends when we
-    join."""
+    _listing: bool = False
+    """Whether the events that are being read are the list of those who were there before us, which
+    the room sends when we join."""
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""
@@ -110,10 +110,10 @@ class Past:
     def _add_action(self, record: Record) -> None:
         match record.event:
             case events.OccupantJoined(self_=True):
-                self._telling = True
+                self._listing = True
             case events.ConnectionChanged(phase=events.Phase.JOINING):
-                self._telling = False
-            case event if isinstance(event, VISIBLE_ACTIONS) and not self._telling:
+                self._listing = False
+            case event if isinstance(event, VISIBLE_ACTIONS) and not self._listing:
                 self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:
@@ -145,7 +145,7 @@ class Evidence(NamedTuple):
 
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
-    """Return who has this nickname, as it is or as it is shown."""
+    """Return the occupant with this nickname, which may be written as `visible` escapes it."""
     for occupant in status.occupants:
         if nickname in {occupant.nickname, visible(occupant.nickname)}:
             return occupant

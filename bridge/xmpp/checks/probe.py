@@ -59,8 +59,8 @@ _UNCHECKED = (
     "NODE_TLS_REJECT_UNAUTHORIZED once it is not needed."
 )
 _OWN_NICKNAME = (
-    " The check goes by a nickname of its own; a room that lets only registered ones in may still "
-    "take the one in MCP_BOT_NICKNAME."
+    " The check uses a nickname of its own; a room that lets in only registered nicknames may "
+    "still accept the one in MCP_BOT_NICKNAME."
 )
 
 

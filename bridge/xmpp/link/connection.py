@@ -244,7 +244,7 @@ class Connection:
 
     def _fault_of(self, error: BaseException) -> Fault:
         match error:
-            case OSError() if self.ended.done():  # this follows from that end
+            case OSError() if self.ended.done():  # the end of the stream caused this error
                 return self.ended.result()
             case XmlStreamError():
                 is_long = isinstance(error, StanzaTooLongError)
@@ -428,9 +428,9 @@ class Connection:
     def _reply_to(self, iq: Element) -> None:
         """Answer a request, unless too many bytes of answers were sent shortly before.
 
-        Our server is always answered. Each of our rooms, and each address that we have asked
-        something, has a limit of its own, which a flood of requests from others does not use up.
-        Such an address may be our own, by way of a room.
+        Our server is always answered. Each of our rooms has a limit of its own, which a flood of
+        requests from others does not use up. So has each address that a request of ours went to: a
+        self-ping comes back to us as a request from our own address in the room.
         """
         reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
         known = sender in self._rooms or any(sender == to for to, _ in self._requests.values())
@@ -468,7 +468,7 @@ class Connection:
         return True
 
     def _may_answer(self, sender: str | None, to: str | None) -> bool:
-        """Whether `sender` may answer a request to `to`: the id of one can be guessed."""
+        """Whether an answer from `sender` counts for a request to `to`: others may guess its id."""
         if to is None or to == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
         return sender == to or (prepared(sender or "") or "") == prepared(to)

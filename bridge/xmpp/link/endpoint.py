@@ -103,8 +103,8 @@ async def resolve(
 async def _addresses(service: Service) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
-    Without a name server the lookup takes half a minute. So the thread is a daemon: at its end, the
-    process would wait for a thread of the loop's executor.
+    Without a name server the lookup takes half a minute. So the thread is a daemon, for which the
+    process does not wait when it exits; it would wait for a thread of the loop's executor.
     """
     answer: Future[list[Endpoint]] = Future()
 

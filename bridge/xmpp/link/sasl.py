@@ -73,7 +73,9 @@ async def log_in(
     offers_binding = not set(plus).isdisjoint(offered)
     if mechanism is not None:
         if offers_binding and binding is None and not genuine:
-            raise ScramError("it binds logins in no way that the bridge can, with TLS unchecked")
+            raise ScramError(
+                "the bridge supports none of its channel bindings, and TLS is unchecked"
+            )
         bound = binding if mechanism in plus else None
         on_finding(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
         client = ScramClient(

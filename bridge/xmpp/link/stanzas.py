@@ -60,10 +60,11 @@ CONDITIONS = frozenset(
 whoever sent the error, and counts as `undefined-condition`."""
 
 CACHED_ADDRESSES = 256
-"""Parsed addresses that are cached, so that all events of an occupant share its strings."""
+"""How many parsed addresses are cached: without the cache, each event of an occupant would have
+copies of the same texts."""
 
 HISTORY_ON_JOINING = 20
-"""Messages of the room's history asked for on entering, for context."""
+"""How many messages of the room's history we ask for on entering, for context."""
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,7 @@ class SubjectChanged(Shared):
 
 @dataclass(frozen=True)
 class RoomConfigured(Shared):
-    """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
+    """The room's configuration changed; the status codes say how (XEP-0045, section 10.2)."""
 
     kind: ClassVar[Kind] = "config"
     codes: frozenset[int] = frozenset()

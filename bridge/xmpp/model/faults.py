@@ -158,7 +158,7 @@ def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row
 
 _ROWS = rows_of("""
 domain-without-address: remote-server-not-found; soon
-    Nothing tells where the server of {domain} is: no SRV record and no address.
+    Nothing says where the server of {domain} is: no SRV record and no address.
     -> Check XMPP_DOMAIN and that this machine can resolve names, or name the server's host in
     XMPP_SERVICE.
 service-without-address: remote-server-not-found; soon

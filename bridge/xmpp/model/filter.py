@@ -61,9 +61,8 @@ class Pattern:
 
     def is_in(self, text: str) -> bool:
         """Whether the pattern is found in the first `MAX_SEARCHED` characters of `text`."""
-        # Half a character (a lone surrogate), which only a lying server sends, is replaced, since
-        # RE2 cannot read it. RE2 gets bytes: in a `str` it would count the characters up to the
-        # match.
+        # A lone surrogate is replaced: UTF-8 cannot encode it. RE2 gets bytes, since in a `str` it
+        # would count the characters up to the match.
         searched = text[:MAX_SEARCHED].encode("utf-8", "replace")
         return self._compiled.search(searched) is not None
 
@@ -121,8 +120,8 @@ class EventFilter:
         sender = self.sender or ""
         return "" if "@" in sender or ESCAPE in sender else sender
 
-    def tells(self, event: events.Event) -> bool:
-        """Whether the output may have such an event, whatever its sender and its text.
+    def may_show(self, event: events.Event) -> bool:
+        """Whether the output may have an event of this class, whatever its sender and its text.
 
         Brief output has the steps of connecting only if `kinds` names their kind. A fault is no
         such step: brief output has it in any case.
@@ -166,7 +165,7 @@ class EventFilter:
         return None if self.contains is None else Words(self.contains)
 
     def _matches_without_text(self, event: events.Event) -> bool:
-        if not self.tells(event) or (self.kinds is not None and event.kind not in self.kinds):
+        if not self.may_show(event) or (self.kinds is not None and event.kind not in self.kinds):
             return False
         match event:
             case events.MessageReceived(own=True) if not self.own:

@@ -22,7 +22,8 @@ MAX_TEXT_CHARACTERS = 2_000
 _OPENING, _CLOSING = "(\u207d\u208d\ufe35\ufe59\uff08", ")\u207e\u208e\ufe36\ufe5a\uff09"
 _ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff1c\uff1e]")
 _ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
-"""Matches a pair of brackets, which ends no note; or, as a group, a single one, which could."""
+"""Matches a whole pair of brackets, or a single bracket, which alone is in the group. Only a single
+bracket could end a note."""
 _BEGINS_LIKE_NOTE = re.compile(
     rf"([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
 )

@@ -338,7 +338,8 @@ class Room:
 
     def _enter(self, event: events.OccupantPresence, at: float) -> None:
         known = self._occupants.get(event.from_)
-        # Our own presence is kept even if the room is full, but only one of those that claim to be.
+        # One presence is kept beyond the limit if it is marked as our own. The mark may be false,
+        # so a second one is not.
         most = MAX_OCCUPANTS + 1 if event.self_ else MAX_OCCUPANTS
         if known is None and len(self._occupants) >= most:
             self._status = replace(self._status, crowded=True)

@@ -54,15 +54,15 @@ ever."""
 
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
-"""Takes a result; returns False if there is no room for it, and None if it is not wanted."""
+"""Takes a result; returns False if there is no space for it, and None if it is not wanted."""
 
 
 class ArchiveError(XmppError):
-    """An archive query failed. This class means an odd answer; its subclasses mean the rest."""
+    """An archive query failed. The archive answered oddly, unless it is one of the subclasses."""
 
     condition = "undefined-condition"
     sentence = "The archive of {room} answered oddly: it sent far more than was requested."
-    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
+    hint = "Without `archive`, xmppHistory shows what the bridge itself has seen."
 
     def __init__(self, reason: str, error: StanzaError | None = None) -> None:
         super().__init__(reason)
@@ -297,7 +297,7 @@ class RoomArchive:
     async def search(
         self, query: ArchiveQuery, keep: Keep, *, limit: int | None, seconds: float
     ) -> SearchEnd:
-        """Read the archive until `limit` results were kept, or `keep` had no room for one.
+        """Read the archive until `limit` results were kept, or `keep` had no space for one.
 
         `keep` gets each result in the direction of `query`. The search stops sooner at the end of
         the archive, after `MAX_PAGES`, and when `seconds` have passed. Raises `ArchiveTimeoutError`

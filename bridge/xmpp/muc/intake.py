@@ -1,4 +1,4 @@
-"""Makes events of what a room sends: without forgeries and duplicates, and our own are marked."""
+"""Makes events of what a room sends: drops forgeries and duplicates, and marks our own messages."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -40,7 +40,7 @@ class Intake:
         """Whether the room is moderated; None if it has not said."""
         self.archived = False
         """Whether the room has said that it keeps an archive."""
-        self.tells_history = False
+        self.may_send_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
 
     def sent(self, id_: str, body: str) -> None:
@@ -95,8 +95,8 @@ class Intake:
         """
         match event:
             case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
-                self.tells_history = False
-            case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
+                self.may_send_history = False
+            case MessageReceived(type=type_) if type_ != "groupchat" or not self.may_send_history:
                 event = replace(event, source=Source.LIVE, delayed_from=None)
             case MessageReceived(from_=sender, own=own):
                 id_ = reading.occupant_id(stanza)

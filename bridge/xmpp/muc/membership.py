@@ -93,8 +93,8 @@ class Membership:
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
         self._backing_off: tuple[faults.Fault, float | None] | None = None
-        """The fault, of the room and not of a connection, after which we wait, and the end of the
-        wait on the loop's clock, None if it has no end. None if there is no such fault."""
+        """The fault after which we wait, and the time on the loop's clock until which we wait; that
+        time is None if we wait for ever. None while we do not wait for the sake of the room."""
         self._last_heard = 0.0
         """When the room last sent anything, on the loop's clock."""
         self._last_seen = clock()
@@ -442,7 +442,7 @@ class Membership:
                 # this presence is already reflected under it.
                 self.occupant = me.from_
                 self._step(Step.ADMISSION)
-                self._intake.tells_history = True
+                self._intake.may_send_history = True
             self._handle(event)
 
     def _handle(self, event: events.Event) -> None:

@@ -64,7 +64,7 @@ class Participant:
         self._connection: Connection | None = None
         self._former: StreamManagement | None = None
         """The stream management of the session that the next connection may resume."""
-        self._standing = False
+        self._has_session = False
         """Whether there is a session. If so, each membership that is out of its room tries again by
         itself."""
         self._again = asyncio.Event()
@@ -80,8 +80,8 @@ class Participant:
     @property
     def connection(self) -> Connection:
         """The connection with its session, whether in a room or not; raises `NotInRoomError`."""
-        if self._connection is None or not self._standing:
-            raise NotInRoomError("no session stands")
+        if self._connection is None or not self._has_session:
+            raise NotInRoomError("there is no session")
         return self._connection
 
     def status(self) -> RoomStatus:
@@ -104,16 +104,16 @@ class Participant:
             if settings is None:
                 await self._again.wait()
                 continue
-            stood = 0.0
+            lasted = 0.0
             try:
-                fault, stood = await self._attempt(settings, failures + 1)
+                fault, lasted = await self._attempt(settings, failures + 1)
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
                 fault = fault_of_mistake(
                     "the participant", error, Stage.STANDING, Place.of(settings)
                 )
             if self._phase is Phase.CLOSED:
                 return
-            failures = 1 if stood >= STEADY_SECONDS else failures + 1
+            failures = 1 if lasted >= STEADY_SECONDS else failures + 1
             if self._again.is_set():  # `begin_anew` was called after this fault
                 failures = 0
             else:
@@ -129,7 +129,7 @@ class Participant:
             return False
         if settings == self.settings:
             out = [membership.try_again() for membership in self.memberships]
-            if not self._standing:
+            if not self._has_session:
                 self._again.set()
             return any(out)
         self._hang_up()
@@ -191,25 +191,25 @@ class Participant:
             if connection.ended.done():
                 raise ConnectionFailedError(connection.ended.result())
             opened_at = loop.time()
-            fault = await self._stand(connection, connected, attempt)
+            fault = await self._stay(connection, connected, attempt)
         except ConnectionFailedError as failed:
             fault = failed.fault
         finally:
             self._connection = None
             connection.close()
-        stood = 0.0 if opened_at is None else loop.time() - opened_at
+        lasted = 0.0 if opened_at is None else loop.time() - opened_at
         # A session that was lost soon after it had been resumed is not resumed again. A session
         # with other settings is not resumed either: it has another account, or is in other rooms.
         first_lost = opened_at is not None and self._former is None
         resumable = fault.condition in RESUMABLE and settings == self.settings
-        worth = resumable and (first_lost or stood >= STEADY_SECONDS)
+        worth = resumable and (first_lost or lasted >= STEADY_SECONDS)
         self._former = connection.management if worth else None
-        return fault, stood
+        return fault, lasted
 
-    async def _stand(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
+    async def _stay(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
         """Be in the rooms until the connection has ended; return the reason."""
         self._again.clear()
-        self._standing = True
+        self._has_session = True
         self.publish(connected)
         for membership in self.memberships:
             membership.begin(connection, resumed=connected.resumed)
@@ -220,7 +220,7 @@ class Participant:
             connection.end(fault)
             return fault
         finally:
-            self._standing = False
+            self._has_session = False
             for task in staying:
                 task.cancel()
             await asyncio.wait(staying)

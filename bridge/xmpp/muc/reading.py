@@ -274,7 +274,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         return
     extension = stanza.find(EXTENSION)
     default = "none"
-    if isinstance(stanza, DamagedElement):  # nobody can hide by coming or going with one
+    if isinstance(stanza, DamagedElement):  # so that nobody comes or goes unseen
         extension, default = Element(EXTENSION), events.UNKNOWN
     if not nickname or extension is None:
         return

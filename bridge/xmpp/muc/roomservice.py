@@ -17,7 +17,7 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
 
 DISCO_SECONDS = 5.0
-"""Seconds for one answer to a query. If none comes, nothing fails for that."""
+"""Seconds for one answer to a query; a query without an answer does not make joining fail."""
 
 MAX_SERVICES_ASKED = 10
 """Most items of the server that are asked whether they are room services."""
@@ -79,18 +79,20 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
         and len(name := jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
-    # In a thread: names that somebody chose to be slow may take half a second.
+    # In a thread: somebody may choose names for which the comparison takes half a second.
     similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR)
     return [names[name] for name in similar]
 
 
 class RoomService:
-    """Queries the room service and the room over a connection; `find` gets each finding."""
+    """Queries the room service and the room over a connection; `on_finding` gets each finding."""
 
-    def __init__(self, place: Place, connection: Connection, find: Callable[[str], None]) -> None:
+    def __init__(
+        self, place: Place, connection: Connection, on_finding: Callable[[str], None]
+    ) -> None:
         self._place = place
         self._connection = connection
-        self._find = find
+        self._on_finding = on_finding
         self.others: list[str] = []
         """Other room services of our server, looked up if the configured one may be none."""
 
@@ -100,20 +102,22 @@ class RoomService:
         service = prepared(place.room_service) or place.room_service
         description, refusal = await ask(self._connection, service)
         if refusal is not None:
-            self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
+            self._on_finding(
+                f"{service} does not answer disco ({refusal.condition}); joining decides"
+            )
         elif stanzas.MUC in description.features:
-            self._find(f"{service} is a room service")
+            self._on_finding(f"{service} is a room service")
         elif description.features or description.identities:
-            self._find(f"{service} does not name {stanzas.MUC} among its features")
+            self._on_finding(f"{service} does not name {stanzas.MUC} among its features")
         else:
-            self._find(f"{service} says nothing of what it is; joining decides")
+            self._on_finding(f"{service} says nothing of what it is; joining decides")
         silent = refusal is not None and refusal.condition == _SILENCE
         if stanzas.MUC not in description.features and not silent:
             await self._find_others(service)
         of_room = Description()
         if refusal is None:
             of_room, refusal_of_room = await ask(self._connection, place.room)
-            self._find(_description(of_room, refusal_of_room))
+            self._on_finding(_description(of_room, refusal_of_room))
         fault = denial(place, description, refusal)
         if fault is not None and stanzas.MUC not in of_room.features:
             raise ConnectionFailedError(fault)
@@ -132,7 +136,7 @@ class RoomService:
                         if stanzas.MUC in description.features:
                             self.others.append(item.jid)
         if self.others:
-            self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
+            self._on_finding(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 
 
 def _description(room: Description, refusal: StanzaError | None) -> str:

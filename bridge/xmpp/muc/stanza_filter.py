@@ -118,7 +118,7 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
     return {*numbers[-1:]}
 
 
-def behind(record: Record, traced: list[TracedStanza]) -> set[int]:
+def stanzas_of(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
     A message of ours has two: the one that we sent, and the one with which the room sent it back or

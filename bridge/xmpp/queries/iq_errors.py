@@ -109,7 +109,7 @@ occupant room: not-acceptable; undecided
     Our server finds no XMPP server for {address}.
     -> Check the domain: a typo, or a domain without XMPP (no SRV record).
 *: remote-server-timeout; undecided
-    Our server found the one of {address} but got no answer from it.
+    Our server found the server of {address} but got no answer from it.
     -> Try again later; that server, or the network between the two, may be down.
 *: jid-malformed; undecided
     {address} is no address to its server.
@@ -134,7 +134,7 @@ server room: *; reachable
     -> Somebody there answers; what it means is theirs to say.
 *: *; undecided
     {address} answered with the error {condition}.
-    -> Somebody there answers; what it means is theirs to say.
+    -> Somebody there answers; ask them what it means.
 """)
 """What an error means, by the kind of the address and the condition.
 
@@ -144,7 +144,7 @@ of it, or it is `undecided`. Another of our sessions under the same nickname may
 an error about a room that cannot be reached proves nothing.
 """
 
-_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
+_STANDING = "The bridge corrects that by itself; xmppStatus says whether it is in the room."
 
 
 def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError:

@@ -152,10 +152,10 @@ async def ping_compared(connection: Connection, target: Target, seconds: float) 
         if asked.done() or target.kind is TargetKind.SERVER:
             return Comparison(await asked)
         domain = connection.place.domain
-        between = [Target(TargetKind.SERVER, prepared(domain) or domain)]
+        others = [Target(TargetKind.SERVER, prepared(domain) or domain)]
         if target.kind is TargetKind.OCCUPANT:
-            between.append(Target(TargetKind.SELF, target.own, target.own))
-        pings = (ping(connection, other, seconds - alone) for other in between)
+            others.append(Target(TargetKind.SELF, target.own, target.own))
+        pings = (ping(connection, other, seconds - alone) for other in others)
         return Comparison(*await asyncio.gather(asked, *pings))
     finally:
         asked.cancel()

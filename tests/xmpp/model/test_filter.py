@@ -341,9 +341,9 @@ def test_a_brief_account_has_neither_steps_nor_what_came_back_as_it_went_out(
 ) -> None:
     wanted = None if kinds is None else frozenset(kinds)
     brief = EventFilter(kinds=wanted, unheard=["unheard"])
-    assert brief.tells(event) is told
+    assert brief.may_show(event) is told
     assert brief.matches(event) is told
     assert brief.cost(event) == 0
     full = EventFilter(kinds=wanted)
-    assert full.tells(event)
+    assert full.may_show(event)
     assert full.matches(event) is (kinds is None or event.kind in kinds)

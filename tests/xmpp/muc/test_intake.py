@@ -183,7 +183,7 @@ def _entered(intake: Intake, id_: str) -> None:
         "<item role='participant' affiliation='none'/></x></presence>"
     )
     assert list(intake.read(presence, own=OWN))
-    intake.tells_history = True
+    intake.may_send_history = True
 
 
 def _read(intake: Intake, inner: str, nickname: str, *, delayed: bool = True) -> Event:

@@ -1,4 +1,4 @@
-"""Which stanza is behind an event, with events that a membership made of what came."""
+"""Which stanzas belong to an event, with events that a membership made of what came."""
 
 from xml.etree.ElementTree import Element
 
@@ -11,7 +11,7 @@ from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.archive import read_result
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import Publisher
-from bridge.xmpp.muc.stanza_filter import StanzaFilter, archived, behind, keepalives
+from bridge.xmpp.muc.stanza_filter import StanzaFilter, archived, keepalives, stanzas_of
 from tests.xmpp.elements import append, parsed
 from tests.xmpp.muc.entering import enter
 
@@ -54,8 +54,8 @@ class Wire:
         self.membership.receive(element)
         self._publisher.stanza = 0
 
-    def behind(self, record: Record) -> list[int]:
-        return sorted(behind(record, [*self.trace]))
+    def stanzas_of(self, record: Record) -> list[int]:
+        return sorted(stanzas_of(record, [*self.trace]))
 
     def happen(self, event: Event) -> Record:
         return self._publisher.publish(event, ROOM)
@@ -115,14 +115,14 @@ async def test_the_stanza_behind_an_event_is_found_among_others(name: str) -> No
     told = [one for one in wire.records if one not in known][:-1]
     assert told
     for record in told:
-        assert wire.behind(record) == [number]
+        assert wire.stanzas_of(record) == [number]
 
 
 async def test_the_real_jid_that_an_event_has_need_not_stand_in_its_stanza() -> None:
     wire = Wire()
     numbers = wire.came(_present().replace("role=", "jid='w@example/1' role="), SAID_ONCE)
     assert getattr(wire.records[-1].event, "jid", None) == "w@example/1"
-    assert [wire.behind(one) for one in wire.records] == [[number] for number in numbers]
+    assert [wire.stanzas_of(one) for one in wire.records] == [[number] for number in numbers]
 
 
 async def test_of_a_burst_in_one_chunk_each_entry_has_its_own_stanza() -> None:
@@ -138,7 +138,7 @@ async def test_of_a_burst_in_one_chunk_each_entry_has_its_own_stanza() -> None:
         )
     ]
     numbers = wire.came(*burst)
-    assert [wire.behind(one) for one in wire.records] == [[number] for number in numbers]
+    assert [wire.stanzas_of(one) for one in wire.records] == [[number] for number in numbers]
 
 
 async def test_of_a_burst_that_was_read_later_each_entry_has_its_own_stanza() -> None:
@@ -154,7 +154,7 @@ async def test_of_a_burst_that_was_read_later_each_entry_has_its_own_stanza() ->
     elements = [wire.traced(one) for one in burst]  # while the session was being resumed
     for element, _ in elements:
         wire.receive(element)
-    assert [wire.behind(one) for one in wire.records] == [[number] for _, number in elements]
+    assert [wire.stanzas_of(one) for one in wire.records] == [[number] for _, number in elements]
 
 
 def _result(id_: str, inner: str, sender: str = ROOM) -> str:
@@ -177,8 +177,8 @@ async def test_behind_a_message_from_the_archive_is_its_result() -> None:
         for event in read.events:
             wire.happen(event)
     live, *told = wire.records
-    assert [wire.behind(one) for one in told] == [[number] for _, number in results]
-    assert wire.behind(live) == [results[-1][1] + 1]
+    assert [wire.stanzas_of(one) for one in told] == [[number] for _, number in results]
+    assert wire.stanzas_of(live) == [results[-1][1] + 1]
     assert archived(wire.trace, ROOM, "a1") == {results[1][1]}
     assert archived(wire.trace, ROOM, "a9") == set()
 
@@ -192,7 +192,7 @@ async def test_behind_what_we_said_is_what_went_out_and_what_came_back() -> None
     (_, back) = wire.came(_said("meanwhile"), _said("hello", "Me", "id='m1'"))
     second = wire.records[-1]
     wire.came(_said("hello", "Wilma", "id='m1'"))
-    assert wire.behind(first) == wire.behind(second) == [sent, back]
+    assert wire.stanzas_of(first) == wire.stanzas_of(second) == [sent, back]
 
 
 async def test_behind_a_message_that_was_refused_is_the_refusal() -> None:
@@ -201,14 +201,14 @@ async def test_behind_a_message_that_was_refused_is_the_refusal() -> None:
     first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
     (back,) = wire.came(f"<message from='{ROOM}' type='error' id='m1'><error/></message>")
     assert wire.records[-1].event.kind == "error"
-    assert wire.behind(first) == wire.behind(wire.records[-1]) == [sent, back]
+    assert wire.stanzas_of(first) == wire.stanzas_of(wire.records[-1]) == [sent, back]
 
 
 async def test_a_stanza_that_was_evicted_is_behind_nothing_else() -> None:
     wire = Wire()
     wire.came(_said("hello"), _said("hello"))
     wire.trace.evict()
-    assert [wire.behind(one) for one in wire.records] == [[], [3]]
+    assert [wire.stanzas_of(one) for one in wire.records] == [[], [3]]
 
 
 PING = "<ping xmlns='urn:xmpp:ping'/>"
