@@ -69,10 +69,10 @@ class CurrentSettings:
 
     @property
     def waiting_for_restart(self) -> list[str]:
-        """Return the variables whose new values hold only from the next start on."""
+        """The variables whose new values take effect only at the next start."""
         at_once = {"BRIDGE_SEND_RATE", "BRIDGE_CONFIRM_SEND"}
         if self.configuration.read_only:
-            at_once.add("BRIDGE_READ_ONLY")  # only switching it off takes a restart
+            at_once.add("BRIDGE_READ_ONLY")  # switching it off takes a restart
         return [
             row.name
             for row in TABLE
@@ -100,15 +100,15 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
     """Use it when xmppStatus is not connected, or after a change of the settings: it reads them.
 
     Finds where the way into the XMPP room breaks, on a connection and under a nickname of its own:
-    settings, resolve, connect, tls, sasl, bind, and of each room disco, join, occupants, leave.
-    `phases`: what each found (`name`, `ok`, `ms`, `detail`, `room` of several), the failed one with
-    a `hint` naming the setting. `candidates`: rooms that may be meant where MUC_ROOM seems wrong.
-    `settings`: the variables in effect and where each is set, secrets as `***`. `standing`: what
-    becomes of the bridge's own connection; it starts anew, by itself, if the settings changed or
-    if the check passes while it is out of the room. Of several rooms, `rooms` has the outcomes.
-    Sends no message. Mostly under a second, at most 50 s. Each call logs in once: mend a wrong
-    password before calling again, since servers lock accounts. Settings of other things wait for a
-    restart, but for BRIDGE_READ_ONLY=1, BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE.
+    settings, resolve, connect, tls, sasl, bind, and for each room disco, join, occupants, leave.
+    `phases`: what each stage found (`name`, `ok`, `ms`, `detail`, `room` if there are several), a
+    failed one with a `hint` naming the setting. `candidates`: similar rooms, if MUC_ROOM seems
+    wrong. `settings`: the variables in effect and where each is set, secrets as `***`. `standing`:
+    what happens to the bridge's own connection; it starts anew by itself if the settings changed,
+    or if the check passes while the bridge is out of the room. `rooms`: the outcomes for several
+    rooms. Sends no message. Mostly under a second, at most 50 s. Each call logs in once: correct a
+    wrong password before you call again, since servers lock accounts. BRIDGE_READ_ONLY=1,
+    BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE take effect now, other settings at a restart.
     """
     try:
         await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)
@@ -201,4 +201,4 @@ def _settle(link: RoomLink, configuration: Configuration, report: Report, change
         return f"It was left alone; its phase is {phase}."
     why = "the settings changed" if changed else "it was out of a room, and the way in is free"
     where = "the room" if report.rooms is None else "each room"
-    return f"It starts anew now, since {why}; xmppStatus tells when it is in {where}."
+    return f"It starts anew now, since {why}; xmppStatus says when it is in {where}."

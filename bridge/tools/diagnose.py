@@ -25,7 +25,7 @@ Diagnosis: TypeAlias = Annotated[
         verdict=Annotated[str, "the cause, in a sentence"],
         findings=Annotated[
             list[Annotated[dict[str, object], always(name=str, ok=bool | None, detail=str)]],
-            "ok null: cannot be told; `hint`: what to do",
+            "ok null: not known; `hint`: what to do",
         ],
         answers=Annotated[list[dict[str, object]], "what it said after the bridge last spoke"],
         notice=str,

@@ -56,11 +56,11 @@ async def xmpp_history(
     r"""To see what happened in the room: messages, who came and left, what went wrong.
 
     Oldest first; without `since` or `after` the newest. To follow, give `next` as `since`; `gap`
-    says what is lost, `more`: after `next`, or before these. `after` and `before` reach what was
-    recorded before the bridge came. What the bridge said is one entry, `heard` once it came back.
-    Without a body: `encrypted` or `payload` (elements). Steps of connecting: if `kinds` has
-    connection. `archive: true`: what the room has kept. Times: 2026-01-31T12:00:00Z. \u{...} is a
-    hidden character.
+    says what is lost; `more`: there are more, after `next`, or before these. `after` and `before`
+    reach what was recorded before the bridge came. What the bridge said is one entry, `heard` once
+    it came back. A message without a body has `encrypted` or `payload` (elements). Steps of
+    connecting are there if `kinds` has connection. `archive: true`: what the room has kept. Times:
+    2026-01-31T12:00:00Z. \u{...} is a hidden character.
     """
     if since not in {None, paging.OLDEST} and since.startswith(MARK) is not archive:
         raise ArgumentError(

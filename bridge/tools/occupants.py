@@ -55,19 +55,19 @@ def xmpp_occupants(
     nickname: Annotated[str | None, Bounds(min_length=1, max_length=1023), "only this one"] = None,
     limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "at most 500"] = 100,
     after: Annotated[
-        str | None, Bounds(min_length=1, max_length=1023), "a nickname: go on behind it"
+        str | None, Bounds(min_length=1, max_length=1023), "a nickname: go on after it"
     ] = None,
     room: RoomName = None,
 ) -> Occupants:
     """Use this to see who is in the room and can speak in it, and when and why others left.
 
-    A bot that is not listed hears nothing; what one without `voice` says, a moderated room drops.
+    A bot that is not listed hears nothing; a moderated room drops what a bot without `voice` says.
     Each has, where there is something to say: `show`, `status`, `jid` (the real one, where the
     room shows it), `since` (when it came; absent: it was there before the bridge),
     `lastMessageAt` (the last that the bridge saw), `sameAccountAs` (other nicknames of the same
-    account), `self` (the bridge). `left`: who went in the last hour, newest first: `nickname`,
-    `at`, `why`, `by`. Nicknames are in order; where `more`, give the last as `after`. With several
-    rooms each has its `room`, and `notIn` names those the bridge is not in; in none, it fails.
+    account), `self` (the bridge). `left`: who left in the last hour, newest first: `nickname`,
+    `at`, `why`, `by`. Nicknames are in order; if `more`, give the last as `after`. With several
+    rooms each has its `room`, and `notIn` names those the bridge is not in. Fails if it is in none.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]
@@ -93,10 +93,10 @@ def occupants_of(
     limit: int = MAX_LIMIT,
     after: str | None = None,
 ) -> Occupants:
-    """Return who is in these rooms, and who went.
+    """Return who is in these rooms, and who left.
 
-    `nickname` restricts both to who has this nickname, in its own form or as `visible` escapes it.
-    `after` restricts the first to nicknames that follow it in order, and leaves out who went.
+    With `nickname`, only those of this nickname are listed, as it is or as `visible` escapes it.
+    With `after`, only occupants whose nicknames follow it in order are listed, and nobody who left.
     """
     several, since = len(rooms) > 1, time.time() - LEFT_SECONDS
     statuses = {membership.name: membership.status() for membership in rooms}

@@ -74,8 +74,8 @@ Shown = TypeVar("Shown")
 LostEntries: TypeAlias = Annotated[
     dict[str, Any],
     always(
-        from_=Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"],
-        to=Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"],
+        from_=Annotated[int, "the first number; of the former run, if the bridge was restarted"],
+        to=Annotated[int, "the last number, of this run; 0: nothing of this run is missing"],
         reason=Literal["evicted", "restarted"],
     ),
 ]
@@ -144,9 +144,9 @@ class Page(Generic[Shown]):
     ) -> None:
         """Fill the page with what came after `since`; without `since`, with the newest.
 
-        `show` returns None for a record that is not wanted; its entries must each fit on a
-        page of their own. `cost` is what `show` costs, see `TimeSlice.run`. Raises `ArgumentError`
-        where `since` is no cursor.
+        `show` returns None for a record that is not wanted; each of its entries must fit on an
+        empty page. `cost` returns the cost of `show` for `TimeSlice.run`. Raises `ArgumentError` if
+        `since` is no cursor.
         """
         self.next = records.cursor
         newest = records.numbering.last

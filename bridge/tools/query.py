@@ -58,11 +58,11 @@ async def xmpp_ping(
     `server` is the bridge's own server, `room` the room, `self` asks the room whether it counts
     the bridge among its occupants (XEP-0410; `inRoom`: in, out, undecided); a nickname asks that
     person's client. Works in the room or not; only a nickname needs the room. An error answer or a
-    silence is a result: `verdict` says in one sentence what came of it, `error` has condition,
-    message and hint, and often an error still proves that the target is there (`reachable`). Where
-    an occupant is silent, `self` and `server` are pinged too, and `verdict` says whose silence it
-    is. `roundTripMs` is absent where nothing came. Somebody called server, room or self, or by a
-    name with an @, is reached by their full JID, `room@service/nickname`.
+    silence is a result: `verdict` explains it in one sentence, `error` has condition, message and
+    hint, and often an error still proves that the target is there (`reachable`). If an occupant is
+    silent, `self` and `server` are pinged too, and `verdict` says who is silent. `roundTripMs` is
+    absent if nothing came. For a nickname server, room or self, or one with an @, give the full
+    JID, `room@service/nickname`.
     """
     connection = link.connection(link.room(room))
     try:
@@ -90,7 +90,7 @@ async def xmpp_info(
 ) -> Info:
     """Use this to find out what an XMPP address is and how it is set up (XEP-0030).
 
-    Returns `identities`, `software`, `uptimeSeconds` and `featureCount`, as far as it tells them.
+    Returns `identities`, `software`, `uptimeSeconds` and `featureCount`, as far as it says them.
     `server` (the bridge's own) adds `connection`: its TLS, login and stream management; `room` how
     the `room` is set up (public, moderated, membersOnly, persistent, passwordProtected, anonymity,
     archived, ...) and the bridge `self` in it; a room service its public `rooms`, at most

@@ -24,7 +24,7 @@ Messages: TypeAlias = dict[str, object]
 
 @resource(STATUS, title="Status of the bridge")
 def status(link: RoomLink, current: CurrentSettings, /) -> Status:
-    """Whether the bridge is in its XMPP room now, and if not, why not; as xmppStatus tells it."""
+    """Whether the bridge is in its XMPP room now, and if not, why not: as in xmppStatus."""
     return describe_status(link, current)
 
 

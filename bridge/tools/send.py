@@ -40,14 +40,15 @@ PROGRESS_SECONDS = 1.0
 """The pause between two progress notifications."""
 
 SECOND_ANSWER_SECONDS = 1.5
-"""How long another answer is waited for after the first: who answers twice does it at once."""
+"""How long a second answer is waited for: a bot that answers twice does so at once."""
 
 TOLERANCE_SECONDS = 1e-6
 """A rounding error that is ignored, so that a caller who waited as long as the refusal said may
 send."""
 
 SECONDS = 60.0
-"""The time for which the rate counts. All messages of this time may go at once."""
+"""The period of the rate, which is in messages a minute. The messages of a whole period may go at
+once."""
 
 
 class RateLimiter:

@@ -299,7 +299,7 @@ async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_s
         result = await desk.check(current)
     assert result["standing"] == (
         "It starts anew now, since it was out of a room, and the way in is free; "
-        "xmppStatus tells when it is in each room."
+        "xmppStatus says when it is in each room."
     )
     assert desk.standing.begun == [desk.standing.settings]
 
