@@ -36,9 +36,8 @@ have the right time once the network is there."""
 DAY_SECONDS = 86_400.0
 
 TENTH = 10
-"""At most one part in so many of the store is deleted, in a day of running, of what was already too
-old when we were started. If the clock is wrong, a user who notices it within a day has lost no
-more."""
+"""In a day of running, at most a tenth of the store is deleted of what was already too old when we
+were started. If the clock is wrong, a user who notices it within a day has lost no more."""
 
 log = logging.getLogger(__name__)
 

@@ -89,8 +89,8 @@ class Connection:
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
-        """The server, account and room, as faults name them; its `service` is the one that was
-        reached, once one was."""
+        """The server, account and room, as faults name them; `service` is the configured one until
+        a server was reached, and then that one."""
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza

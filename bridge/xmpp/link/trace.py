@@ -52,7 +52,7 @@ SECRET_ATTRIBUTES = {
     "token": "token",  # logs in without a password (XEP-0484)
 }
 
-PASSWORD = "password"  # noqa: S105 - the name of one
+PASSWORD = "password"  # noqa: S105 - the name of an attribute
 """The attribute that is a secret on every element: invitations (XEP-0249), bookmarks
 (XEP-0048), services such as TURN (XEP-0215)."""
 

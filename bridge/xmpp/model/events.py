@@ -126,7 +126,7 @@ class MessageReceived:
     own: bool = False
     """We said it: this is the room's reflection."""
     as_ours: bool = False
-    """A former run may have said it: it is of the history, under our nickname or account."""
+    """A former run may have said it: it is in the history, under our nickname or account."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
     replaces: str | None = None
@@ -140,7 +140,7 @@ class MessageReceived:
     retracts: str | None = None
     """The id of the message that its sender (XEP-0424) or a moderator (XEP-0425) takes back."""
     encrypted: str | None = None
-    """The name of its encryption (XEP-0380). Its body, if it has one, only says that."""
+    """The name of the encryption (XEP-0380). A body only says that the message is encrypted."""
     payload: tuple[str, ...] = ()
     """The names of a message's elements, if it says nothing else: a chat state, a receipt."""
 
@@ -268,7 +268,7 @@ class RoomDestroyed(Shared):
 
 @dataclass(frozen=True)
 class SubjectChanged(Shared):
-    """The room has a subject; an empty one is none."""
+    """The room has this subject now; with an empty text it has none."""
 
     kind: ClassVar[Kind] = "subject"
     subject: str
@@ -291,7 +291,7 @@ class RoomError:
     condition: str
     text: str | None = None
     venue: str | None = None
-    """With `gone`: where to go instead."""
+    """The address to go to instead, if the condition is `gone`."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _SILENCE = "remote-server-timeout"
 
 
 async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
-    """Return the description of an address, and the error if it answers with one or not at all.
+    """Return the description of an address, and an error if it refuses or does not answer.
 
     Raises `ConnectionFailedError` when the connection ends.
     """
@@ -94,7 +94,7 @@ class RoomService:
         self._connection = connection
         self._on_finding = on_finding
         self.others: list[str] = []
-        """Other room services of our server, looked up if the configured one may be none."""
+        """Other room services of our server, looked up if the configured domain may be none."""
 
     async def look(self) -> None:
         """Query service and room; raises `ConnectionFailedError` if joining can only fail."""

@@ -24,7 +24,7 @@ class TargetKind(Enum):
     OCCUPANT = "occupant"
     """Somebody else in the room."""
     DOMAIN = "domain"
-    """Another server, or a service of one."""
+    """Another server, or a service of a server."""
     ACCOUNT = "account"
     """An account, one of its sessions, or another room."""
 
