@@ -160,7 +160,7 @@ def _add_serve(command: Parser) -> None:
         codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
     """
     _add_settings(command)
-    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
+    _add_read_only(command)
     sets = command.add_mutually_exclusive_group()
     _add_toolsets(sets)
     help_ = (
@@ -327,7 +327,7 @@ def _add_register(command: Parser) -> None:
 
     Registers this bridge in a client's configuration file, of which a copy is kept. What is
     registered is the path of this command and the path of your settings file; no password. First
-    the command is started once, to see that it answers.
+    the command is started once, to see that it answers and whether it gets into the room.
 
         xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
     """
@@ -341,6 +341,8 @@ def _add_register(command: Parser) -> None:
         "--approve-send",
         "let the agent speak in the room without asking you each time; nothing else",
     )
+    _add_read_only(command)
+    _add_toolsets(command)
     _add_entry(command)
 
 
@@ -413,6 +415,10 @@ def _add_filters(command: Parser) -> None:
     group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
     help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
     _add_repeatable(group, "--kind", "KIND", help_, choices=KINDS)
+
+
+def _add_read_only(command: Parser) -> None:
+    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:

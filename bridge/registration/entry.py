@@ -73,7 +73,8 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
         entry["alwaysLoad"] = True
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
-    entry["args"] = [*arguments, *user_arguments(old.get("args"))]
+    added = [word for word in user_arguments(old.get("args")) if word not in arguments]
+    entry["args"] = [*arguments, *added]
     env = _table(old.get("env"))
     if env or client.key == "claude":  # Claude's own command writes an empty `env`, too
         entry["env"] = env

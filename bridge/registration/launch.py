@@ -1,6 +1,7 @@
 """Finds what to register: the command that starts this bridge, and its settings file."""
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Mapping
@@ -14,6 +15,19 @@ SCRIPT = "xmpp-bridge"
 """The installed command."""
 
 ENV_FILE_OPTION = "--env-file"
+
+TEMPORARY = re.compile(r"/(?:archive|builds|environments)-v[0-9]+/[^/]+$|/[0-9a-f]{15}$")
+"""Finds the path of an environment that `uvx`, `uv run` or `pipx run` makes in a cache."""
+
+
+def check_lasting(prefix: str) -> None:
+    """Raise `LaunchError` if `prefix`, which is `sys.prefix`, is a temporary environment."""
+    if TEMPORARY.search(prefix):
+        raise LaunchError(
+            f"{prefix} is a temporary environment, which goes when a cache is emptied, and the "
+            "registered command with it.\nInstall the bridge for good (uv tool install "
+            "xmpp-debug-bridge, or pipx install xmpp-debug-bridge), and register that."
+        )
 
 
 def own_command(called: str, executable: str) -> tuple[str, ...]:

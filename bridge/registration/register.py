@@ -8,15 +8,17 @@ import asyncio
 import os
 import sys
 import tempfile
+import time
 from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridge.client.client import Client as McpClient
 from bridge.client.errors import RequestError, ServerError
+from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
 from bridge.registration.clients import SEND_TOOL, client
@@ -24,16 +26,32 @@ from bridge.registration.entry import EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.formats import Document, Format, edited, table_in
-from bridge.registration.launch import ENV_FILE_OPTION, flaws, own_command
+from bridge.registration.launch import ENV_FILE_OPTION, check_lasting, flaws, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
 
 LIST_SECONDS = 10.0
 """How long the list of tools may take; it is made before anything is connected."""
 
+JOIN_SECONDS = 20.0
+"""How long the started bridge may take to get into its rooms: as long as one join may take."""
+
+LOOK_SECONDS = 0.1
+"""The time between two looks at the status of the started bridge."""
+
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """The variables of its own environment that a careful client passes on to a server. None is a
 setting of the bridge."""
+
+
+class Trial(NamedTuple):
+    """What came of starting the bridge once."""
+
+    tools: list[str]
+    """The names of its tools."""
+
+    standing: str
+    """A sentence on whether it got into its rooms."""
 
 
 class Edit(NamedTuple):
@@ -59,11 +77,17 @@ def location_of(key: str, name: str) -> EntryLocation:
 
 
 def register(
-    location: EntryLocation, env_file: Path, *, approve_send: bool, only_shown: bool
+    location: EntryLocation,
+    env_file: Path,
+    *,
+    options: Sequence[str] = (),
+    approve_send: bool,
+    only_shown: bool,
 ) -> None:
     """Start this bridge once as it is to be registered, register it, and print what was done.
 
-    Raises `RegistrationError`; if something was changed before that, its text says what.
+    `options` are options of `serve`, each in one word. Raises `RegistrationError`; if something was
+    changed before that, its text says what.
     """
     program = location.client
     if approve_send and not program.takes_approval:
@@ -72,14 +96,16 @@ def register(
             "approvals; you can allow the tool for good in the program itself.\n"
             "Register without --approve-send."
         )
+    check_lasting(sys.prefix)
     for flaw in flaws(env_file):
         complain(f"WARNING: {one_line(flaw)}")
-    launch = (*own_command(sys.argv[0], sys.executable), ENV_FILE_OPTION, str(env_file))
+    command = own_command(sys.argv[0], sys.executable)
+    launch = (*command, ENV_FILE_OPTION, str(env_file), *options)
     planned = plan(location, launch, approve_send=approve_send)
-    tools = None if only_shown else asyncio.run(list_tools(*_startable(location, planned)))
+    trial = None if only_shown else asyncio.run(try_out(*_startable(location, planned)))
     unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
     _report(planned, only_shown=only_shown, unchanged=unchanged)
-    if tools is None:
+    if trial is None:
         return
     if approve_send:
         write_out(
@@ -87,8 +113,10 @@ def register(
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
-    write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
-    write_out(f"Restart {program.title} to have them there.")
+    write_out(trial.standing)
+    write_out(f"It lists {len(trial.tools)} tools: {', '.join(trial.tools)}.")
+    if planned:
+        write_out(f"Restart {program.title} to have them there.")
 
 
 def _startable(location: EntryLocation, planned: list[Edit]) -> tuple[list[str], dict[str, str]]:
@@ -158,8 +186,8 @@ def carry_out(edit: Edit) -> str:
     return f"{edit.done} {edit.file.path}{kept}"
 
 
-async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Start `command` with the environment of its entry, and return the names of its tools.
+async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
+    """Start `command` with the environment of its entry, and return what comes of it.
 
     It runs in an empty folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
@@ -177,6 +205,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
                 await mcp.open()
                 async with asyncio.timeout(LIST_SECONDS):
                     tools = (await mcp.list_all("tools"))["tools"]
+                standing = await _standing(mcp)
             finally:
                 await server.stop()
         except (ServerError, RequestError, TimeoutError) as error:
@@ -186,7 +215,34 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
                 "nothing was changed: the command that is to be registered does not answer: "
                 f"{one_line(cause, 300)}{last}"
             ) from error
-    return [one_line(str(tool.get("name"))) for tool in tools]
+    return Trial([one_line(str(tool.get("name"))) for tool in tools], standing)
+
+
+async def _standing(mcp: McpClient) -> str:
+    """Return a sentence on whether the bridge got into its rooms within `JOIN_SECONDS`."""
+    until = time.monotonic() + JOIN_SECONDS
+    while True:
+        status = await mcp.structured_content("xmppStatus")
+        rooms = objects(status, "rooms") or [status]
+        if all(map(_is_settled, rooms)) or time.monotonic() > until:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    out = [room for room in rooms if room.get("phase") != "joined"]
+    if not out:
+        others = f" and {len(rooms) - 1} more" if len(rooms) > 1 else ""
+        sentence = f"It got into {rooms[0]['room']}{others}, as {rooms[0]['nickname']}."
+    else:
+        others = f" and {len(out) - 1} more of {len(rooms)}" if len(out) > 1 else ""
+        where = out[0].get("room") or "any room"
+        sentence = f"It did not get into {where}{others}, phase {out[0].get('phase')}. "
+        match out[0]:
+            case {"lastError": {"message": message, "hint": hint}}:
+                sentence += f"{message} {hint}"
+    return one_line(sentence.rstrip())
+
+
+def _is_settled(room: Mapping[str, Any]) -> bool:
+    return "lastError" in room or room.get("phase") in {"joined", "unconfigured", None}
 
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:

@@ -87,18 +87,35 @@ def test_the_file_of_each_client_is_written_tried_and_restored(
     env_file = str(home / "s.env")
     ran = run("register", client, "--env-file", env_file)
     assert (ran.returncode, ran.stderr) == (0, "")
-    wrote, tried, listed, _ = ran.stdout.splitlines()
+    wrote, tried, standing, listed, restart = ran.stdout.splitlines()
     assert str(home / FILES[client]) in wrote
     assert tried == f"Started it once, with the settings in {env_file}."
+    assert "room@conference.localhost, phase waiting" in standing
+    assert "xmpp://127.0.0.1:1" in standing
     assert listed.startswith("It lists ")
+    assert restart.startswith("Restart ")
     assert {"echo", "xmppStatus", "xmppSend"} <= set(listed.rstrip(".").replace(",", "").split())
     written = (home / FILES[client]).read_text()
     assert (COMMAND in written, env_file in written, PASSWORD in written) == (True, True, False)
     again = run("register", client, "--env-file", env_file)
     assert "nothing was changed" in again.stdout
+    assert "Restart" not in again.stdout
     assert run("unregister", client).returncode == 0
     assert "xmpp-bridge" not in (home / FILES[client]).read_text()
     assert "nothing was changed" in run("unregister", client).stdout
+
+
+def test_options_of_serve_are_registered_and_tried_once_for_all(run: Run, home: Path) -> None:
+    options = ("--read-only", "--toolset", "samples", "--toolset", "llm")
+    for named in (options, (), options):
+        ran = run("register", "cursor", "--env-file", str(home / "s.env"), *named)
+        assert (ran.returncode, "xmppSend" in ran.stdout) == (0, False)
+        assert "word_count" in ran.stdout
+        entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
+        assert entry["args"][2:] == ["--read-only", "--toolset=samples", "--toolset=llm"]
+    assert "nothing was changed" in ran.stdout
+    refused = run("register", "cursor", "--env-file", str(home / "s.env"), "--toolset", "nosuch")
+    assert (refused.returncode, "nosuch" in refused.stderr) == (1, True)
 
 
 def test_print_shows_command_and_file_and_does_nothing(run: Run, home: Path) -> None:

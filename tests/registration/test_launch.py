@@ -6,6 +6,7 @@ import pytest
 from bridge.registration.entry import is_ours, user_arguments
 from bridge.registration.errors import LaunchError
 from bridge.registration.launch import (
+    check_lasting,
     find_env_file,
     flaws,
     own_command,
@@ -50,6 +51,30 @@ def test_without_a_script_python_itself_is_registered(tmp_path: Path) -> None:
     command = own_command("/x/bridge/__main__.py", python)
     assert command == (python, "-P", "-m", "bridge", "serve")
     assert is_ours({"command": command[0], "args": [*command[1:]]})
+
+
+@pytest.mark.parametrize(
+    ("prefix", "lasts"),
+    [
+        ("/root/.cache/uv/archive-v0/kwGqYS9bVdZ4H1lA", False),
+        ("/home/me/.cache/uv/environments-v2/tool-0123456789abcdef", False),
+        ("/cache/builds-v0/.tmpAbCdEf", False),
+        ("/home/me/.cache/pipx/9c0a7bb02a1c4f5", False),
+        ("/home/me/.local/share/uv/tools/xmpp-debug-bridge", True),
+        ("/home/me/.local/share/pipx/venvs/xmpp-debug-bridge", True),
+        ("/home/me/xmpp-debug-bridge/.venv", True),
+        ("/usr", True),
+    ],
+)
+def test_a_bridge_in_the_cache_of_uvx_or_pipx_run_is_not_registered(
+    prefix: str, lasts: bool
+) -> None:
+    if lasts:
+        check_lasting(prefix)
+        return
+    with pytest.raises(LaunchError) as refused:
+        check_lasting(prefix)
+    assert all(word in str(refused.value) for word in (prefix, "uv tool install", "pipx install"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge.registration.errors import RegistrationError
-from bridge.registration.register import list_tools
+from bridge.registration.register import try_out
 from tests.servers.server import XmppServer
 
 BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
@@ -14,9 +14,9 @@ BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
 async def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "empty.env"
     path.touch()
-    assert {"echo", "xmppStatus", "xmppSend"} <= set(
-        await list_tools([BRIDGE, "--env-file", str(path)], {})
-    )
+    trial = await try_out([BRIDGE, "--env-file", str(path)], {})
+    assert {"echo", "xmppStatus", "xmppSend"} <= set(trial.tools)
+    assert "not get into any room, phase unconfigured" in trial.standing
 
 
 async def test_the_environment_of_the_entry_is_all_that_counts(
@@ -27,16 +27,23 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     path = tmp_path / "room.env"
     settings = sandbox.environment()
     path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    assert "xmppSend" in await list_tools([BRIDGE, "--env-file", str(path)], {})
+    trial = await try_out([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" in trial.tools
+    assert f"got into {settings['MUC_ROOM']}, as McpDebug" in trial.standing
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n")
-    assert "xmppSend" not in await list_tools([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" not in (await try_out([BRIDGE, "--env-file", str(path)], {})).tools
+    rooms = f"MUC_ROOM={settings['MUC_ROOM']},a@nowhere.invalid,b@nowhere.invalid\n"
+    path.write_text(f"{path.read_text()}{rooms}")
+    standing = (await try_out([BRIDGE, "--env-file", str(path)], {})).standing
+    assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in standing
+    assert "MUC_ROOM" in standing
 
 
 def test_the_folder_it_runs_in_is_empty_and_goes_afterwards(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     program = f"import os; open({str(seen)!r}, 'w').write(f'{{os.getcwd()}}\\n{{os.listdir()}}')"
     with pytest.raises(RegistrationError):
-        asyncio.run(list_tools([sys.executable, "-c", program], {}))
+        asyncio.run(try_out([sys.executable, "-c", program], {}))
     folder, content = seen.read_text().split("\n")
     assert content == "[]"
     assert not Path(folder).exists()
@@ -46,13 +53,13 @@ async def test_a_command_that_is_not_there_is_named() -> None:
     with pytest.raises(
         RegistrationError, match="/nowhere/xmpp-bridge does not start: No such file"
     ):
-        await list_tools(["/nowhere/xmpp-bridge"], {})
+        await try_out(["/nowhere/xmpp-bridge"], {})
 
 
 async def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -> None:
     program = "import sys; sys.exit('first\\nlast \\x1b[31m words')"
     with pytest.raises(RegistrationError) as caught:
-        await list_tools([sys.executable, "-c", program], {})
+        await try_out([sys.executable, "-c", program], {})
     assert str(caught.value) == (
         "nothing was changed: the command that is to be registered does not answer: "
         "the server ended without an answer\nIts last words: last \\u{1B}[31m words"
