@@ -289,11 +289,12 @@ def _add_record(command: Parser) -> None:
 def _add_expect(command: Parser) -> None:
     """Run scenario files, which are tests of a bot in a room.
 
-    Plays each scenario in a room of its own, in the sandbox or at the server that --xmpp-env-file
-    names, and says what came instead of what was expected. pytest runs them.
+    Plays each scenario in a room of its own, in the sandbox or at the server that --env-file names,
+    and says what came instead of what was expected. pytest runs them.
 
         xmpp-bridge expect ping.room.toml --junit-xml=report.xml
     """
+    _add_env_file(command, "the file with the settings of a real server")
     command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"

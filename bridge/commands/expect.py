@@ -1,7 +1,7 @@
 """`xmpp-bridge expect`: runs scenario files by pytest, in a child process."""
 
 import argparse
-import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,10 +9,6 @@ from importlib.util import find_spec
 
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
 from bridge.logs import complain
-
-QUIET = 'ignore:The configuration option "asyncio_default_fixture_loop_scope" is unset'
-"""Hides a warning of pytest-asyncio, which it gives where pytest has no settings. Scenarios need
-none."""
 
 EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
 """Our exit codes for those of pytest: 0 if all tests passed, 2 and 4 after a mistake in a file or
@@ -26,9 +22,11 @@ def run(parsed: argparse.Namespace) -> int:
             "xmpp-bridge: pytest is not installed; pip install '/path/to/xmpp-debug-bridge[expect]'"
         )
         return USAGE
+    words = [re.sub("^--env-file(?=$|=)", "--xmpp-env-file", word) for word in parsed.more]
+    if parsed.env_file is not None:
+        words.append(f"--xmpp-env-file={parsed.env_file}")
     tests = subprocess.Popen(  # noqa: S603 - the same interpreter
-        [sys.executable, "-P", "-m", "pytest", parsed.file, *parsed.more],
-        env={"PYTHONWARNINGS": QUIET, **os.environ},
+        [sys.executable, "-P", "-m", "pytest", parsed.file, *words]
     )
     signal.signal(signal.SIGTERM, lambda *_: tests.terminate())
     try:

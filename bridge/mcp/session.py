@@ -8,6 +8,7 @@ for `DRAIN_SECONDS`. At DEBUG the log has one line for each request, reply and c
 import asyncio
 import logging
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
@@ -419,7 +420,11 @@ def _log_failure(name: str, error: BaseException) -> None:
         log.log(level, "%s failed: %s: %s", name, one_line(error.condition, 100), said)
     else:
         said = one_line(str(error), jsonrpc.LOGGED_CHARACTERS)
-        log.error("%s broke: %s: %s", name, type(error).__name__, said)
+        where = [
+            f" ({one_line(frame.filename)}, line {frame.lineno}, in {one_line(frame.name)})"
+            for frame in traceback.extract_tb(error.__traceback__)[-1:]
+        ]
+        log.error("%s broke: %s: %s%s", name, type(error).__name__, said, "".join(where))
         log.debug("where it broke", exc_info=error)
 
 

@@ -4,6 +4,7 @@ The rest of the bridge is imported when a test first uses it, so that other runs
 fast.
 """
 
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ import pytest
 SERVER = pytest.StashKey[Any]()
 """The key of the session's `Server`, which is made when it is needed."""
 
+
+UNSET = 'The configuration option "asyncio_default_fixture_loop_scope" is unset'
+"""How pytest-asyncio begins a warning where pytest has no settings. Our fixtures work with any
+scope."""
 
 OPTIONS = {
     "--xmpp-env-file": "settings (.env) of a real server to use in place of the sandbox",
@@ -27,8 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(option, type=Path, metavar="PATH", help=what)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-asyncio gives its warning
 def pytest_configure(config: pytest.Config) -> None:
     """Read the settings files that are named, so that what is wrong is said once, at the start."""
+    warnings.filterwarnings("ignore", UNSET, pytest.PytestDeprecationWarning)
     if config.getoption("xmpp_env_file") or config.getoption("xmpp_bot_env_file"):
         _server(config)
 

@@ -6,6 +6,7 @@ imported.
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -61,6 +62,10 @@ def load_toolset(name: str) -> Toolset:
     except (Exception, SystemExit) as error:  # its author's code may fail in any way
         log.debug("the toolset %s", one_line(name), exc_info=error)
         cause = one_line(f"{type(error).__name__}: {error}", MAX_CAUSE)
+        if isinstance(error, ModuleNotFoundError):
+            cause += (
+                f"; install it for {one_line(sys.executable)}, or name its folder in PYTHONPATH"
+            )
         raise ToolsetError(f"{_called(name)} cannot be loaded: {cause}") from error
     if not isinstance(value, Toolset):
         raise ToolsetError(f"{_called(name)} is no Toolset but a {type(value).__name__}")

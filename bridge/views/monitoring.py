@@ -46,7 +46,9 @@ class Limits:
         """Return the level after these runs, and a sentence for each limit that they exceed."""
         level, reasons = Level.OK, []
         days = days_left(reports, now)
-        if days is not None and days < self.cert_days:
+        # That a certificate was refused because it has expired is in the diagnosis.
+        refused = reports[-1].condition == "certificate-verify-failed" and (days or 0) < 0
+        if days is not None and days < self.cert_days and not refused:
             level = Level.WARNING
             left = f"The certificate expires in {floor(days)} days"
             reasons.append(f"{left}, limit {self.cert_days} (--cert-days).")

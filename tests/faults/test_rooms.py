@@ -291,8 +291,10 @@ async def test_a_nickname_that_is_taken_in_one_room_is_ours_in_the_others(
         assert play.us.status().nickname == f"{NICKNAME}-2"
         await play.us.membership.say("hello", 5)
         assert (await twin.heard("hello")).nick == f"{NICKNAME}-2"
+        (warning,) = play.us.status().warnings
+        assert all(it in warning for it in (f'"{NICKNAME}"', f'"{NICKNAME}-2"', "MCP_BOT_NICKNAME"))
         for us, guest in play.others:
-            assert us.status().nickname == NICKNAME
+            assert (us.status().nickname, us.status().warnings) == (NICKNAME, [])
             await us.membership.say("hello", 5)
             assert (await guest.witness.heard("hello")).nick == NICKNAME
 

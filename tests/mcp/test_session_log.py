@@ -94,6 +94,7 @@ async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> N
             await client.settled()
         (line,) = (one for one in lines if "break_down broke: " in one)
         assert "a secret\\u{A}in two lines" in line
+        assert re.search(r"sample_tools\.py, line \d+, in break_down\)$", line)
         assert any("Traceback" in one for one in lines) is traced
     await client.end()
 

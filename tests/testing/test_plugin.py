@@ -73,7 +73,9 @@ def test_actors_work_in_every_mode(
     pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...], passed: int
 ) -> None:
     pytester.makepyfile(**files)
-    run(pytester, *options).assert_outcomes(passed=passed)
+    result = run(pytester, *options)
+    result.assert_outcomes(passed=passed)
+    assert "Warning" not in f"{result.stdout}{result.stderr}"
 
 
 def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.Pytester) -> None:

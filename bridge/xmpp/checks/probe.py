@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
@@ -31,6 +32,9 @@ CHECK_SECONDS = 50.0
 
 LOOK_SECONDS = 10.0
 """The time for a second connection, which reads a certificate that was refused."""
+
+EXPIRED = 10
+"""OpenSSL's code of a certificate that has expired (`X509_V_ERR_CERT_HAS_EXPIRED`)."""
 
 REFLECTION_SECONDS = 10.0
 """The time for the room to send the test message back; `xmppSend` waits as long."""
@@ -142,17 +146,19 @@ class Probe:
         try:
             await connection.open()
         except ConnectionFailedError as failed:
-            ms = recorder.milliseconds()
-            if failed.fault.condition == "certificate-verify-failed":
-                await self._look_again(connection, recorder)
-            recorder.end(failed.fault, ms)
-            return failed.fault
+            ms, fault = recorder.milliseconds(), failed.fault
+            if fault.condition == "certificate-verify-failed":
+                fault = await self._look_again(connection, recorder, failed)
+            recorder.end(fault, ms)
+            return fault
         recorder.end()
         connection.start_dispatch()
         return None
 
-    async def _look_again(self, refused: Connection, recorder: "StageRecorder") -> None:
-        """Read the certificate that was refused.
+    async def _look_again(
+        self, refused: Connection, recorder: "StageRecorder", failed: ConnectionFailedError
+    ) -> Fault:
+        """Read the certificate that was refused; return the fault, with the date if it has expired.
 
         OpenSSL shows no certificate that it has not verified. So this opens a second connection,
         without verification, and closes it before any account is named.
@@ -168,7 +174,11 @@ class Probe:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await connection.reach()
-            refused.certificate = connection.certificate
+            seen = refused.certificate = connection.certificate
+            expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
+            if expired and seen is not None and seen.not_after < datetime.now(UTC):
+                reason = f"it {findings.pop()}"  # the last finding is the validity
+                return faults.of("certificate-time", refused.place, reason=reason)
             for finding in findings:
                 recorder.add_finding(finding)
         except (ConnectionFailedError, TimeoutError):
@@ -176,6 +186,7 @@ class Probe:
         finally:
             connection.leave()
             connection.close()
+        return failed.fault
 
 
 class StageRecorder:

@@ -103,21 +103,19 @@ def signature_hash(data: bytes) -> str | None:
         return None
 
 
-def describe(certificate: Certificate, now: datetime) -> str:
-    """Describe a certificate in a few words, with the days it has left from `now` on."""
+def describe(certificate: Certificate) -> str:
+    """Describe in a few words whose a certificate is."""
     named = ", ".join(map(quoted, certificate.names[:MAX_NAMES])) or "none"
     more = len(certificate.names) - MAX_NAMES
     names = f"{named} and {more} more" if more > 0 else named
     subject, issuer = (
         quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
     )
-    return (
-        f"certificate of {subject}, issued by {issuer}, names: {names}, "
-        f"{_validity(certificate, now)}"
-    )
+    return f"certificate of {subject}, issued by {issuer}, names: {names}"
 
 
-def _validity(certificate: Certificate, now: datetime) -> str:
+def validity(certificate: Certificate, now: datetime) -> str:
+    """Describe when a certificate is valid, with the days it has left from `now` on."""
     if now < certificate.not_before:
         return f"valid only from {certificate.not_before:%Y-%m-%d %H:%M} UTC on"
     end = f"{certificate.not_after:%Y-%m-%d}"

@@ -310,7 +310,8 @@ class Connection:
         except certificate.DerError as error:
             self._on_finding(f"a certificate that cannot be read: {error}")
         else:
-            self._on_finding(certificate.describe(self.certificate, datetime.now(UTC)))
+            self._on_finding(certificate.describe(self.certificate))
+            self._on_finding(certificate.validity(self.certificate, datetime.now(UTC)))
         return protection, await self._negotiation.features()
 
     async def _log_in(self, features: Element, protection: Tls | None) -> str:

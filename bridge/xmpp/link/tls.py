@@ -35,9 +35,11 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
         try:
             check_readable(anchors)  # OpenSSL would wait for ever if it is a pipe
             context.load_verify_locations(anchors)
-        except (OSError, UnusableError) as error:  # OpenSSL raises `OSError`
+        except (OSError, UnusableError) as error:
             reason = getattr(error, "strerror", None) or error
-            fault = faults.of("anchors-unusable", place, path=anchors, reason=reason)
+            if isinstance(error, ssl.SSLError):
+                reason = "no certificate in PEM can be read in it"
+            fault = faults.of("anchors-unusable", place, reason=reason)
             raise ConnectionFailedError(fault) from error
     if not settings.tls_verify:
         context.check_hostname = False

@@ -70,6 +70,10 @@ class Place(NamedTuple):
     nickname: str
     default: bool = True
     """Whether `room` is the default room; `MUC_PASSWORD` is sent to no other."""
+    has_password: bool = True
+    """Whether `MUC_PASSWORD` is set."""
+    anchors: str = ""
+    """The path in `XMPP_TLS_CA_FILE`; empty if it is not set."""
 
     @classmethod
     def of(cls, settings: Settings, room: str | None = None) -> "Place":
@@ -81,6 +85,8 @@ class Place(NamedTuple):
             room=room or settings.room,
             nickname=settings.nickname,
             default=room is None or room == settings.room,
+            has_password=settings.room_password is not None,
+            anchors=str(settings.tls_ca_file or ""),
         )
 
     @property
@@ -196,6 +202,10 @@ silent-join-without-service: service-unavailable; soon
 silent-resolver: remote-server-timeout; soon
     The name in {service} was not resolved{within}.
     -> Check the name servers of this machine, or give an address in XMPP_SERVICE.
+silent-starttls: connection-timeout; soon
+    {service} did not answer{within} at the step {stage}.
+    -> A port for direct TLS waits like this for its client to begin: try xmpps:// in XMPP_SERVICE.
+    Otherwise check that the server runs and that XMPP_SERVICE names its host and client port.
 silent-server: connection-timeout; soon
     {service} did not answer{within} at the step {stage}.
     -> Check that the server runs and that XMPP_SERVICE names its host and client port. A firewall
@@ -227,7 +237,8 @@ tls-broke: tls-failed; soon
     -> Something between garbles what is sent, or the server ended TLS; the bridge tries again by
     itself.
 anchors-unusable: certificate-verify-failed; later
-    {service} was not asked for its certificate: {path} cannot be used to check it ({reason}).
+    {service} was not asked for its certificate: XMPP_TLS_CA_FILE names {anchors}, which cannot be
+    used to check it ({reason}).
     -> XMPP_TLS_CA_FILE must name a readable file with certificates in PEM.
 certificate-name: certificate-verify-failed; later
     The certificate of {service} cannot be trusted: {reason}.
@@ -239,6 +250,10 @@ certificate-time: certificate-verify-failed; later
 certificate-issuer: certificate-verify-failed; later
     The certificate of {service} cannot be trusted: {reason}.
     -> If you trust who signed it, give their certificate in XMPP_TLS_CA_FILE.
+anchors-useless: certificate-verify-failed; later
+    The certificate of {service} cannot be trusted: {reason}. No certificate in {anchors} is that of
+    who signed it.
+    -> If you trust who signed it, add their certificate to that file, which XMPP_TLS_CA_FILE names.
 no-mechanism: invalid-mechanism; later
     {domain} offers no login that is safe here (it offers {listed}).
     -> Turn SCRAM-SHA-256 or SCRAM-SHA-1 on in the server. PLAIN is used over TLS with a verified
@@ -283,7 +298,10 @@ stream: *; soon
     {domain} ended the connection ({condition}).
     -> The server's log says more; the bridge tries again by itself.
 join: not-authorized; later
-    The room {room} wants a password, and ours does not fit.
+    The room {room} wants a password, and the one in MUC_PASSWORD is wrong.
+    -> Set MUC_PASSWORD to the room's password.
+password-missing: not-authorized; later
+    The room {room} wants a password, and MUC_PASSWORD is not set.
     -> Set MUC_PASSWORD to the room's password.
 password-not-sent: not-authorized; later
     The room {room} wants a password, and MUC_PASSWORD is for the default room only.
@@ -318,6 +336,12 @@ join: remote-server-timeout; soon
 join: jid-malformed; later
     The room {room} or the nickname {nickname} has characters that the server refuses.
     -> Check MUC_ROOM and MCP_BOT_NICKNAME.
+malformed-room: jid-malformed; later
+    The room {room} has {character} in its name, which no address may have.
+    -> Correct MUC_ROOM.
+malformed-nickname: jid-malformed; later
+    The nickname {nickname} has {character} in it, which no nickname may have.
+    -> Correct MCP_BOT_NICKNAME.
 join: resource-constraint; soon
     The room service {room_service} has no room for more just now.
     -> The bridge tries again by itself.
@@ -434,6 +458,8 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
         Stage.JOIN: "silent-join",
         Stage.RESOLVE: "silent-resolver",
     }
+    if place.service.startswith("xmpp:"):
+        situations[Stage.TLS] = "silent-starttls"
     within = f" within {seconds:g} s" if seconds is not None else ""
     return of(situations.get(stage, "silent-server"), place, within=within, stage=stage.value)
 
@@ -456,7 +482,7 @@ def _of_certificate(reason: str, place: Place) -> Fault:
     elif "expired" in lowered or "not yet valid" in lowered:
         situation = "certificate-time"
     else:
-        situation = "certificate-issuer"
+        situation = "anchors-useless" if place.anchors else "certificate-issuer"
     return of(situation, place, reason=reason)
 
 
@@ -490,6 +516,8 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
         return of_destruction(text, venue, place)
     if condition == "not-authorized" and not place.default:
         return of("password-not-sent", place, text=text)
+    if condition == "not-authorized" and not place.has_password:
+        return of("password-missing", place, text=text)
     return of("join", place, condition=condition, text=text)
 
 

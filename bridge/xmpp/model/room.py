@@ -134,6 +134,8 @@ class RoomStatus:
     """Whether only occupants with voice may speak; None if the room does not say."""
     similar_rooms: tuple[str, ...] = ()
     """Rooms of the service with similar names, where joining made this one."""
+    nickname_lost: str = ""
+    """The configured nickname, if we are in the room under another; empty otherwise."""
 
     @property
     def warnings(self) -> list[str]:
@@ -141,6 +143,11 @@ class RoomStatus:
         warnings = []
         if self.crowded:
             warnings.append(f"The room has more occupants than the {MAX_OCCUPANTS} that are kept.")
+        if self.nickname_lost:
+            warnings.append(
+                f"The nickname {quoted(self.nickname_lost)} was taken or refused, so the bridge is "
+                f"in the room as {quoted(self.nickname)}: set MCP_BOT_NICKNAME to a free one."
+            )
         others = any(not occupant.own for occupant in self.occupants)
         if self.connected and self.room_created and not others:
             warnings.append(

@@ -131,7 +131,14 @@ class Membership:
             self_ping_ms=self.self_ping_ms,
             moderated=self._intake.moderated if self.inside else None,
             similar_rooms=self._similar_rooms,
+            nickname_lost=self._nickname_lost(),
         )
+
+    def _nickname_lost(self) -> str:
+        """Return the configured nickname if we are in the room under another; empty otherwise."""
+        configured = self._place.nickname
+        is_ours = prepared(self.occupant) == stanzas.occupant_jid(self.jid, configured)
+        return configured if self.inside and not is_ours else ""
 
     @property
     def connection(self) -> Connection:
@@ -235,8 +242,7 @@ class Membership:
             self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
-            fault = faults.of_join_error("jid-malformed", None, self.place, None)
-            raise faults.ConnectionFailedError(fault)
+            raise faults.ConnectionFailedError(self._malformed())
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
@@ -255,6 +261,15 @@ class Membership:
             self._ask_for_configuration()  # `Join` asked before the room existed
         self._emit(events.Joined(me.from_, me.sender, created))
         self._settle()
+
+    def _malformed(self) -> faults.Fault:
+        """Return the fault of a room or a nickname that no occupant JID can have."""
+        local, _, service = self._place.room.partition("@")
+        situation, text, form = "malformed-nickname", self._place.nickname, f"{self.jid}/{{}}"
+        if prepared(self._place.room) is None:
+            situation, text, form = "malformed-room", local, f"{{}}@{service}"
+        bad = (ascii(it) for it in text if prepared(form.format(it)) is None)
+        return faults.of(situation, self.place, character=next(bad, "a combination of characters"))
 
     async def leave(self, seconds: float) -> None:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""

@@ -19,6 +19,7 @@ from bridge.xmpp.link.certificate import (
     DerError,
     decode,
     describe,
+    validity,
 )
 
 START = datetime(2026, 1, 1, 12, 30, 59, tzinfo=UTC)
@@ -121,18 +122,21 @@ def test_a_time_beyond_2049_is_written_otherwise_and_read_all_the_same() -> None
     ],
 )
 def test_the_days_left_are_told(now: datetime, told: str) -> None:
-    assert describe(CERTIFICATE, now) == (
-        f'certificate of "chat.example", issued by "CA", names: "chat.example", {told}'
+    assert validity(CERTIFICATE, now) == told
+
+
+def test_a_certificate_is_described() -> None:
+    assert describe(CERTIFICATE) == (
+        'certificate of "chat.example", issued by "CA", names: "chat.example"'
     )
 
 
 def test_of_many_names_some_are_told_and_the_rest_counted() -> None:
     names = [x509.DNSName(f"n{number}.example") for number in range(MAX_NAMES + 1)]
-    told = describe(decode(issued([], *names)), START)
-    assert f'"n{MAX_NAMES - 1}.example" and 1 more, ' in told
+    told = describe(decode(issued([], *names)))
+    assert told.endswith(f'"n{MAX_NAMES - 1}.example" and 1 more')
     assert f"n{MAX_NAMES}.example" not in told
-    fitting = describe(decode(issued([], *names[:-1])), START)
-    assert f'"n{MAX_NAMES - 1}.example", valid' in fitting
+    assert describe(decode(issued([], *names[:-1]))).endswith(f'"n{MAX_NAMES - 1}.example"')
 
 
 @given(st.binary(max_size=64))
@@ -162,4 +166,4 @@ def test_a_certificate_that_was_tampered_with_is_read_or_refused(
     for at, piece in changes:
         data[at : at + len(piece)] = piece
     with contextlib.suppress(DerError):
-        describe(decode(bytes(data)), START)
+        describe(decode(bytes(data)))

@@ -1,0 +1,119 @@
+"""What a check says of the mistakes that people make: the names, numbers and variables in it."""
+
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bridge.views.monitoring import Limits
+from bridge.xmpp.checks.report import Report
+from bridge.xmpp.link.connection import DEADLINES
+from bridge.xmpp.model.faults import Stage
+from tests.faults.scene import configure
+from tests.faults.scripted_server import DOMAIN, ScriptedServer
+from tests.servers.certificates import Authority
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+from tests.xmpp.probing import check, detail, failed
+
+MISTAKES: dict[str, tuple[dict[str, str], Sequence[str], Sequence[str]]] = {
+    "no certificate in the file": (
+        {"XMPP_TLS_CA_FILE": "{folder}/text.pem"},
+        ["XMPP_TLS_CA_FILE", "{folder}/text.pem", "PEM"],
+        [],
+    ),
+    "a certificate that did not sign": (
+        {"XMPP_TLS_CA_FILE": "{folder}/ca.pem"},
+        ["XMPP_TLS_CA_FILE", "{folder}/ca.pem"],
+        ["PEM"],
+    ),
+    "the server for its room service": (
+        {"MUC_ROOM": "room@{domain}"},
+        ["MUC_ROOM", '"{muc}"', "{domain} answers"],
+        ["MCP_BOT_NICKNAME"],
+    ),
+    "a room service that is not there": (
+        {"MUC_ROOM": "room@rooms.{domain}"},
+        ["MUC_ROOM", '"{muc}"', "rooms.{domain}"],
+        ["MCP_BOT_NICKNAME"],
+    ),
+    "a character in the nickname": (
+        {"MCP_BOT_NICKNAME": "Mcp\ufffcDebug"},
+        ["MCP_BOT_NICKNAME", "'\\ufffc'"],
+        ["MUC_ROOM"],
+    ),
+    "a character in the room": (
+        {"MUC_ROOM": "ro\ufffcom@{muc}"},
+        ["MUC_ROOM", "'\\ufffc'"],
+        ["MCP_BOT_NICKNAME"],
+    ),
+}
+
+
+def words(report: Report) -> str:
+    """The outcome, and what to do."""
+    return f"{report.diagnosis} {report.phases[-1].hint}"
+
+
+@pytest.mark.parametrize(("settings", "named", "unnamed"), MISTAKES.values(), ids=MISTAKES)
+async def test_the_outcome_names_what_is_wrong_and_nothing_else(
+    real_server: XmppServer,
+    tmp_path: Path,
+    settings: dict[str, str],
+    named: Sequence[str],
+    unnamed: Sequence[str],
+) -> None:
+    Authority(tmp_path)
+    (tmp_path / "text.pem").write_text("no certificate", "utf-8")
+    place = {"folder": tmp_path, "domain": real_server.domain, "muc": real_server.muc}
+    chosen = {name: value.format(**place) for name, value in settings.items()}
+    report = await check(real_server.environment() | chosen)
+    assert not report.ok
+    assert [it for it in named if it.format(**place) not in words(report)] == []
+    assert [it for it in unnamed if it in words(report)] == []
+
+
+async def test_a_room_password_that_is_missing_is_told_from_one_that_is_wrong(
+    real_server: XmppServer,
+) -> None:
+    room = real_server.room()
+    told = []
+    async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
+        await configure(wilma, passwordprotectedroom="1", roomsecret="sesame")
+        for password in (None, "not-sesame", "sesame"):
+            environment = real_server.environment(MUC_ROOM=room, MUC_PASSWORD=password)
+            told.append(words(await check(environment)))
+    missing, wrong, right = told
+    assert [("MUC_PASSWORD" in it, room in it) for it in told] == [(True, True)] * 2 + [
+        (False, True)
+    ]
+    assert ("not set" in missing, "not set" in wrong) == (True, False)
+    assert "Everything works" in right
+
+
+@pytest.mark.parametrize("scheme", ["xmpp", "xmpps"])
+async def test_a_port_that_stays_silent_may_be_one_for_direct_tls(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DEADLINES, Stage.TLS, 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        service = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+        account = {"XMPP_USERNAME": f"bot@{DOMAIN}", "XMPP_PASSWORD": "bot-passes-4711"}
+        report = await check(
+            {**account, "XMPP_SERVICE": service, "MUC_ROOM": f"room@conference.{DOMAIN}"}
+        )
+    hint = failed(report, "tls").hint
+    assert ("xmpps://" in hint, "XMPP_SERVICE" in hint) == (scheme == "xmpp", True)
+    assert all(word in report.diagnosis for word in (service, "0.2 s"))
+
+
+async def test_of_an_expired_certificate_the_date_is_said_once(authority: Authority) -> None:
+    date = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"
+    async with ScriptedServer(certificate=authority.issue_expired(DOMAIN)) as server:
+        report = await check(server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file)))
+    assert failed(report, "tls").detail.count(date) == report.diagnosis.count(date) == 1
+    assert detail(report, "tls").count("expired") == 1
+    assert "(1 day ago)" in report.diagnosis
+    assert Limits(None, None, 14).judge([report], datetime.now(UTC))[1] == []
