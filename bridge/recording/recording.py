@@ -18,7 +18,7 @@ from bridge.store.writer import Entered, Left
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
-from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
+from bridge.xmpp.model.events import Event, MessageReceived, Phase
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 
@@ -61,9 +61,8 @@ class Recording:
         self._path = path
         self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
         self._observer: Observer | None = None
-        self._entering: dict[str, bool] = {}
-        """The rooms that we are in. The value says whether the room may still be sending its state
-        from before we came: its occupants, its history, its subject."""
+        self._inside: set[str] = set()
+        """The rooms that we are in."""
         self._since: dict[str, float] = {}
         """The time, on the monotonic clock, from which on we have seen everything in each room."""
         participant.listen(self._on_record)
@@ -79,14 +78,14 @@ class Recording:
             return
         event = record.event
         match event:
-            case events.OccupantJoined(self_=True) if record.room not in self._entering:
+            case events.OccupantJoined(self_=True) if record.room not in self._inside:
                 self._since[record.room] = time.monotonic()
-                self._enter(record, entering=True)
+                self._enter(record)
             case events.Connected(resumed=False):
                 self._since.clear()
             case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
-                if record.room not in self._entering:
-                    self._enter(record, entering=False)
+                if record.room not in self._inside:
+                    self._enter(record)
             case events.ConnectionChanged():
                 self._leave(record.room)
         self.recorder.add(self._happened(record))
@@ -111,31 +110,25 @@ class Recording:
             self.recorder.add(observer)
         return True
 
-    def _enter(self, record: Record, *, entering: bool) -> None:
-        self._entering[record.room] = entering
+    def _enter(self, record: Record) -> None:
+        self._inside.add(record.room)
         # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
         since = self._since.setdefault(record.room, time.monotonic())
         self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
         """Note that we have left a room, or with an empty name all rooms."""
-        for name in [room] if room else [*self._entering]:
-            self._entering.pop(name, None)
+        for name in [room] if room else [*self._inside]:
+            self._inside.discard(name)
             self.recorder.add(Left(name, time.time(), time.monotonic()))
 
     def _happened(self, record: Record) -> Happened:
-        event, shared = record.event, isinstance(record.event, events.Shared)
-        inside = record.room in self._entering
-        earlier, entering = not inside, self._entering.get(record.room, True)
-        if isinstance(event, MessageReceived) and event.type == "groupchat":
-            shared, earlier = True, earlier or event.source is not Source.LIVE
-            entering = entering and earlier
-        elif isinstance(event, events.SubjectChanged):
-            earlier, entering = entering, False
-        if inside:
-            self._entering[record.room] = entering
+        event = record.event
+        public = isinstance(event, MessageReceived) and event.type == "groupchat"
+        shared = public or isinstance(event, events.Shared)
+        earlier = shared and (record.earlier or record.room not in self._inside)
         exact = events.encode(_seen_by_all(event) if shared else event)
-        return Happened(record.at, record.room, exact, shared, shared and earlier, record.number)
+        return Happened(record.at, record.room, exact, shared, earlier, record.number)
 
 
 def _seen_by_all(event: Event) -> Event:

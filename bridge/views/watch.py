@@ -150,28 +150,23 @@ class News:
     """
 
     def __init__(self) -> None:
-        self._entering: set[str] = set()
-        """Rooms that we have begun to join, and that have sent neither their subject nor a live
-        message since."""
+        self._entered: set[str] = set()
+        """Rooms that we have entered."""
         self._known: set[str] = set()
-        """Rooms that we have entered before."""
+        """Rooms that we have entered before, and come back to."""
 
     def has(self, record: Record) -> bool:
         """Whether `record` is news; all records must be given, in their order."""
-        room, event = record.room, record.event
-        if isinstance(event, events.ConnectionChanged):
-            if event.phase is Phase.JOINING:
-                self._entering.add(room)
-        elif room in self._entering:
-            match event:
-                case events.MessageReceived(source=Source.HISTORY):
-                    return room in self._known
-                case events.MessageReceived() | events.SubjectChanged():
-                    # The subject follows the history, live messages follow both (XEP-0045, 7.1).
-                    self._entering.discard(room)
-                    self._known.add(room)
-            return isinstance(event, events.MessageReceived)
-        return True
+        match record.event:
+            case events.ConnectionChanged(phase=Phase.JOINING) if record.room in self._entered:
+                self._known.add(record.room)
+            case events.Joined():
+                self._entered.add(record.room)
+            case events.OccupantJoined(self_=True):
+                return False
+            case events.MessageReceived(source=source):
+                return source is not Source.HISTORY or record.room in self._known
+        return not record.earlier
 
 
 async def watch(

@@ -41,11 +41,10 @@ class Stage:
         self.participant = Participant(SETTINGS)
         self.recording = Recording(self.participant, path, stanzas=True)
 
-    def happens(self, *happened: Event, room: int | None = 0) -> None:
+    def happens(self, *happened: Event, room: str = ROOM, earlier: bool = False) -> None:
         """Let these happen in a room, or to the connection."""
-        where = None if room is None else self.participant.memberships[room]
         for one in happened:
-            self.participant.publish(one, where)
+            self.participant.publisher.publish(one, room, earlier=earlier)
 
     def ends(self) -> list[dict[str, Any]]:
         """End it; return what it recorded."""
@@ -54,7 +53,10 @@ class Stage:
 
     def enters(self) -> None:
         """Let it into the room."""
-        self.happens(events.ConnectionChanged(Phase.JOINING), HERE, ME, SUBJECT)
+        self.happens(events.ConnectionChanged(Phase.JOINING))
+        self.happens(HERE, earlier=True)
+        self.happens(ME)
+        self.happens(SUBJECT, earlier=True)
         self.happens(events.Joined(ME.from_, ME.sender, created=False))
         self.happens(events.ConnectionChanged(Phase.JOINED))
 
@@ -129,10 +131,13 @@ def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(
     while not rows(stage.path, "kind = 'message'"):
         assert time.monotonic() < until
         time.sleep(0.02)
-    second.happens(events.ConnectionChanged(Phase.JOINING), HERE, ME)
+    second.happens(events.ConnectionChanged(Phase.JOINING))
+    second.happens(HERE, earlier=True)
+    second.happens(ME)
     told = {"source": Source.HISTORY, "delayed_from": "2026-01-01T00:00:00.000Z"}
-    second.happens(_said("hello", stanza_id="1", **told), _said("before us", stanza_id="0", **told))
-    second.happens(SUBJECT, events.ConnectionChanged(Phase.JOINED))
+    before = [_said("hello", stanza_id="1", **told), _said("before us", stanza_id="0", **told)]
+    second.happens(*before, SUBJECT, earlier=True)
+    second.happens(events.ConnectionChanged(Phase.JOINED))
     second.ends()
     shared = [(one["kind"], one.get("body")) for one in stage.ends() if one["shared"]]
     assert sorted(shared, key=str) == [
@@ -149,10 +154,10 @@ def test_one_room_is_left_without_the_other_and_other_settings_are_another_obser
 ) -> None:
     stage.enters()
     stage.happens(events.ConnectionChanged(Phase.WAITING))
-    stage.happens(events.ConnectionChanged(Phase.RESOLVING), room=None)
+    stage.happens(events.ConnectionChanged(Phase.RESOLVING), room="")
     other = SETTINGS._replace(nickname="Other", rooms=(OTHER,))
     assert stage.participant.begin_anew(other)
-    stage.happens(events.ConnectionChanged(Phase.CONNECTING), room=None)
+    stage.happens(events.ConnectionChanged(Phase.CONNECTING), room="")
     found = stage.ends()
     assert [one["observer"] for one in found if not one["room"]][-1] == "Other"
     assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}

@@ -65,14 +65,17 @@ class Day:
         self.recording = Recording(self.participant, path)
         self.link = RoomLink(self.participant, self.recording)
 
-    def happens(self, *happened: Event) -> None:
+    def happens(self, *happened: Event, earlier: bool = False) -> None:
         for one in happened:
-            self.participant.publish(one, self.participant.memberships[0])
+            self.participant.publisher.publish(one, ROOM, earlier=earlier)
 
     def enters(self, *told: Event) -> None:
         """Let it into the room, which tells this of the time before."""
-        self.happens(events.ConnectionChanged(Phase.JOINING), HERE, MYSELF, *told)
-        self.happens(events.SubjectChanged("x"), events.ConnectionChanged(Phase.JOINED))
+        self.happens(events.ConnectionChanged(Phase.JOINING))
+        self.happens(HERE, earlier=True)
+        self.happens(MYSELF)
+        self.happens(*told, events.SubjectChanged("x"), earlier=True)
+        self.happens(events.ConnectionChanged(Phase.JOINED))
 
     async def page(self, **given: object) -> dict[str, Any]:
         asked = {"kinds": ["message"]} | ({} if "since" in given else {"after": LONG_AGO}) | given

@@ -140,8 +140,8 @@ ROOMS = pytest.mark.parametrize("rooms", [(ROOM,), (ROOM, LOGS, OTHER_LOBBY)], i
 def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Participant, RoomLink]:
     participant = Participant(SETTINGS._replace(rooms=rooms))
     for event, membership in zip(events, cycle(participant.memberships), strict=False):
-        participant.publish(event, membership)
-    participant.publish(ConnectionChanged(Phase.JOINED))
+        participant.publisher.publish(event, membership.name)
+    participant.publisher.publish(ConnectionChanged(Phase.JOINED))
     return participant, RoomLink(participant)
 
 

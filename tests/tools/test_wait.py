@@ -229,17 +229,17 @@ async def test_a_wait_for_messages_goes_on_while_somebody_is_only_typing() -> No
 
 async def test_a_participant_forgets_those_who_waited() -> None:
     participant = Participant(None)
-    before = list(participant._publisher._listeners)  # noqa: SLF001 - a leak shows nowhere else
+    before = list(participant.publisher._listeners)  # noqa: SLF001 - a leak shows nowhere else
     waits = [asyncio.create_task(_wait(participant)) for _ in range(3)]
     # Nobody tells of a new listener.
-    while len(participant._publisher._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
+    while len(participant.publisher._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
         await asyncio.sleep(0)
     waits[0].cancel()
-    participant.publish(_said("hello"))
+    participant.publisher.publish(_said("hello"))
     await asyncio.gather(*waits, return_exceptions=True)
     assert waits[0].cancelled()
     assert [one.result()["matched"] for one in waits[1:]] == [True, True]
-    assert participant._publisher._listeners == before  # noqa: SLF001 - as above
+    assert participant.publisher._listeners == before  # noqa: SLF001 - as above
 
 
 async def test_progress_is_told_while_nothing_comes_and_while_much_does(
@@ -304,7 +304,7 @@ async def test_a_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_
     cursor = participant.journal.cursor
 
     def publish(body: str) -> None:
-        participant.publish(_said(body))
+        participant.publisher.publish(_said(body))
 
     for number in range(TIMES):
         noise = chance.randrange(3)
@@ -333,7 +333,7 @@ async def test_a_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_
         assert (waited["seen"], "gap" in waited) == (noise, False)
         cursor = waited["next"]
     assert cursor == participant.journal.cursor
-    assert participant._publisher._listeners == []  # noqa: SLF001 - a leak shows nowhere else
+    assert participant.publisher._listeners == []  # noqa: SLF001 - a leak shows nowhere else
 
 
 async def test_only_what_comes_in_the_room_that_is_named_matches() -> None:

@@ -243,12 +243,7 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     asking = [
         record.number
         for record in reversed(evidence.past.others)
-        if record.number > outcome.number
-        # The room sends its subject to everybody who enters, so it may be nobody's act.
-        or (
-            record.at >= outcome.at - LATE_MS / 1000
-            and not isinstance(record.event, events.SubjectChanged)
-        )
+        if record.number > outcome.number or record.at >= outcome.at - LATE_MS / 1000
     ]
     times = Counter[str]()
     for reply in _worded(evidence):

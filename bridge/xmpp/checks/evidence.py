@@ -72,9 +72,6 @@ class Past:
     """What everybody else did in public, ourselves included, the newest first. The occupant may
     have reacted to it."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
-    _listing: bool = False
-    """Whether the events that are being read are the list of those who were there before us, which
-    the room sends when we join."""
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""
@@ -104,16 +101,9 @@ class Past:
                 self.gone += [record][: DEPARTURES - len(self.gone)]
             case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
                 self.silenced = self.silenced or record
-            case _ if not named:
-                self._add_action(record)
-
-    def _add_action(self, record: Record) -> None:
-        match record.event:
             case events.OccupantJoined(self_=True):
-                self._listing = True
-            case events.ConnectionChanged(phase=events.Phase.JOINING):
-                self._listing = False
-            case event if isinstance(event, VISIBLE_ACTIONS) and not self._listing:
+                pass  # nobody reacts to what tells us that we are in the room
+            case event if isinstance(event, VISIBLE_ACTIONS) and not (named or record.earlier):
                 self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:

@@ -209,6 +209,9 @@ class Record:
     """The room's bare JID; empty for an event of the connection as a whole."""
     stanza: int = 0
     """The number of the stanza in the trace that brought the event; 0 if none did."""
+    earlier: bool = False
+    """Whether the room told us of it because we entered: who was there, its history, its
+    subject."""
 
 
 class Journal(Records[Record]):
@@ -242,9 +245,11 @@ class Journal(Records[Record]):
         """Return a reader of the events of one room, given by its bare JID; None stands for all."""
         return self if room is None else self._ring(room)
 
-    def append(self, event: Event, at: float, room: str = "", stanza: int = 0) -> Record:
-        """Number and stamp `event`, and keep it with the number of its `stanza`."""
-        record = Record(self.numbering.next(), at, event, room, stanza)
+    def append(
+        self, event: Event, at: float, room: str = "", stanza: int = 0, *, earlier: bool = False
+    ) -> Record:
+        """Number and stamp `event`, and keep it; see `Record` for the rest."""
+        record = Record(self.numbering.next(), at, event, room, stanza, earlier)
         characters = _characters(event)
         self._ring(room).add(record, characters)
         self._length += 1

@@ -225,9 +225,6 @@ class Room:
         """The ids of our messages that the room has not sent back, oldest first."""
         self._former: dict[str, Occupant] = {}
         """Who was in the room when we left it; kept until the room has listed who is there now."""
-        self._entering = False
-        """Whether the room is still listing who was there before us; our own presence ends that
-        list."""
         self._departures: dict[str, Departure] = {}
         self._spoke: dict[str, float] = {}
         """When each occupant who has said something last did so."""
@@ -291,7 +288,7 @@ class Room:
             case events.Joined(sender=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
             case events.OccupantPresence():
-                self._enter(event, record.at)
+                self._enter(event, record.at, earlier=record.earlier)
             case events.OccupantLeft(from_=jid):
                 known = self._occupants.pop(jid, None)
                 self._spoke.pop(jid, None)
@@ -338,12 +335,11 @@ class Room:
             self._former = self._former or self._occupants
             self._occupants = {}
             self._spoke.clear()
-            self._entering = True
             self._status = replace(self._status, subject=None, crowded=False)
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
-    def _enter(self, event: events.OccupantPresence, at: float) -> None:
+    def _enter(self, event: events.OccupantPresence, at: float, *, earlier: bool) -> None:
         known = self._occupants.get(event.from_)
         # One presence is kept beyond the limit if it is marked as our own. The mark may be false,
         # so a second one is not.
@@ -351,12 +347,11 @@ class Room:
         if known is None and len(self._occupants) >= most:
             self._status = replace(self._status, crowded=True)
             return
-        since = None if self._entering and not event.self_ else at
+        since = None if earlier else at
         if known is not None:
             since = known.since
         self._occupants[event.from_] = _occupant(event, since)
         if event.self_:
-            self._entering = False
             for jid, former in self._former.items():
                 if jid not in self._occupants and not former.own:
                     self._depart(Departure(former.nickname, at, GONE_MEANWHILE))

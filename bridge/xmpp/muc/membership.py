@@ -448,27 +448,31 @@ class Membership:
                 self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
+        entering, history = self._state is State.ENTERING, self._intake.may_send_history
         for event in self._intake.read(stanza, own=own):
             # A stanza that cannot be read may be an invitation, which comes to those outside, too.
             if not isinstance(event, events.StanzaDamaged):
                 self._last_heard = asyncio.get_running_loop().time()
+            earlier = entering or (history and isinstance(event, events.SubjectChanged))
             if self._join is not None and (me := self._join.decide(event)) is not None:
+                earlier = False
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
                 self.occupant = me.from_
                 self._step(Step.ADMISSION)
                 self._intake.may_send_history = True
-            self._handle(event)
+            self._handle(event, earlier=earlier)
 
-    def _handle(self, event: events.Event) -> None:
+    def _handle(self, event: events.Event, *, earlier: bool = False) -> None:
         """Publish `event` if it is new, and act on it if it concerns us."""
         fresh: events.Event | None = event
         if isinstance(event, events.MessageReceived):
             fresh = self._intake.deduplicate(event)
+            earlier = event.source is not events.Source.LIVE
         happened = None if fresh is None else self.room.classify(fresh)
         if happened is None:
             return
-        record = self._emit(happened)
+        record = self._publisher.publish(happened, self.name, earlier=earlier)
         self._last_seen = record.at
         self._reflections.take(record)
         match happened:

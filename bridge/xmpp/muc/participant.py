@@ -17,7 +17,7 @@ from bridge.xmpp.link.connection import Connection, fault_of_mistake
 from bridge.xmpp.link.session import RESUMABLE, StreamManagement
 from bridge.xmpp.link.trace import Trace
 from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.model.events import Connected, ConnectionChanged, Event, Phase
+from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.model.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.model.room import Room, RoomStatus
@@ -50,7 +50,8 @@ class Participant:
         self._timing = timing
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
-        self._publisher = Publisher(self.journal, clock)
+        self.publisher = Publisher(self.journal, clock)
+        """Writes into the journal what happens, and hands it on."""
         self.trace = Trace(self.journal.numbering)
         """The stanzas that went over our connections."""
         self.settings: Settings | None = None
@@ -93,7 +94,7 @@ class Participant:
 
         Return a function that ends that.
         """
-        return self._publisher.listen(listener)
+        return self.publisher.listen(listener)
 
     async def run(self) -> None:
         """Be in the rooms until cancelled; without settings, wait for some."""
@@ -144,13 +145,6 @@ class Participant:
         if self.settings is not None:
             self._change(ConnectionChanged(Phase.CLOSED))
 
-    def publish(self, event: Event, membership: Membership | None = None) -> Record:
-        """Record `event`, update the state of its room, and call the listeners.
-
-        Without `membership` it is the connection's event, and concerns all rooms.
-        """
-        return self._publisher.publish(event, "" if membership is None else membership.name)
-
     def _configure(self, settings: Settings) -> None:
         """Take these settings; keep the memberships in rooms that the former settings had too."""
         self.settings = settings
@@ -158,7 +152,7 @@ class Participant:
         for room in settings.rooms:
             place, password = Place.of(settings, room), settings.password_of(room)
             membership = Membership(
-                place, password, self._publisher, timing=self._timing, clock=self._clock
+                place, password, self.publisher, timing=self._timing, clock=self._clock
             )
             if membership.jid in self._by_jid:
                 membership = self._by_jid[membership.jid]
@@ -166,7 +160,7 @@ class Participant:
             memberships[membership.jid] = membership
         self._by_jid = memberships
         self.memberships = tuple(memberships.values())
-        self._publisher.rooms = {member.name: member.room for member in self.memberships}
+        self.publisher.rooms = {member.name: member.room for member in self.memberships}
         self.journal.share_among(settings.rooms)
         if self._phase is Phase.UNCONFIGURED:
             self._phase = Phase.RESOLVING
@@ -210,7 +204,7 @@ class Participant:
         """Be in the rooms until the connection has ended; return the reason."""
         self._again.clear()
         self._has_session = True
-        self.publish(connected)
+        self.publisher.publish(connected)
         for membership in self.memberships:
             membership.begin(connection, resumed=connected.resumed)
         connection.start_dispatch()
@@ -230,11 +224,11 @@ class Participant:
         sender = stanzas.sender_of(stanza)
         membership = None if sender is None else self._by_jid.get(sender.bare)
         if membership is not None:
-            self._publisher.stanza = self.trace.number_of(stanza)
+            self.publisher.stanza = self.trace.number_of(stanza)
             try:
                 membership.receive(stanza)
             finally:
-                self._publisher.stanza = 0
+                self.publisher.stanza = 0
 
     def _hang_up(self) -> None:
         for membership in self.memberships:
@@ -253,4 +247,4 @@ class Participant:
     def _change(self, event: ConnectionChanged) -> None:
         if event.phase is not self._phase or event.fault is not None:
             self._phase = event.phase
-            self.publish(event)
+            self.publisher.publish(event)

@@ -25,9 +25,12 @@ class Publisher:
         """The number in the trace of the stanza that is being read; 0 while none is."""
         self._listeners: list[Callable[[Record], None]] = []
 
-    def publish(self, event: Event, room: str = "") -> Record:
-        """Record `event`. Without a room it is an event of the connection, and concerns all."""
-        record = self._journal.append(event, self._clock(), room, self.stanza)
+    def publish(self, event: Event, room: str = "", *, earlier: bool = False) -> Record:
+        """Record `event`. Without a room it is an event of the connection, and concerns all.
+
+        `earlier` says whether the room told us of it because we entered.
+        """
+        record = self._journal.append(event, self._clock(), room, self.stanza, earlier=earlier)
         if room in self.rooms:
             self.rooms[room].apply(record)
         elif not room:

@@ -38,10 +38,10 @@ class Story:
         self.room = Room(nickname="Me", service="xmpp://h:1", phase=phase, since=0)
         self._seconds = count(1)
 
-    def tell(self, *events: Event) -> RoomStatus:
+    def tell(self, *events: Event, earlier: bool = False) -> RoomStatus:
         for event in events:
             second = next(self._seconds)
-            self.room.apply(Record(second, float(second), event))
+            self.room.apply(Record(second, float(second), event, earlier=earlier))
         return self.room.status()
 
 
@@ -119,7 +119,8 @@ def test_the_nickname_is_the_one_the_room_gave() -> None:
 
 def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_us() -> None:
     story = Story()
-    story.tell(ConnectionChanged(Phase.JOINING), _joined("before"), _joined("Me", own=True))
+    story.tell(ConnectionChanged(Phase.JOINING), _joined("before"), earlier=True)
+    story.tell(_joined("Me", own=True))
     status = story.tell(_joined("after"), replace(_joined("before"), status="still here"))
     assert [(one.nickname, one.since) for one in status.occupants] == [
         ("before", None),
@@ -127,7 +128,8 @@ def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_u
         ("after", 4),
     ]
     story.tell(ConnectionChanged(Phase.JOINING))
-    again = story.tell(_joined("after"), _joined("Me", own=True))
+    story.tell(_joined("after"), earlier=True)
+    again = story.tell(_joined("Me", own=True))
     assert [one.since for one in again.occupants] == [None, 8]
 
 

@@ -96,6 +96,7 @@ class Inside:
 
     def __init__(self, standing: Standing, timing: Timing) -> None:
         self.events: list[Event] = []
+        self.records: list[Record] = []
         self.news = asyncio.Event()
         publisher = Publisher(Journal("epoch"))
         publisher.listen(self._hear)
@@ -114,6 +115,7 @@ class Inside:
 
     def _hear(self, record: Record) -> None:
         self.events.append(record.event)
+        self.records.append(record)
         self.news.set()
 
     async def see(self, satisfied: Callable[[Event], bool]) -> Event:
@@ -520,3 +522,37 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
 async def unasked(type_: str, to: str | None, payload: Element) -> Element:
     """Answer whatever is asked with nothing."""
     return Element("iq")
+
+
+async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_then_is_not() -> None:
+    def presence(nickname: str) -> str:
+        return f"<presence from='{PLACE.room}/{nickname}'><x xmlns='{MUC_USER}'/></presence>"
+
+    def subject(text: str) -> str:
+        sender = f"from='{PLACE.room}' type='groupchat'"
+        return f"<message {sender}><subject>{text}</subject></message>"
+
+    stamp = f"<delay xmlns='urn:xmpp:delay' from='{PLACE.room}' stamp='2026-01-01T00:00:00Z'/>"
+    old = SAID.replace("<body>", f"{stamp}<body>").replace("s1", "s0")
+    came = (presence("Wilma"), ADMITTED, presence("Fred"), old, subject("a"), SAID, subject("b"))
+
+    def tell(element: Element) -> None:
+        for xml in came if is_join(element) else ():
+            staying.membership.receive(parsed(xml))
+
+    standing = Standing(lambda _: None)
+    staying = Inside(standing, TIMING)
+    staying.begin(standing, resumed=False)
+    standing.on_send = tell
+    async with staying.running(standing):
+        await staying.phase(Phase.JOINED)
+    marks = [(one.event.kind, one.earlier) for one in staying.records]
+    assert [mark for mark in marks if mark[0] != "connection"] == [
+        ("join", True),
+        ("join", False),
+        ("join", False),
+        ("message", True),
+        ("subject", True),
+        ("message", False),
+        ("subject", False),
+    ]
