@@ -312,6 +312,8 @@ def _add_sandbox(command: Parser) -> None:
         (in another terminal: xmpp-bridge client)
         xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
     """
+    help_ = "offer STARTTLS, with a certificate of its own, and more mechanisms to log in under it"
+    _add_flag(command, "--tls", help_)
     _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
     _add_repeatable(
         command,

@@ -4,11 +4,14 @@ import argparse
 import asyncio
 import signal
 import sys
+from contextlib import ExitStack
 
 from bridge.commands.exit import SUCCESS, USAGE
 from bridge.logs import complain
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
+from bridge.sandbox.stanza import DOMAIN
+from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
 
 KEYS = ("room", "nickname", "seconds")
@@ -17,14 +20,26 @@ KEYS = ("room", "nickname", "seconds")
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
-    return asyncio.run(_serve(parsed.accounts, parsed.faults))
+    with ExitStack() as stack:
+        identity = None
+        if parsed.tls:
+            try:
+                # Its library is an extra, which a sandbox without TLS does not need.
+                from bridge.sandbox.certificate import self_signed
+            except ImportError:
+                complain(
+                    "xmpp-bridge: --tls needs the extra: pip install 'xmpp-debug-bridge[expect]'"
+                )
+                return USAGE
+            identity = stack.enter_context(self_signed(DOMAIN, HOST))
+        return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 
-async def _serve(accounts: list[str], faults: list[str]) -> int:
+async def _serve(accounts: list[str], faults: list[str], identity: TlsIdentity | None) -> int:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    sandbox = Sandbox()
+    sandbox = Sandbox(identity=identity)
     try:
         for account in accounts:
             _add_account(sandbox, account)

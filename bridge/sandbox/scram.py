@@ -1,4 +1,4 @@
-"""The server's side of SASL SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O."""
+"""The server's side of SASL: SCRAM (RFC 5802, RFC 7677) and PLAIN (RFC 4616), without I/O."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
 from bridge.sandbox.errors import SandboxError
-from bridge.wire.scram import proofs
+from bridge.wire.scram import HASHES, proofs
 
 ITERATIONS = 4096
 """Rounds of PBKDF2: the least that RFC 7677 section 4 allows, since the password is random."""
@@ -25,7 +25,13 @@ class AuthenticationError(SandboxError):
 class Exchange:
     """One login: the client is sent `challenge`, and `verify` checks its answer."""
 
-    def __init__(self, client_first: bytes, accounts: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client_first: bytes,
+        accounts: Mapping[str, str],
+        mechanism: str = "SCRAM-SHA-256",
+    ) -> None:
+        self._hash = HASHES[mechanism]
         match = CLIENT_FIRST.fullmatch(client_first)
         if match is None:
             raise AuthenticationError("malformed-request")
@@ -35,7 +41,7 @@ class Exchange:
         if self.username not in accounts:
             raise AuthenticationError("not-authorized")
         password, salt = accounts[self.username].encode(), secrets.token_bytes(16)
-        self._salted = hashlib.pbkdf2_hmac("sha256", password, salt, ITERATIONS)
+        self._salted = hashlib.pbkdf2_hmac(self._hash, password, salt, ITERATIONS)
         self._nonce = nonce + secrets.token_urlsafe(18).encode()
         self.challenge = b"r=%b,s=%b,i=%d" % (self._nonce, b64encode(salt), ITERATIONS)
 
@@ -46,11 +52,22 @@ class Exchange:
             raise AuthenticationError("malformed-request")
         unproven, header, nonce, proof = match.groups()
         signed = b",".join((self._first_bare, self.challenge, unproven))
-        expected, server_signature = proofs("sha256", self._salted, signed)
+        expected, server_signature = proofs(self._hash, self._salted, signed)
         proven = hmac.compare_digest(decode(proof), expected)
         if not proven or (header, nonce) != (b64encode(self._header), self._nonce):
             raise AuthenticationError("not-authorized")
         return b"v=" + b64encode(server_signature)
+
+
+def plain(message: bytes, accounts: Mapping[str, str]) -> str:
+    """Check a name and a password that came in clear; return the name of the account."""
+    parts = message.split(b"\0")
+    if len(parts) != len(("authorization identity", "name", "password")):
+        raise AuthenticationError("malformed-request")
+    username = parts[1].decode(errors="replace").lower()
+    if not hmac.compare_digest(accounts.get(username, "").encode(), parts[2]) or not parts[2]:
+        raise AuthenticationError("not-authorized")
+    return username
 
 
 def decode(text: bytes | str) -> bytes:

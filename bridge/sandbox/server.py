@@ -1,7 +1,7 @@
 """A small XMPP server on the loopback interface, for trying the bridge out and for its tests.
 
-No TLS, no other servers, nothing on disk, and a password that is new each time. For anything
-else run Prosody or ejabberd.
+No other servers, nothing on disk, and a password that is new each time. For anything else run
+Prosody or ejabberd.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from xml.etree.ElementTree import Element
 from bridge.sandbox.fault import FAULTS, STRIKES, Fault
 from bridge.sandbox.room import Occupant, Room
 from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error
-from bridge.sandbox.stream import Stream, StreamEndedError
+from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
 from bridge.wire.xmlwriter import escaped
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
-"""The only address listened on, as there is no TLS; the room service and its room."""
+"""The only address listened on; the room service and its room."""
 
 ACCOUNT = "debug"
 """The name of the account that always exists."""
@@ -40,10 +40,22 @@ NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejab
 class Sandbox:
     """The server, which runs as long as the block `async with Sandbox() as sandbox:`."""
 
-    def __init__(self, accounts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        accounts: Mapping[str, str] | None = None,
+        *,
+        identity: TlsIdentity | None = None,
+        observe: Observer = unobserved,
+    ) -> None:
+        """Prepare a server with these accounts; `observe` is called with each piece of XML.
+
+        With an `identity` it offers TLS, and more mechanisms to log in.
+        """
         self._accounts: dict[str, str] = {}
         for name, password in {ACCOUNT: "", **(accounts or {})}.items():
             self.add_account(name, password)
+        self._identity = identity
+        self._observe = observe
         self.port = 0
         """The port that is listened on."""
         self.password = self._accounts[ACCOUNT]
@@ -62,13 +74,16 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """Return the settings with which the bridge joins the room."""
+        trust = {"XMPP_ALLOW_PLAINTEXT": "1"}
+        if self._identity is not None:
+            trust = {"XMPP_TLS_CA_FILE": str(self._identity.path)}
         return {
             "XMPP_SERVICE": f"xmpp://{HOST}:{self.port}",
             "XMPP_DOMAIN": DOMAIN,
             "XMPP_USERNAME": ACCOUNT,
             "XMPP_PASSWORD": self.password,
             "MUC_ROOM": LOBBY,
-            "XMPP_ALLOW_PLAINTEXT": "1",
+            **trust,
         }
 
     def add_account(self, name: str, password: str = "") -> str:
@@ -140,12 +155,14 @@ class Sandbox:
         await asyncio.gather(*self._connections.values())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        stream = Stream(reader, writer.transport)
+        context = self._identity.context if self._identity else None
+        stream = Stream(reader, writer, context, self._observe)
         if self._closed:
             stream.end("system-shutdown")
             return
         self._connections[stream] = asyncio.get_running_loop().create_future()
         try:
+            await stream.secure()
             await stream.bind(await stream.authenticate(self._admitted))
             if stream.jid in self._sessions:  # the newer session stays (RFC 6120 section 7.7.2.2)
                 self._end(self._sessions[stream.jid], "conflict")

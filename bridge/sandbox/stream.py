@@ -1,13 +1,16 @@
-"""Serves one client's connection: stream, SASL, resource binding (RFC 6120 sections 4, 6, 7)."""
+"""Serves one client's connection: stream, TLS, SASL, resource binding (RFC 6120, 4 to 7)."""
 
 import asyncio
 import secrets
+import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
-from bridge.sandbox.scram import AuthenticationError, Exchange, decode
+from bridge.sandbox.scram import AuthenticationError, Exchange, decode, plain
 from bridge.sandbox.stanza import CLIENT, DOMAIN, PART_LIMIT, tag
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import escaped
@@ -27,6 +30,28 @@ CLOSING_SECONDS = 0.5
 STREAMS = "http://etherx.jabber.org/streams"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
+TLS = "urn:ietf:params:xml:ns:xmpp-tls"
+
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")
+"""The mechanisms under TLS, best first. Without TLS there is the first alone."""
+
+
+class TlsIdentity(NamedTuple):
+    """The certificate of a server."""
+
+    context: ssl.SSLContext
+    """What the server needs to begin TLS."""
+    path: Path
+    """The file in PEM with which clients check the certificate."""
+
+
+Observer: TypeAlias = Callable[["Stream", bool, str], None]
+"""Is called with a stream, whether the client sent it, and each piece of XML."""
+
+
+def unobserved(stream: "Stream", sent: bool, xml: str) -> None:
+    """Drop a piece of XML; streams that nobody observes use this."""
+    del stream, sent, xml
 
 
 class StreamEndedError(SandboxError):
@@ -36,24 +61,51 @@ class StreamEndedError(SandboxError):
 class Stream:
     """One connection, from which elements are read one by one; `jid` is empty until it is bound."""
 
-    def __init__(self, reader: asyncio.StreamReader, out: asyncio.WriteTransport) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        tls: ssl.SSLContext | None = None,
+        observe: Observer = unobserved,
+    ) -> None:
         self.jid = ""
         self._reader = reader
-        self._out = out
+        self._writer = writer
+        self._tls = tls
+        self._observe = observe
         self._elements: Iterator[Element] = iter(())
+
+    async def secure(self) -> None:
+        """Have the client begin TLS, if there is a certificate (RFC 6120, section 5)."""
+        if self._tls is None:
+            return
+        await self._open(tag("starttls", tag("required"), xmlns=TLS))
+        if (await self.next()).tag != f"{{{TLS}}}starttls":
+            raise StreamEndedError("policy-violation")
+        self.send(tag("proceed", xmlns=TLS))
+        # What the client has sent in clear behind `starttls` would be read as if it were secured.
+        self._elements = iter(())
+        await self._writer.start_tls(self._tls)
 
     async def authenticate(self, accounts: Callable[[], Mapping[str, str]]) -> str:
         """Let the client log in, and return the name of its account (RFC 6120 section 6.4).
 
         `accounts` is called at each attempt, and returns names and passwords.
         """
-        await self._open(tag("mechanisms", tag("mechanism", "SCRAM-SHA-256"), xmlns=SASL))
+        mechanisms = MECHANISMS[: None if self._tls else 1]
+        offered = "".join(tag("mechanism", name) for name in mechanisms)
+        await self._open(tag("mechanisms", offered, xmlns=SASL))
         while True:
             try:
                 auth = await self._next_of_sasl("auth")
-                if auth.get("mechanism") != "SCRAM-SHA-256":
+                mechanism = auth.get("mechanism", "")
+                if mechanism not in mechanisms:
                     raise AuthenticationError("invalid-mechanism")
-                exchange = Exchange(decode(auth.text or ""), accounts())
+                if mechanism == "PLAIN":
+                    username = plain(decode(auth.text or ""), accounts())
+                    self.send(tag("success", xmlns=SASL))
+                    return username
+                exchange = Exchange(decode(auth.text or ""), accounts(), mechanism)
                 self.send(tag("challenge", b64encode(exchange.challenge).decode(), xmlns=SASL))
                 response = await self._next_of_sasl("response")
                 proof = exchange.verify(decode(response.text or ""))
@@ -78,18 +130,27 @@ class Stream:
         """Return the stream's header, or the next complete element in it."""
         try:
             while (element := next(self._elements, None)) is None:
-                if self._xml.ended or not (data := await self._reader.read(65_536)):
+                if self._xml.ended:
+                    self._observe(self, True, "</stream:stream>")
+                    raise StreamEndedError
+                if not (data := await self._reader.read(65_536)):
                     raise StreamEndedError
                 self._elements = self._xml.feed(data)
         except XmlStreamError as error:
             raise StreamEndedError(error.condition) from None
         if isinstance(element, DamagedElement):
             raise StreamEndedError(element.condition)
+        self._observe(self, True, self._xml.raw.decode(errors="replace"))
         return element
+
+    @property
+    def _out(self) -> asyncio.WriteTransport:
+        return self._writer.transport  # another one since TLS began
 
     def send(self, xml: str) -> None:
         """Send to the client, or cut it off if it has left too much unread."""
         if not self._out.is_closing():
+            self._observe(self, False, xml)
             self._out.write(xml.encode())
             if self._out.get_write_buffer_size() > UNREAD_LIMIT:
                 self._out.abort()

@@ -1,0 +1,129 @@
+"""The sandbox with a certificate: what it offers, to whom, and that clients get in."""
+
+import asyncio
+import os
+import ssl
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bridge.sandbox.certificate import self_signed
+from bridge.sandbox.server import HOST, Sandbox
+from bridge.sandbox.stanza import DOMAIN
+from bridge.sandbox.stream import Stream
+from tests.sandbox.wire import HEADER, LIMIT, Wire
+
+STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+
+
+def plain(name: str, password: str) -> str:
+    message = b64encode(f"\0{name}\0{password}".encode()).decode()
+    return f"<auth xmlns='{SASL}' mechanism='PLAIN'>{message}</auth>"
+
+
+@asynccontextmanager
+async def secured(sandbox: Sandbox, trusted: Path) -> AsyncIterator[Wire]:
+    """A connection on which TLS has begun, with the certificate checked."""
+    reader, writer = await asyncio.open_connection(HOST, sandbox.port)
+    wire = Wire(reader, writer)
+    wire.send(HEADER)
+    await wire.until("</stream:features>")
+    wire.send(STARTTLS)
+    await wire.until("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+    await writer.start_tls(ssl.create_default_context(cafile=trusted), server_hostname=DOMAIN)
+    wire.send(HEADER)
+    try:
+        yield wire
+    finally:
+        writer.transport.abort()
+
+
+async def test_tls_is_required_and_three_mechanisms_are_offered_under_it() -> None:
+    with self_signed(DOMAIN, HOST) as identity:
+        async with Sandbox(identity=identity) as sandbox:
+            async with Wire.to(sandbox) as wire:
+                wire.send(HEADER + plain("debug", sandbox.password))
+                assert "<required/>" in (heard := await wire.rest())
+                assert "mechanism" not in heard
+                assert "<policy-violation " in heard
+            async with secured(sandbox, identity.path) as wire:
+                offered = await wire.until("</stream:features>")
+    assert [
+        name for name in ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN") if f">{name}<" in offered
+    ] == ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+
+
+@pytest.mark.parametrize(
+    ("auth", "answer"),
+    [
+        (lambda password: plain("debug", password), "<success"),
+        (lambda password: plain("DEBUG", password), "<success"),
+        (lambda _: plain("debug", "wrong"), "<not-authorized/>"),
+        (lambda _: plain("nobody", ""), "<not-authorized/>"),
+        (lambda _: f"<auth xmlns='{SASL}' mechanism='PLAIN'>eA==</auth>", "<malformed-request/>"),
+    ],
+    ids=["right", "another case", "wrong", "nobody", "malformed"],
+)
+async def test_plain_lets_in_who_knows_the_password(auth: object, answer: str) -> None:
+    assert callable(auth)
+    with self_signed(DOMAIN, HOST) as identity:
+        async with Sandbox(identity=identity) as sandbox, secured(sandbox, identity.path) as wire:
+            await wire.until("</stream:features>")
+            wire.send(auth(sandbox.password))
+            await wire.until(answer)
+
+
+async def test_without_tls_no_password_is_taken_in_clear() -> None:
+    async with Sandbox() as sandbox, Wire.to(sandbox) as wire:
+        wire.send(HEADER + plain("debug", sandbox.password))
+        await wire.until("<invalid-mechanism/>")
+
+
+def test_the_files_are_gone_at_the_end_and_only_for_their_owner_before() -> None:
+    with self_signed(DOMAIN, HOST) as identity:
+        assert identity.path.stat().st_mode & 0o777 == 0o600
+        assert b"PRIVATE" not in identity.path.read_bytes()
+    assert not identity.path.exists()
+
+
+async def test_what_each_client_sends_and_gets_is_observed() -> None:
+    seen: list[tuple[str, bool, str]] = []
+
+    def observe(stream: Stream, sent: bool, xml: str) -> None:
+        seen.append((stream.jid.partition("/")[0], sent, xml))
+
+    async with Sandbox(observe=observe) as sandbox, Wire.to(sandbox) as wire:
+        await wire.log_in(sandbox)
+        wire.send("<message to='nobody@localhost' id='m1'/></stream:stream>")
+        await wire.rest()
+    assert ("debug@localhost", True, "<message to='nobody@localhost' id='m1'/>") in seen
+    assert any(not sent and "id='m1'" in xml and "error" in xml for _, sent, xml in seen)
+    assert ("debug@localhost", True, "</stream:stream>") in seen
+
+
+async def test_the_bridge_gets_in_by_the_settings_that_the_command_prints(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bridge"]
+    process = await asyncio.create_subprocess_exec(
+        *command, "sandbox", "--tls", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        assert process.stdout is not None
+        lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT) for _ in range(6)]
+        settings = tmp_path / "settings"
+        settings.write_bytes(b"".join(lines))
+        assert b"XMPP_ALLOW_PLAINTEXT" not in settings.read_bytes()
+        checking = await asyncio.create_subprocess_exec(
+            *command, "check", "--env-file", settings, stdout=subprocess.PIPE, env=os.environ
+        )
+        checked, _ = await asyncio.wait_for(checking.communicate(), LIMIT)
+        assert checking.returncode == 0, checked
+        assert b"TLSv1.3" in checked
+    finally:
+        process.terminate()
+        await process.wait()
