@@ -244,6 +244,7 @@ def _add_watch(command: Parser) -> None:
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--first", "end with the first event, and exit code 0")
+    _add_local(command)
     help_ = "end after so long; exit code 1 if nothing was shown by then"
     _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
     _add_filters(command)
@@ -253,9 +254,9 @@ def _add_log(command: Parser) -> None:
     """Show what was recorded.
 
     Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured rooms: one
-    event a line, oldest first. Times are shown in UTC; a time that is given without a zone is
-    local, and may be 2026-01-31, 12:00, today, yesterday or "2 hours ago". Exit code 1 if there is
-    nothing to show.
+    event a line, oldest first; on a terminal long ones are laid out. Times are shown in UTC; a time
+    that is given without a zone is local, and may be 2026-01-31, 12:00, today, "yesterday 12:00",
+    1h or "2 hours ago". Exit code 1 if there is nothing to show.
 
         xmpp-bridge log --since yesterday --kind leave
         xmpp-bridge log --json --since '2 hours ago' | jq -c .body
@@ -268,6 +269,7 @@ def _add_log(command: Parser) -> None:
     _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
+    _add_local(command)
     _add_filters(command)
 
 
@@ -392,8 +394,8 @@ def _add_number(
 def _add_repeatable(
     command: argparse._ActionsContainer, option: str, metavar: str, help_: str, **more: Any
 ) -> None:
-    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_} | more
-    command.add_argument(option, action="append", default=[], **named)
+    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_, "action": "append"} | more
+    command.add_argument(option, default=[], **named)
 
 
 def _add_env_file(command: Parser, help_: str) -> None:
@@ -416,8 +418,24 @@ def _add_filters(command: Parser) -> None:
         "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
     )
     group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
-    help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
-    _add_repeatable(group, "--kind", "KIND", help_, choices=KINDS)
+    help_ = (
+        f"one of {', '.join(KINDS)}, or several, comma-separated; without it all but connection, "
+        "and no chat states"
+    )
+    _add_repeatable(group, "--kind", "KIND", help_, action="extend", type=_kinds)
+
+
+def _kinds(text: str) -> list[str]:
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {unknown[0]!r} (choose from {', '.join(KINDS)})"
+        )
+    return kinds
+
+
+def _add_local(command: Parser) -> None:
+    _add_flag(command, "--local", "on a terminal, show times in the local zone")
 
 
 def _add_read_only(command: Parser) -> None:

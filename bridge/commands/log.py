@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import sys
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,8 +19,9 @@ from bridge.store.errors import StoreError
 from bridge.text import iso, quoted
 from bridge.views.log import NEWEST, Log
 from bridge.views.moments import is_zone, moment
-from bridge.views.output import READER_GONE
+from bridge.views.output import READER_GONE, look_of
 from bridge.views.selection import SelectionError, selection_of
+from bridge.views.watch import RoomView
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
 
@@ -58,7 +60,11 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         start=start,
         end=end,
     )
-    log = Log(walk, filters, as_json=parsed.json, names_rooms=len(settings.rooms) > 1)
+    several, view = len(settings.rooms) > 1, None
+    if sys.stdout.isatty():
+        look = look_of(sys.stdout)
+        view = RoomView(*look, names_rooms=several, local=parsed.local, looks_back=True)
+    log = Log(walk, filters, as_json=parsed.json, names_rooms=several, view=view)
     newest = NEWEST if parsed.follow and start is None else None
     try:
         cursor = await log.show(limit=parsed.limit or newest)

@@ -1,10 +1,12 @@
-"""The command `log`: shows what was recorded, oldest first, one event a line."""
+"""The command `log`: shows what was recorded, oldest first."""
 
 import asyncio
 import json
 import select
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
 
 from bridge.logs import complain, write_out
@@ -12,6 +14,7 @@ from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
 from bridge.store.errors import left_out
 from bridge.text import iso, one_line
+from bridge.views.watch import RoomView
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
 
@@ -22,16 +25,26 @@ NEWEST = 10
 """Earlier events that `--follow` shows first, as many as `journalctl` does."""
 
 
+ORDER_SECONDS = 1.0
+"""How much later than younger events an event may be recorded: several bridges write one store,
+each a quarter of a second after what it saw."""
+
+
 @dataclass(eq=False)
 class Log:
-    """Writes recorded events or stanzas to stdout; raises `OSError` if that fails."""
+    """Writes recorded events or stanzas to stdout, by their times; raises `OSError` if that fails.
+
+    A message that a bridge sent is shown once: as the room echoed it, or else as it was sent.
+    """
 
     walk: Callable[..., Awaitable[Walk]]
     filters: Sequence[EventFilter]
-    """An event is shown if it matches one of them. Without filters, lines of text leave out the
-    steps of connecting, and outgoing copies of messages that the room echoed; JSON has both."""
+    """An event is shown if it matches one of them. Without filters, text leaves out the steps of
+    connecting; JSON has these, and both copies of a message."""
     as_json: bool
     names_rooms: bool
+    view: RoomView | None = None
+    """Lays out events for a terminal; None means that each is one line."""
     has_shown: bool = False
     """Whether there was anything to show."""
     oldest: float = inf
@@ -39,31 +52,34 @@ class Log:
 
     def __post_init__(self) -> None:
         self._unheard: set[str] = set()
-        usual = EventFilter(unheard=None if self.as_json else self._unheard)
-        self.filters = self.filters or [usual]
+        unheard = self._unheard if self.filters or not self.as_json else None
+        filters = self.filters or [EventFilter()]
+        self.filters = [replace(filter_, unheard=unheard) for filter_ in filters]
 
     async def show(self, since: str | None = None, limit: int | None = None) -> str:
         """Show all events after `since`, or the newest `limit`; return the cursor after them."""
-        newest: list[str] = []
         while True:
             backward = limit is not None
             walk = await self.walk(since=since, backward=backward)
             self.oldest = walk.oldest_at
+            waiting: list[tuple[float, int, int, Recorded]] = []
+            """The rows that are not written yet, as a heap: the earliest first."""
+            reading = count()
             async for row in walk:
-                lines = self._lines(row, walk)
-                if limit is None:
-                    self._write(lines)
-                else:
-                    newest += lines
-                    if len(newest) == limit:
-                        break
+                if not self._is_wanted(row, walk):
+                    continue
+                heappush(waiting, (row.at, row.id, next(reading), row))
+                while not backward and waiting[0][0] < row.at - ORDER_SECONDS:
+                    self._write(heappop(waiting)[-1], walk)
+                if len(waiting) == limit:
+                    break
+            while waiting:
+                self._write(heappop(waiting)[-1], walk)
             if walk.unreadable:
                 complain(f"WARNING: {left_out(walk.unreadable)}")
             since = walk.next
             if backward or not walk.more:
-                break
-        self._write(reversed(newest))
-        return since
+                return since
 
     async def follow(self, cursor: str) -> None:
         """Show what is recorded after the cursor, until nobody reads any more."""
@@ -72,27 +88,29 @@ class Log:
         while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
             cursor = await self.show(cursor)
 
-    def _lines(self, row: Recorded, walk: Walk) -> list[str]:
+    def _is_wanted(self, row: Recorded, walk: Walk) -> bool:
         if row.event.get("direction") == "out" and not row.echoed:
             self._unheard.add(row.event.get("id", ""))
-        is_stanza = row.event["kind"] == "stanza"
-        if not is_stanza:
-            event = walk.record(row).event
-            if not any(filter_.matches(event) for filter_ in self.filters):
-                return []
+        if row.event["kind"] == "stanza":
+            return True
+        event = walk.record(row).event
+        return any(filter_.matches(event) for filter_ in self.filters)
+
+    def _write(self, row: Recorded, walk: Walk) -> None:
+        self.has_shown = True
+        if error := write_out(self._text(row, walk)):
+            raise error
+
+    def _text(self, row: Recorded, walk: Walk) -> str:
         at, by = iso(row.at), "" if row.shared else str(row.observer)
         room = {"room": row.room} if row.room and self.names_rooms else {}
         if self.as_json:
             around = {"cursor": walk.cursor_of(row.id), "at": at, **room}
-            return [json.dumps(around | row.event | ({"observer": by} if by else {}))]
-        if is_stanza:
+            return json.dumps(around | row.event | ({"observer": by} if by else {}))
+        if row.event["kind"] == "stanza":
             arrow = "<--" if row.event["direction"] == "in" else "-->"
-            return [one_line(f"{at} {arrow} {row.event['xml']}")]
+            return one_line(f"{at} {arrow} {row.event['xml']}")
+        if self.view is not None:
+            return self.view.event(walk.record(row), by)
         head = f"{at} [{one_line(by)}]" if by else at
-        return [f"{head} {format_event(room | row.event)}"]
-
-    def _write(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.has_shown = True
-            if error := write_out(line):
-                raise error
+        return f"{head} {format_event(room | row.event)}"

@@ -12,7 +12,9 @@ SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _PART = "([0-9]{1,5}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)"
 _RULE = re.compile(r"([A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?\d.*|/.*")
 """Values of `TZ` other than the name of a zone: a rule, or the path of a file."""
-_AGO = re.compile(f"-({_PART} ?)+|({_PART} ?)+ago")
+_AGO = re.compile(f"-?({_PART} ?)+|({_PART} ?)+ago")
+_DAYS = {"today": 0, "yesterday": 1}
+"""How many days ago a day is that has a name; a time of day may follow it."""
 
 
 def moment(text: str, now: datetime) -> float:
@@ -22,18 +24,20 @@ def moment(text: str, now: datetime) -> float:
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     words = " ".join(text.lower().split())
-    named = {"now": now, "today": today, "yesterday": today - timedelta(days=1)}
-    if words in named:
-        return named[words].timestamp()
+    if words == "now":
+        return now.timestamp()
     if _AGO.fullmatch(words):
         ago = sum(int(count) * SECONDS[unit[0]] for count, unit in re.findall(_PART, words))
         return now.timestamp() - ago
+    day, _, time = words.partition(" ")
+    if day in _DAYS:
+        today, words = today - timedelta(days=_DAYS[day]), time or "00:00"
     for written in (text.strip(), f"{today:%Y-%m-%d} {words}"):
         with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(written).timestamp()
     raise ValueError(
         f'{quoted(text)} is no time; write 2026-01-31, "2026-01-31 12:00", 12:00, '
-        '2026-01-31T12:00:00Z, now, today, yesterday, -90m or "2 hours ago"'
+        '2026-01-31T12:00:00Z, now, today, "yesterday 12:00", 90m or "2 hours ago"'
     )
 
 

@@ -75,17 +75,27 @@ class RoomView:
     """Returns how wide the terminal is now; None means that there is no terminal."""
     names_rooms: bool = False
     """Whether to say which room an event is of."""
+    local: bool = False
+    """Whether times on a terminal are local ones rather than UTC."""
+    looks_back: bool = False
+    """Whether the events happened before: the first may be of any day, so its date is written too,
+    and a message that was sent had no reflection if it is given."""
     _day: str = ""
     _room: str = ""
 
-    def event(self, record: Record) -> str:
-        """Return the lines of one event; empty for `MessageSent`, whose reflection is shown."""
+    def event(self, record: Record, by: str = "") -> str:
+        """Return the lines of one event; `by` is who alone observed it, if it was not everybody.
+
+        They are empty for `MessageSent`, unless the view looks back: its reflection is shown.
+        """
         event = record.event
-        if isinstance(event, events.MessageSent):
+        if isinstance(event, events.MessageSent) and not self.looks_back:
             return ""
         columns = self.columns()
-        form = "%Y-%m-%dT%H:%M:%SZ" if columns is None else "%H:%M:%S"
-        head = self.paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
+        time = f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if columns is not None:
+            time = f"{self._moment(record.at):%H:%M:%S}"
+        head = self.paint.dim(time) + "  "
         room = one_line(record.room) if self.names_rooms else ""
         above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
@@ -98,6 +108,10 @@ class RoomView:
             lines = self._message(event, columns)
         else:
             lines = self._other(event, columns)
+        if by:
+            above += map(
+                self.paint.dim, hanging("", 0, f"--- {one_line(by)}", EVENT_INDENT, columns)
+            )
         return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
@@ -105,17 +119,21 @@ class RoomView:
         xml = deepcopy(traced.xml)
         if not isinstance(xml, str):
             indent(xml)
-        head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
+        head = f"{self._moment(traced.at):%H:%M:%S}  {ARROWS[traced.direction]} "
         size = len(xml_of(traced.xml).encode("utf-8", "surrogatepass"))
         head += f"{size} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
         lines = hanging(self.paint.dim(head), 0, text, STANZA_INDENT, self.columns())
         return "\n".join([*self._new_day(traced.at), *lines])
 
+    def _moment(self, at: float) -> datetime:
+        return datetime.fromtimestamp(at, None if self.local else UTC)
+
     def _new_day(self, at: float) -> list[str]:
-        """Return a line with the date, in UTC, if it differs from the date of the last event."""
-        before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-        return [self.paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
+        """Return a line with the date if it differs from the date of the last event."""
+        before, self._day = self._day, f"{self._moment(at):%Y-%m-%d}"
+        is_new = before != self._day and (before or self.looks_back)
+        return [self.paint.dim(f"--- {self._day}")] if is_new else []
 
     def _message(self, said: events.MessageReceived, columns: int | None) -> list[str]:
         limit = NICKNAME_LIMIT
@@ -188,10 +206,10 @@ async def watch(
     hopeless = has_shown = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
-    view = notices = RoomView(*look_of(stdout), names_rooms=several)
+    view = notices = RoomView(*look_of(stdout), names_rooms=several, local=parsed.local)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = RoomView(*look_of(stderr), names_rooms=several)
+        notices = RoomView(*look_of(stderr), names_rooms=several, local=parsed.local)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown

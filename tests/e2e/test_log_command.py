@@ -21,6 +21,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.faults import Fault
 from tests.e2e.bridge_process import COMMAND
+from tests.e2e.checking import SGR
+from tests.e2e.watching import Watching
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
@@ -115,6 +117,8 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
         (("--room", "logs"), ["of the logs"]),
         (("--from", "Robot", "--from", "Wilma", "--limit", "2"), ["<Robot> left", "of the logs"]),
         (("--pattern", "^h.{4}$", "--limit", "1"), ["lost|heard"]),
+        (("--from", "McpDebug"), ["<McpDebug> heard", "lost"]),
+        (("--kind", "leave,error", "--kind", "gap"), ["<Robot> left"]),
         (("--since", "1970-01-01T00:00:07Z"), ["lost"]),
         (("--until", "-1m", "--limit", "3"), ["waiting", "<McpDebug> heard", "lost"]),
     ],
@@ -126,6 +130,33 @@ def test_times_and_filters_narrow_what_is_shown(
     assert len(lines) == len(shown)
     for line, part in zip(lines, shown, strict=True):
         assert any(one in line for one in part.split("|"))
+
+
+def test_what_was_recorded_late_by_less_than_a_second_is_shown_by_its_time(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    for body, at in (("third", 20.9), ("first", 20.0), ("second", 20.5), ("fourth", 21.5)):
+        shelf.say(body, at=at)
+    for arguments in (("--since", "1970-01-01T00:00:20Z"), ("--limit", "4")):
+        lines = _log(tmp_path, *arguments).stdout.splitlines()
+        assert [line.split()[-1] for line in lines] == ["first", "second", "third", "fourth"]
+
+
+async def test_on_a_terminal_long_events_are_laid_out_and_times_may_be_local(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    shelf.say(f"one\ntwo {'words ' * 10}", at=90_000)
+    environment = _environment(tmp_path) | {"TZ": "Etc/GMT-2", "TERM": "xterm"}
+    for options, hour in (((), "01"), (("--local",), "03")):
+        arguments = ("--limit", "1", *options)
+        async with Watching(tmp_path, environment, *arguments, command="log", columns=60) as log:
+            assert await log.ended() == 0
+        date, room, first, *rest = SGR.sub("", log.out).splitlines()
+        assert (date, room) == ("--- 1970-01-02", f"--- {ROOM}")
+        assert first.startswith(f"{hour}:00:00  <Wilma>  ")
+        assert first.endswith("  one")
+        assert [len(line) <= 60 and line.startswith("   ") for line in rest] == [True] * 3
+        assert SGR.sub("", log.out) != log.out
 
 
 def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:

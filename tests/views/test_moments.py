@@ -28,7 +28,10 @@ def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("now", "2026-03-30T07:30:00.000Z"),
         ("today", "2026-03-29T22:00:00.000Z"),
         ("Yesterday", "2026-03-28T23:00:00.000Z"),
+        ("yesterday 12:00", "2026-03-29T10:00:00.000Z"),
+        ("today 00:30", "2026-03-29T22:30:00.000Z"),
         ("2 hours ago", "2026-03-30T05:30:00.000Z"),
+        ("1h", "2026-03-30T06:30:00.000Z"),
         ("-90m", "2026-03-30T06:00:00.000Z"),
         ("1h 30 min ago", "2026-03-30T06:00:00.000Z"),
         (" 3   days ago ", "2026-03-27T07:30:00.000Z"),
@@ -44,7 +47,19 @@ def test_a_time_is_read_as_journalctl_reads_it(text: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "2 hours", "2 months ago", "25:00", "2026-02-30", "\u202e", "0001-01-01x"]
+    "text",
+    [
+        "",
+        "soon",
+        "2 houses",
+        "2 months ago",
+        "tomorrow",
+        "yesterday noon",
+        "25:00",
+        "2026-02-30",
+        "\u202e",
+        "0001-01-01x",
+    ],
 )
 def test_what_is_no_time_is_refused_with_what_would_be_one(text: str) -> None:
     with pytest.raises(ValueError, match="is no time; write 2026-01-31") as refused:
