@@ -122,6 +122,10 @@ class Wire:
     def hang_up(self) -> None:
         self._writer.close()
 
+    def shut_down(self) -> None:
+        """Say that nothing more comes, and leave what the client says unread."""
+        self._writer.write_eof()
+
     def abort(self) -> None:
         self._writer.transport.abort()
 

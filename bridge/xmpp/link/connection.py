@@ -163,7 +163,10 @@ class Connection:
         if self.ended.done():
             raise ConnectionFailedError(self.ended.result())
         if not self._stream.write(element):
-            raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
+            # The server has shut its side down. The transport waits until the server has read all,
+            # which may be never, before it tells us.
+            self.end(faults.of_lost_connection(self._stage, self.place))
+            raise ConnectionFailedError(self.ended.result())
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ request and return its result; raises `IqError` if the answer is an error."""
