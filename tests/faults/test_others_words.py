@@ -165,6 +165,12 @@ GROWN = f"<y xmlns:p='{'u' * 1_000}'>{'<p:a/>' * 5_000}</y>"
 
 IN_HISTORY = NO_SUBJECTS | {
     "with a stamp of no time": "<body>x</body><delay xmlns='urn:xmpp:delay' from='{room}'/>",
+    "with a stamp in another case": (
+        "<body>x</body><delay xmlns='urn:xmpp:delay' from='{ROOM}' stamp='2020-01-01T00:00:00Z'/>"
+    ),
+    "with a stamp of the future": (
+        "<body>x</body><delay xmlns='urn:xmpp:delay' from='{room}' stamp='9999-12-31T23:59:59Z'/>"
+    ),
     "with what makes it grow": f"<body>x</body>{GROWN}",
     "with the stamp among very much": (
         f"<x xmlns='}}'/>{BLANKS}" + "".join(f"<body xml:lang='a{n}'>x</body>" for n in range(40))
@@ -178,7 +184,8 @@ async def test_nothing_in_the_history_makes_what_follows_it_new(words: str, stag
     try:
         async with stage.participant() as eyes:
             await eyes.joined()
-            await said_by_betty(stage, eyes, words.replace("{room}", stage.room))
+            words = words.replace("{room}", stage.room).replace("{ROOM}", stage.room.upper())
+            await said_by_betty(stage, eyes, words)
         async with stage.participant() as later:
             await later.joined()
             await later.hears("the end")

@@ -314,7 +314,9 @@ class Room:
         if message.body and not (ours or undated) and message.source is not events.Source.ARCHIVE:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
-            if self._last_incoming is None or said >= self._last_incoming.at:
+            last = self._last_incoming
+            # The history comes in order; some servers let occupants forge its stamps.
+            if last is None or last.message.source is not events.Source.LIVE or said >= last.at:
                 self._last_incoming = LastIncoming(message, said)
 
     def _change_phase(

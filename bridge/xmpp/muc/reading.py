@@ -121,9 +121,10 @@ def _read_message(
         yield events.SubjectChanged(subject.text or "", nickname or None)
     stamp = given = None
     for child in stanza:
-        # ejabberd does not remove stamps that others put there in the room's name, before its own,
-        # so the last one counts.
-        if child.tag == STAMP and child.get("from") == room:
+        # ejabberd does not remove stamps that others put there in the room's name. It adds its own
+        # after one that is no time, so the last one counts; after others it adds none, even if they
+        # have the room's name in another case.
+        if child.tag == STAMP and prepared(child.get("from", "")) == room:
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
             given = given or child.get("id")

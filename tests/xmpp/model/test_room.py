@@ -282,6 +282,14 @@ def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incomi
     assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 5)
 
 
+def test_a_stamp_of_the_future_hides_nothing_that_the_history_tells_later() -> None:
+    story = Story()
+    forged, later = _told("x", "9999-12-31T23:59:59.000Z"), _told("y", "1960-01-01T00:00:00.000Z")
+    last = story.tell(_said("live"), forged, later).last_incoming
+    assert last is not None
+    assert last.message == later
+
+
 def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
     story = Story()
     joined = story.tell(

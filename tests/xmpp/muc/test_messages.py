@@ -62,6 +62,12 @@ def test_anybody_elses_delay_stamp_is_ignored(stamper: str) -> None:
     assert (event.source, event.delayed_from) == (Source.LIVE, None)
 
 
+def test_the_rooms_delay_stamp_counts_in_whatever_case_its_name_is_written() -> None:
+    for stamper in (ROOM, ROOM.upper()):
+        event = message(f"<body>old</body>{DELAY.format(stamper)}")
+        assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00.000Z")
+
+
 def test_the_rooms_stanza_id_counts_and_a_forged_one_does_not() -> None:
     ids = "".join(
         f"<stanza-id xmlns='urn:xmpp:sid:0' by='{by}' id='{id_}'/>"
