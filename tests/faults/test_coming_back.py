@@ -179,6 +179,39 @@ async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
         assert iso(cut_at) < gap.to <= iso(time.time())
 
 
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_what_a_room_with_its_archive_off_does_not_tell_is_a_gap(
+    when: str, open_stage: Scene
+) -> None:
+    stage = open_stage
+    prosody = stage.server.name == "prosody"
+
+    async def turn_off() -> None:
+        form = await wilma.muc.get_room_config(stage.room)
+        form.set_values({"muc#roomconfig_enablearchiving" if prosody else "mam": False})
+        await wilma.muc.set_room_config(stage.room, form)
+
+    _without_stream_management(stage)
+    async with stage.witness() as wilma:
+        if when == "before":
+            await turn_off()
+        async with stage.participant() as eyes:
+            await eyes.joined()
+            await eyes.membership.say("before", 5)
+            stage.relay.refuse()
+            await eyes.fault()
+            if when == "meanwhile":
+                await turn_off()
+            for number in range(30):  # more than the room's own history holds
+                wilma.say(f"meanwhile {number}")
+            await wilma.heard("meanwhile 29")
+            await stage.relay.heal()
+            _without_stream_management(stage)
+            await eyes.joined()
+            # Both servers answer with what they archived before, or with their short history.
+            await eyes.until(lambda _: eyes.gaps())
+
+
 async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Scene) -> None:
     stage = open_stage
     _without_stream_management(stage)

@@ -7,7 +7,7 @@ from bridge.text import iso
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, Gap
 from bridge.xmpp.model.faults import ConnectionFailedError
-from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
+from bridge.xmpp.muc.archive import ArchiveError, NoArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
 """We ask for what we missed from this long before what we saw last, since the room's clock may
@@ -59,6 +59,8 @@ class CatchingUp:
         archive = RoomArchive(connection, self._room, occupant)
         try:
             async with asyncio.timeout(CATCHING_UP_SECONDS):
+                if not await archive.exists():
+                    raise NoArchiveError(f"{self._room} keeps no archive")
                 async for event in archive.since(iso(since - OVERLAP_SECONDS)):
                     yield event
         except (ArchiveError, TimeoutError):

@@ -11,7 +11,7 @@ import pytest
 from bridge.text import iso
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.connection import Connection
-from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError, ping, xml_of
+from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, IqError, StanzaError, ping, xml_of
 from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal, Record
@@ -43,7 +43,7 @@ KICKED = (
 class Standing:
     """A connection that answers pings as told, keeps what is sent, and hears nothing.
 
-    The room keeps no archive, or one that does not answer.
+    The room has an archive that lets nobody read, or does not answer.
     """
 
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
@@ -69,7 +69,7 @@ class Standing:
                 raise IqError(StanzaError(answer))
             return Element("iq")
         assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
-        return Element("iq")
+        return described(MAM)
 
     async def collect(
         self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
@@ -78,7 +78,7 @@ class Standing:
         self.archive_asked.set()
         if not self.archive_answers:
             await self.unless_ended(asyncio.get_running_loop().create_future())
-        raise IqError(StanzaError("service-unavailable"))
+        raise IqError(StanzaError("forbidden"))
 
     async def unless_ended(self, answer: "asyncio.Future[object]") -> object:
         await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
