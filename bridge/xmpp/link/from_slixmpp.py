@@ -6,12 +6,19 @@ thread at its start. A function that is called before `load` has ended waits for
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 from bridge.xmpp.errors import XmppError
 
 MAX_JID_CHARACTERS = 3_071
 """The longest JID (RFC 7622, section 3.1). Longer ones are not given to slixmpp, which caches
 what it prepares."""
+
+MAX_SRV_RECORDS = 32
+"""Most SRV records of each kind that are used. An answer may hold 3,000, and slixmpp sorts them in
+quadratic time: these would take seconds. Real domains have up to ten."""
 
 
 class ForbiddenCharacterError(XmppError):
@@ -51,11 +58,14 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
     """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
 
     If there are no records, the result is the domain itself with `port`. The records are not
-    checked.
+    checked, and those beyond `MAX_SRV_RECORDS` are left out.
     """
     from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
     resolver = default_resolver(asyncio.get_running_loop())
+    for name in ("query_dns", "query"):  # aiodns has the former from version 4 on
+        if ask := getattr(resolver, name, None):
+            setattr(resolver, name, partial(_first_records, ask))
     try:
         return list(await get_SRV(domain, port, kinds, resolver=resolver))
     finally:
@@ -64,3 +74,11 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
         close = getattr(resolver, "close", None)
         if close is not None:
             await close()
+
+
+async def _first_records(ask: Callable[[str, str], Awaitable[Any]], name: str, kind: str) -> object:
+    """Return the resolver's answer, without the records beyond `MAX_SRV_RECORDS`."""
+    answer = await ask(name, kind)
+    records = getattr(answer, "answer", answer)  # before aiodns 4, the answer is a list of records
+    del records[MAX_SRV_RECORDS:]
+    return answer

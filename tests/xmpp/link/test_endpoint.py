@@ -8,6 +8,7 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.xmpp.link.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
+from bridge.xmpp.link.from_slixmpp import MAX_SRV_RECORDS
 from bridge.xmpp.model.faults import Place, Stage, of_exception
 from tests.servers.nameserver import name_server
 from tests.servers.ports import free_ports, silent_address
@@ -67,6 +68,18 @@ async def test_without_records_it_is_the_domain_at_the_usual_port(
     assert findings[0] == f"no SRV records of {domain}, so {domain}:5222"
     assert {str(one.service) for host in found for one in host} == {service}
     assert sorted(server.asked) == asked
+
+
+async def test_more_records_than_any_domain_has_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = [(0, 5222, "localhost")] * (MAX_SRV_RECORDS + 1)
+    records = {f"_{kind}._tcp.{DOMAIN}": many for kind in ("xmpp-client", "xmpps-client")}
+    findings: list[str] = []
+    async with name_server(monkeypatch, records):
+        await resolve(SETTINGS, findings.append)
+    for kind in ("xmpp-client", "xmpps-client"):
+        assert findings.count(f"SRV _{kind}: localhost:5222") == MAX_SRV_RECORDS
 
 
 async def test_a_domain_that_says_it_has_no_xmpp_is_believed(
