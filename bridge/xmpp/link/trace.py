@@ -117,12 +117,12 @@ class Trace(Ring[TracedStanza]):
     ) -> None:
         """Redact one piece, which is `raw` on the wire, and keep it."""
         identity = id(xml)
-        if not isinstance(xml, str):
-            xml = redacted(xml)
         weight = _weight(raw)
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {len(raw)} bytes are too many to keep -->"
             weight = _weight(xml.encode())
+        elif not isinstance(xml, str):
+            xml = redacted(xml)
         traced = TracedStanza(self.numbering.next(), at, direction, connection, xml, identity)
         self.add(traced, weight)
         self.evict_beyond(self._capacity, self._max_weight)

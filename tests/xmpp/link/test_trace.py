@@ -118,6 +118,15 @@ def test_a_piece_that_is_too_heavy_is_named_and_pushes_out_nothing() -> None:
     assert third == f"<!-- left out: {size} bytes are too many to keep -->"
 
 
+def test_a_piece_that_is_too_heavy_is_not_searched_for_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bridge.xmpp.link.trace.redacted", lambda _: pytest.fail("was searched"))
+    trace = Trace(Numbering("epoch"))
+    trace.append("in", "1", Element("heavier"), _weighing(HEAVIEST + 4), 0)
+    assert len(_kept(trace)) == 1
+
+
 HEAVIEST = MAX_PIECE_WEIGHT - (MAX_PIECE_WEIGHT - NAME_WEIGHT) % CHARACTER_WEIGHT
 
 
