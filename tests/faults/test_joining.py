@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.xmpp.model.room import Room, RoomStatus
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
@@ -127,3 +128,30 @@ async def test_while_joining_who_has_the_nickname_that_we_asked_for_is_not_taken
         assert [one.nickname for one in eyes.status().occupants if one.own] == ["Guest 7"]
         assert not any(one.own for one in eyes.messages())
         assert len(server.wires) == 1
+
+
+async def test_who_waits_for_the_first_join_has_nobody_listed_for_each_who_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = 0
+    status = Room.status
+
+    def counted(room: Room) -> RoomStatus:
+        nonlocal listed
+        listed += 1
+        return status(room)
+
+    async def join(wire: Wire) -> None:
+        await wire.element("presence", refusal="item-not-found")
+        for number in range(100):
+            wire.send("".join(present(f"Guest {number}-{which}") for which in range(50)))
+            await wire.sent()
+        wire.send(present(NICKNAME, 110) + scripted.subject(""))
+
+    monkeypatch.setattr(Room, "status", counted)
+    async with (
+        ScriptedServer(replace(HONEST, join=join)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.membership.say("hello", 15)
+        assert listed < 10

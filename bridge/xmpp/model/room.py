@@ -234,6 +234,11 @@ class Room:
         """How far we are on the way into the room."""
         return self._status.phase
 
+    @property
+    def last_error(self) -> LastError | None:
+        """The last fault, if there was one."""
+        return self._status.last_error
+
     def classify(self, event: events.Event) -> events.Event | None:
         """Return what `event` is, given who is here; None if it says nothing new.
 

@@ -514,7 +514,7 @@ class Membership:
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    while self.room.phase in UNDER_WAY and self.room.status().last_error is None:
+                    while self.room.phase in UNDER_WAY and self.room.last_error is None:
                         news.clear()
                         await news.wait()
         finally:
