@@ -288,6 +288,28 @@ def _add_record(command: Parser) -> None:
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
 
 
+def _add_explain(command: Parser) -> None:
+    """Name what went wrong on a bot's own stream, from its debug log.
+
+    Reads debug logs of a bot, a client or a server, and names what went wrong between it and its
+    server: refused messages, a refused join, the end of the stream, requests that were never
+    answered. It finds the format by itself and passes other lines over. The last line is the
+    verdict. Exit code 0 if no error was found, 1 if one was, 2 if nothing could be read.
+
+        xmpp-bridge explain bot.log
+        journalctl --user -u mybot | xmpp-bridge explain --command '!ping'
+    """
+    command.add_argument(
+        "files", nargs="*", metavar="FILE", help="a log; - or none for standard input"
+    )
+    command.add_argument("--account", metavar="JID", help="only the streams of this account")
+    command.add_argument("--nickname", metavar="NAME", help="only the streams of this occupant")
+    help_ = "how messages begin that the bot should answer"
+    command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
+    _add_flag(command, "--all", "streams without findings and notes, too")
+    _add_flag(command, "--json", "one JSON object")
+
+
 def _add_expect(command: Parser) -> None:
     """Run scenario files, which are tests of a bot in a room.
 
@@ -368,6 +390,7 @@ COMMANDS: dict[str, Callable[[Parser], None]] = {
     "watch": _add_watch,
     "record": _add_record,
     "log": _add_log,
+    "explain": _add_explain,
     "expect": _add_expect,
     "sandbox": _add_sandbox,
     "register": _add_register,

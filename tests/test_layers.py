@@ -28,7 +28,7 @@ LAYERS = (
     ("bridge.xmpp.link",),
     ("bridge.xmpp.model",),
     ("bridge.xmpp.errors",),
-    ("bridge.store", "bridge.sandbox"),
+    ("bridge.capture", "bridge.store", "bridge.sandbox"),
     ("bridge.wire", "bridge.settings"),
     ("bridge.logs",),
     ("bridge.text",),
@@ -47,6 +47,24 @@ PURE = frozenset(
         "bridge.text",
         *(f"bridge.client.{name}" for name in ("arguments", "errors", "formatting")),
         "bridge.views.screen",
+        "bridge.wire.meaning",
+        *(
+            f"bridge.capture.{name}"
+            for name in (
+                "capture",
+                "causes",
+                "connecting",
+                "finding",
+                "formats",
+                "meaning",
+                "reader",
+                "rules",
+                "speaking",
+                "stanza",
+                "stream",
+                "times",
+            )
+        ),
         *(
             f"bridge.mcp.{name}"
             for name in (

@@ -5,7 +5,6 @@ XEP-0045. A failure below XMPP has the name that the operating system or OpenSSL
 (`connection-refused`, `certificate-verify-failed`).
 """
 
-import re
 from collections.abc import Sequence
 from enum import Enum
 from socket import gaierror
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from bridge.settings.table import Settings
 from bridge.text import quoted
+from bridge.wire.meaning import MEANINGS, OUR_WORDS, first_row, rows_of
 from bridge.xmpp.errors import XmppError
 
 
@@ -119,50 +119,7 @@ class BouncedError(FaultError):
     """The room, or a server on the way, returned the message."""
 
 
-class Row(NamedTuple):
-    """A row of a table of errors: what to say if one of its conditions comes up in a situation.
-
-    `*` means every condition, or every situation. Names in braces are filled in.
-    """
-
-    situations: Sequence[str]
-    conditions: Sequence[str]
-    outcome: str
-    """What follows from the error; each table has its own words for that."""
-    message: str
-    hint: str
-
-
-def rows_of(table: str) -> tuple[Row, ...]:
-    """Return the rows of a table of errors.
-
-    Each row is written like this, where message and hint may go on in further lines:
-
-        SITUATION...: CONDITION...; OUTCOME
-            MESSAGE
-            -> HINT
-    """
-    rows = []
-    for row in re.split(r"\n(?=\S)", table.strip()):
-        head, _, texts = row.partition("\n")
-        where, outcome = head.split("; ")
-        situations, conditions = where.split(": ")
-        message, hint = " ".join(texts.split()).split(" -> ")
-        rows.append(Row(situations.split(), conditions.split(), outcome, message, hint))
-    return tuple(rows)
-
-
-def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row:
-    """Return the first row for a situation and a condition; None means any condition."""
-    return next(
-        row
-        for row in rows
-        if not {situation, "*"}.isdisjoint(row.situations)
-        and (condition is None or not {condition, "*"}.isdisjoint(row.conditions))
-    )
-
-
-_ROWS = rows_of("""
+_ROWS = MEANINGS + rows_of("""
 domain-without-address: remote-server-not-found; soon
     Nothing says where the server of {domain} is: no SRV record and no address.
     -> Check XMPP_DOMAIN and that this machine can resolve names, or name the server's host in
@@ -261,124 +218,31 @@ no-mechanism: invalid-mechanism; later
 unproven-server: bad-server-signature; later
     {service} could not prove that it is the server of {account}: {reason}.
     -> Something may be listening in between. Check XMPP_SERVICE and the certificate.
-sasl: not-authorized credentials-expired account-disabled invalid-authzid; never
-    {domain} refused the login of {account}{why}.
-    -> Check XMPP_USERNAME and XMPP_PASSWORD.
-sasl: temporary-auth-failure; soon
-    {domain} cannot check logins just now{why}.
-    -> The server's account store has a problem; the bridge tries again by itself.
-sasl: *; later
-    The login of {account} failed{why}.
-    -> Check XMPP_USERNAME and XMPP_PASSWORD. The server's log says more.
-stream: host-unknown; later
-    {service} does not serve the domain {domain}.
-    -> Check XMPP_DOMAIN (or the domain in XMPP_USERNAME).
-stream: host-gone; later
-    {service} no longer serves the domain {domain}.
-    -> Check XMPP_SERVICE and XMPP_DOMAIN: the domain may have moved.
-stream: conflict; soon
-    Another session took over this one.
-    -> Another program logs in with the same account and resource; the bridge tries again.
-stream: system-shutdown; soon
-    {domain} is shutting down.
-    -> The bridge comes back by itself when the server does.
-stream: policy-violation; soon
-    {domain} ended the connection for breaking one of its rules.
-    -> Too much or too fast, or TLS is required; the server's log names the rule.
-stream: not-authorized; soon
-    {domain} ended the connection: not authorized.
-    -> Check XMPP_USERNAME and XMPP_PASSWORD.
-stream: see-other-host; later
-    {service} sends its clients to another server.
-    -> It is not followed; if you trust the server that it names, set XMPP_SERVICE to that.
-stream: resource-constraint; soon
-    {domain} has no room for another connection just now.
-    -> The bridge tries again by itself.
-stream: *; soon
-    {domain} ended the connection ({condition}).
-    -> The server's log says more; the bridge tries again by itself.
-join: not-authorized; later
-    The room {room} wants a password, and the one in MUC_PASSWORD is wrong.
-    -> Set MUC_PASSWORD to the room's password.
 password-missing: not-authorized; later
     The room {room} wants a password, and MUC_PASSWORD is not set.
     -> Set MUC_PASSWORD to the room's password.
 password-not-sent: not-authorized; later
     The room {room} wants a password, and MUC_PASSWORD is for the default room only.
     -> Put the room first in MUC_ROOM, and its password into MUC_PASSWORD.
-join: forbidden; later
-    {account} is banned from the room {room}, or may not reach {room_service} at all.
-    -> Check the domain in MUC_ROOM; if it is right, ask an admin of the room to lift the ban.
-join: registration-required; later
-    The room {room} is for members only, and {account} is none.
-    -> Ask an admin of the room to make the account a member.
-join: item-not-found; soon
-    The room {room} does not exist, or is locked while its owner sets it up.
-    -> Check MUC_ROOM; if it is right, let the owner finish its configuration.
-join: not-allowed; later
-    The room {room} does not exist, and {account} may not create it.
-    -> Check MUC_ROOM, or create the room first.
-join: not-acceptable; later
-    The room {room} does not accept the nickname {nickname}.
-    -> Set MCP_BOT_NICKNAME to the nickname that is registered for the account, or another.
-join: conflict; soon
-    The nickname {nickname} is taken in the room {room}.
-    -> Set MCP_BOT_NICKNAME to a free one.
-join: service-unavailable; soon
-    The room {room} is full, or {room_service} is no room service.
-    -> Check the domain in MUC_ROOM; if it is right, wait for somebody to leave.
-join: remote-server-not-found; later
-    {domain} knows no server {room_service}.
-    -> Check the domain in MUC_ROOM: usually conference.DOMAIN.
-join: remote-server-timeout; soon
-    {domain} cannot reach {room_service}.
-    -> Check the domain in MUC_ROOM, and the connection between the two servers.
-join: jid-malformed; later
-    The room {room} or the nickname {nickname} has characters that the server refuses.
-    -> Check MUC_ROOM and MCP_BOT_NICKNAME.
 malformed-room: jid-malformed; later
     The room {room} has {character} in its name, which no address may have.
     -> Correct MUC_ROOM.
 malformed-nickname: jid-malformed; later
     The nickname {nickname} has {character} in it, which no nickname may have.
     -> Correct MCP_BOT_NICKNAME.
-join: resource-constraint; soon
-    The room service {room_service} has no room for more just now.
-    -> The bridge tries again by itself.
-join: *; soon
-    The room {room} refused us ({condition}).
-    -> Check MUC_ROOM; the server's log says more.
 no-room-service: service-unavailable; later
     {room_service} answers, but is no room service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
     conference.DOMAIN.
-bounced: *; soon
-    The room {room} refused the message{why}.
-    -> In a moderated room the account needs voice: ask a moderator of it.
 no-reflection: remote-server-timeout; soon
     The room {room} sent nothing back within {seconds:g} s.
     -> The server may be slow or hold the message back; allow more timeoutSeconds.
 leave-unconfirmed: remote-server-timeout; soon
     The room {room} did not confirm within {seconds:g} s that we left.
     -> The room service may be overloaded; our occupant goes with its connection all the same.
-destroyed: gone; later
-    The room {room} was destroyed{why}.
-    -> Set MUC_ROOM to a room that exists.
 moved: gone; later
     The room {room} was destroyed{why}. Its owner names a new place: {venue}.
     -> Set MUC_ROOM to the new place if you trust whoever named it, or to another room.
-banned: forbidden; later
-    We were banned from the room {room}{by}{why}.
-    -> Ask an admin of the room to lift the ban.
-not-a-member: registration-required; later
-    The room {room} is for members only now, and {account} is none.
-    -> Ask an admin of the room to make the account a member.
-kicked: not-allowed; minute
-    We were kicked from the room {room}{by}{why}.
-    -> The bridge goes back by itself after a minute; talk to the moderator.
-dropped: recipient-unavailable; at once
-    The room {room} dropped us{why}.
-    -> The bridge goes back by itself.
 ghost: not-acceptable; at once
     The room {room} had lost us without a word.
     -> The bridge goes back by itself; the room service may have been restarted.
@@ -406,7 +270,8 @@ def of(
     """
     row = first_row(_ROWS, situation, condition)
     condition = condition or row.conditions[0]
-    names = place._asdict() | {"room_service": place.room_service, "condition": condition} | words
+    names: dict[str, object] = {**OUR_WORDS, **place._asdict(), **words}
+    names |= {"room_service": place.room_service, "condition": condition}
     message = row.message.format(why=f" ({quoted(text)})" if text else "", **names)
     if "{why}" not in row.message:
         message += quoted_text(text)

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from bridge.text import quoted
-from bridge.xmpp.model.faults import first_row, quoted_text, rows_of
+from bridge.wire.meaning import first_row, rows_of
+from bridge.xmpp.model.faults import quoted_text
 
 
 class TargetKind(Enum):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.settings.table import VARIABLES, Settings
 from bridge.settings.values import Secret
+from bridge.wire.meaning import Row
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
@@ -298,7 +299,7 @@ def test_what_strangers_write_is_never_taken_for_a_format(
 
 
 @pytest.mark.parametrize("row", faults._ROWS, ids=lambda row: row.situations[0])  # noqa: SLF001
-def test_each_row_has_two_sentences_and_fills_in_what_is_known(row: faults.Row) -> None:
+def test_each_row_has_two_sentences_and_fills_in_what_is_known(row: Row) -> None:
     words: dict[str, Any] = dict.fromkeys(("by", "within"), "") | dict.fromkeys(
         ("character", "listed", "reason", "stage", "step", "venue"), "it"
     )

@@ -1,0 +1,1 @@
+"""Names what goes wrong on a client's own XMPP stream, from a log of its stanzas."""

@@ -1,0 +1,188 @@
+"""Tells the streams of a log apart, and collects what the rules find on each. Pure, within bounds.
+
+Many logs do not name the stream of a stanza. Then a stanza belongs to the client whose account it
+names, or else to the one that was heard of last.
+"""
+
+from collections.abc import Iterable
+
+from bridge.capture.causes import cause
+from bridge.capture.connecting import cut
+from bridge.capture.finding import Finding, Severity, explanation
+from bridge.capture.reader import Captured
+from bridge.capture.rules import findings_of
+from bridge.capture.stanza import HEADER, HOLE, STREAMS, Stanza, bare
+from bridge.capture.stream import Stream
+
+MAX_STREAMS = 1_000
+"""The most streams whose findings are kept; of further ones the oldest without an error goes."""
+
+MAX_SESSIONS = 100
+"""The most sessions that are followed at once; the one that began first is given up."""
+
+MAX_FINDINGS = 100
+"""The most different findings of a stream that are kept."""
+
+MIN_CUTS = 3
+"""So many streams of an account must have ended alike for their period to be told."""
+
+PERIOD_SPREAD = 0.1
+"""The lengths of such streams differ by at most this part of the shortest."""
+
+
+class Examined:
+    """One stream, and what was found on it."""
+
+    def __init__(self, stream: Stream, before: "Examined | None" = None) -> None:
+        self.stream = stream
+        self.before = before
+        """The stream of the same log that was under way when this one began."""
+        self._findings: dict[tuple[str, str], Finding] = {}
+        self._times: dict[tuple[str, str], int] = {}
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings; one that is there already is counted."""
+        for finding in findings:
+            key = finding.name, finding.key
+            if key in self._findings:
+                self._times[key] += 1
+            elif len(self._findings) < MAX_FINDINGS:
+                self._findings[key], self._times[key] = finding, 1
+
+    def findings(self) -> list[Finding]:
+        """Return what was found, in the order of the log, with how often."""
+        result = []
+        for key, finding in self._findings.items():
+            if (times := self._times[key]) > 1:
+                finding = finding._replace(message=f"{finding.message} ({times} times in all.)")
+            result.append(finding)
+        return sorted(result, key=lambda finding: finding.place.line)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the stream lasted; None if the log has no times."""
+        first, last = self.stream.first, self.stream.last
+        if first is None or last is None or first.seconds is None or last.seconds is None:
+            return None
+        return last.seconds - first.seconds
+
+    def has_error(self) -> bool:
+        """Whether an error was found."""
+        return any(each.severity is Severity.ERROR for each in self._findings.values())
+
+
+class Capture:
+    """Everything that was read."""
+
+    def __init__(self, *, command: str = "", nickname: str = "") -> None:
+        self.streams: list[Examined] = []
+        """In the order in which they began."""
+        self.left_out = 0
+        """How many streams without an error were left out, being too many."""
+        self._command = command
+        self._nickname = nickname
+        self._open: dict[str, list[Examined]] = {}
+        """The streams under way, by session; the one that was heard of last is the last."""
+
+    def take(self, captured: Captured) -> None:
+        """Take a stanza, and let the rules look at it."""
+        session, stanza = captured
+        if stanza.element.tag == HOLE and not session:
+            for streams in self._open.values():
+                for examined in streams:
+                    examined.stream.take(stanza)
+            return
+        streams = self._open.get(session, [])
+        if not streams:
+            examined = self._begin(session, None)
+        else:
+            examined = _whose(stanza, streams)
+            if _begins(stanza, examined.stream):
+                examined.add(findings_of(examined.stream, stanza))
+                examined = self._begin(session, examined)
+            elif examined is not streams[-1]:
+                streams.remove(examined)
+                streams.append(examined)
+        stream = examined.stream
+        was_bound = stream.bound
+        examined.add(findings_of(stream, stanza))
+        stream.take(stanza)
+        if stream.bound and not was_bound and examined.before is not None:
+            self._succeed(session, examined.before, examined, stanza)
+
+    def finish(self) -> None:
+        """Look at all streams together: those of an account may end after the same time."""
+        by_account: dict[str, list[Examined]] = {}
+        for examined in self.streams:
+            if examined.seconds is not None:
+                by_account.setdefault(bare(examined.stream.account), []).append(examined)
+        for streams in by_account.values():
+            ended = [each for each in streams if any(f.name == "ended" for f in each.findings())]
+            lengths = [each.seconds or 0.0 for each in ended]
+            if len(ended) < MIN_CUTS or max(lengths) - min(lengths) > PERIOD_SPREAD * min(lengths):
+                continue
+            last = ended[-1].stream.last
+            if last is None:
+                continue
+            seconds = sum(lengths) / len(lengths)
+            ended[-1].add([cause("period", last.place, count=len(ended), seconds=seconds)])
+
+    def _begin(self, session: str, before: Examined | None) -> Examined:
+        examined = Examined(Stream(command=self._command, nickname=self._nickname), before)
+        self.streams.append(examined)
+        self._open.setdefault(session, []).append(examined)
+        if len(self._open) > MAX_SESSIONS:
+            del self._open[next(iter(self._open))]
+        if len(self.streams) > MAX_STREAMS:
+            healthy = (each for each in self.streams[:-1] if not each.has_error())
+            self.streams.remove(next(healthy, self.streams[0]))
+            self.left_out += 1
+        return examined
+
+    def _succeed(self, session: str, before: Examined, after: Examined, stanza: Stanza) -> None:
+        """Find how the former stream ended, if it was the same client's; else both go on."""
+        after.before = None
+        if bare(before.stream.account) == bare(after.stream.account):
+            before.add(cut(before.stream, stanza))
+            streams = self._open.get(session, [])
+            if before in streams:
+                streams.remove(before)
+
+
+def _begins(stanza: Stanza, stream: Stream) -> bool:
+    """Whether a stanza begins another stream than the one under way."""
+    if stanza.element.tag == HEADER:
+        return stanza.sent and not stream.restarting and stream.count > 0
+    is_offer = stanza.element.tag == f"{{{STREAMS}}}features" and not stanza.sent
+    return is_offer and stream.authenticated and not stream.restarting and not stream.has_header
+
+
+def _whose(stanza: Stanza, streams: list[Examined]) -> Examined:
+    """Return the stream of a session that a stanza belongs to."""
+    latest = streams[-1]
+    if len(streams) == 1:
+        return latest
+    element = stanza.element
+    named = bare(element.get("from" if stanza.sent else "to", ""))
+    other = bare(element.get("to" if stanza.sent else "from", ""))
+    for examined in reversed(streams):
+        if named and named == bare(examined.stream.account):
+            return examined
+    if not named and other and other not in latest.stream.rooms:
+        for examined in reversed(streams):
+            if other in examined.stream.rooms:
+                return examined
+    return latest
+
+
+def verdict(findings: Iterable[Finding]) -> str:
+    """Return in a sentence what is wrong: the error that explains the others."""
+    findings = list(findings)
+    cause = explanation(findings)
+    if cause is not None:
+        where = f"{cause.place.file}:{cause.place.line}" if cause.place.file else cause.place.at
+        return f"{where}: {cause.message} {cause.hint}"
+    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
+    if not warnings:
+        return "No error was found."
+    return f"No error was found. Warnings: {len(warnings)}."

@@ -1,0 +1,162 @@
+"""What each rule says: a sentence, what to change, how bad it is, and which clause says so. Pure.
+
+What an error's condition means is said by `bridge.wire.meaning`, in the same words for the bridge
+itself and for the clients that it looks at.
+"""
+
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.stanza import LogPlace
+from bridge.wire.meaning import rows_of
+
+_CAUSES = {
+    row.situations[0]: row
+    for row in rows_of("""
+closed: ended; error, RFC 6120, 4.4
+    The server closed the stream without an error{after}.
+    -> If it was silent before, let the client ping the server (XEP-0199); in any case let it
+    connect again.
+error: ended; error, RFC 6120, 4.9.3
+    {message}{sent} It came{after}.
+    -> {hint}
+not-xml: ended; error, RFC 6120, 4.9.3
+    {message}{sent} It came{after}.
+    -> Find what the client sent last: escape what it puts into XML, and take characters out that
+    XML cannot have; best let a library write the XML.
+cut: ended; error, RFC 6120, 4.6
+    The connection broke, and neither side had ended the stream{after}.
+    -> Look at the network between the client and the server. If it was silent before, let the
+    client ping the server (XEP-0199).
+period: ended; error, RFC 6120, 4.6.1
+    {count} streams of this account ended after {seconds:.0f} s each.
+    -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
+    more often (XEP-0199).
+no-tls: tls; error, RFC 6120, 5.4.1
+    The server requires TLS, and the client did not begin it.
+    -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
+    5223).
+refused-login: login; error, RFC 6120, 6.5
+    {message}
+    -> {hint}
+bound: login; error, RFC 5802, 6
+    {message} The login was bound to the TLS connection (channel binding).
+    -> The password may be right: something between ends TLS (a proxy), or the two sides bind to
+    different things. Try a mechanism without -PLUS.
+downgrade: login; error, RFC 5802, 6
+    {message} The client said that the server has no channel binding (flag y).
+    -> The password may be right: the server has channel binding, and takes the flag for a
+    downgrade. Update the client, or let it offer no channel binding (flag n).
+given-up: login; error, RFC 6120, 6.4
+    The client gave its login by {mechanism} up {when}.
+    -> If SCRAM went on to its last step, the password or the server is not the right one; the
+    client's own log says more.
+no-mechanism: login; error, RFC 6120, 6.3.3
+    The client tried no login: of what the server offers ({offered}) it uses none here.
+    -> Switch a mechanism on that both sides have; many clients use PLAIN under TLS only.
+conflict: session; warning, RFC 6120, 7.7.2.2
+    {message}
+    -> A second copy of the client, or another program, logs in with the same account and resource.
+    Let the server choose the resource, or run one copy.
+resumption: session; warning, XEP-0198, 5
+    The server refused to resume the former session: what was on the way is lost, and the client is
+    out of its rooms.
+    -> Let the client join its rooms again after each session that was not resumed.
+acknowledgement: session; warning, XEP-0198, 4
+    The client asked for an acknowledgement, and the server gave none within 10 s.
+    -> The connection may be dead: let the client close it and resume the session.
+priority: session; warning, RFC 6121, 8.5.2.1.1
+    The client is available with the negative priority {priority}: the server delivers no message to
+    it that is addressed to the account alone.
+    -> Send presence without a priority, or with 0.
+no-nickname: join; error, XEP-0045, 7.2.1
+    The client asked to join the room {room} without a nickname.
+    -> Send the presence to ROOM@SERVICE/NICKNAME.
+refused-join: join; error, XEP-0045, 7.2
+    {message}
+    -> {hint}
+no-muc: join; error, XEP-0045, 7.2.1
+    {message} The client's presence had no muc element, so it did not ask to join.
+    -> Put <x xmlns='http://jabber.org/protocol/muc'/> into the presence.
+renamed: join; note, XEP-0045, 7.2.3
+    The room {room} changed the client's nickname to {nickname}.
+    -> Let the client take its nickname from its own presence (status 110).
+old-name: join; error, XEP-0045, 7.2.3
+    The client is {nickname} in the room {room}, and still answers to the name {former}.
+    -> Let the client take its nickname from its own presence (status 110).
+never-joined: join; error, XEP-0045, 7.2
+    The client spoke to the room {room}, and had never asked to join it.
+    -> Send presence with the muc element to ROOM@SERVICE/NICKNAME first, and wait until it comes
+    back.
+too-early: join; error, XEP-0045, 7.2.2
+    The client spoke to the room {room} before its own presence had come back.
+    -> Wait for the presence with status 110 before the first message.
+unnoticed: join; error, XEP-0045, 7.2
+    The client spoke to the room {room} as if it were inside, though the room had refused it in line
+    {line}.
+    -> Let the client look at presence of type error: it has not joined.
+put-out: removed; warning, XEP-0045, 15.6
+    {message}
+    -> {hint}
+went-on: removed; error, XEP-0045, 8.2
+    The client went on speaking to the room {room}, which had put it out in line {line}.
+    -> Let the client look at presence of type unavailable with its own nickname: it is out, and has
+    to join again.
+bounced: refused; error, RFC 6120, 8.3
+    {message}{sent}
+    -> {hint}
+bounced-groupchat: refused; error, XEP-0045, 7.4
+    {message} It was of type groupchat, to one occupant.{sent}
+    -> Send groupchat to the room's bare JID; to one occupant send type chat.
+bounced-chat: refused; error, XEP-0045, 7.4
+    {message} It was of type {type}, to the whole room.{sent}
+    -> Send what the whole room should read with type groupchat.
+asks: unanswered; warning, RFC 6120, 8.2.3
+    The client never answered the request {what} of {other}.
+    -> Answer each iq of type get or set, at least with the error service-unavailable. Libraries do
+    so by themselves unless a handler raises.
+asked: unanswered; warning, RFC 6120, 8.2.3
+    The client's request {what} was never answered by {other}.
+    -> Let the client give up after a while, and look whether the other side is there.
+silent: silent; error, XEP-0045, 7.4
+    The message {what} reached the client, and it sent no message after it. So it is the program,
+    not the network.
+    -> Look at the client's handler for messages: whether it is called, raises, or waits.
+private: misplaced; error, XEP-0045, 7.4
+    The message {what} in the room {room} was answered in private.
+    -> Answer with type groupchat to the room's bare JID.
+elsewhere: misplaced; error, XEP-0045, 7.4
+    The message {what} in the room {room} was answered in another room, {other}.
+    -> Answer to the bare JID of the message's from.
+encrypted: misplaced; error, XEP-0384, 1
+    The message {what} in the room {room} was answered encrypted, which few in the room can read.
+    -> Switch encryption off for rooms in which it was not used.
+bodiless: misplaced; error, RFC 6121, 5.2.3
+    The message {what} in the room {room} was answered by a message without a body.
+    -> Put the answer into the body.
+error-to-room: misplaced; error, RFC 6120, 8.3.1
+    The client sent an error to the whole room {room}.
+    -> Do not answer messages of a room with errors; rooms put out who sends them.
+answers-itself: misplaced; error, XEP-0045, 7.4
+    The client answers its own messages in the room {room}.
+    -> Pass over messages whose from is the client's own occupant JID.
+answers-history: misplaced; error, XEP-0045, 7.2.13
+    The client answers the history of the room {room}: {what} was said before it came.
+    -> Pass over messages with a delay element, or join with <history maxstanzas='0'/>.
+loop: misplaced; error, XEP-0045, 7.4
+    The client and {other} answer each other in the room {room}, at once, for {count} messages and
+    more.
+    -> Pass over messages of other programs, or answer only to commands.
+""")
+}
+
+
+def cause(name: str, place: LogPlace, key: str = "", **words: object) -> Finding:
+    """Return the finding of a cause in the table.
+
+    `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
+    the same cause and `key` are told once.
+    """
+    row = _CAUSES[name]
+    severity, _, clause = row.outcome.partition(", ")
+    message, hint = row.message.format(**words), row.hint.format(**words)
+    (rule,) = row.conditions
+    return Finding(rule, Severity(severity), message, hint, clause, place, f"{name} {key}")

@@ -1,0 +1,135 @@
+"""The rules about connecting and staying connected: stream, TLS, login, session. Pure."""
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from bridge.capture.causes import cause
+from bridge.capture.finding import Finding
+from bridge.capture.meaning import meaning
+from bridge.capture.stanza import FOOTER, HEADER, HOLE, SASL, SASL2, SM, STREAMS, Stanza, local
+from bridge.capture.stream import Stream
+from bridge.text import quoted
+
+STREAM_ERROR = f"{{{STREAMS}}}error"
+
+NOT_XML = frozenset({"not-well-formed", "xml-not-well-formed", "invalid-xml", "bad-format"})
+"""Conditions of a stream that ends for XML that the client sent (RFC 6120, section 4.9.3; the
+second is that of RFC 3920)."""
+
+
+def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server ended the stream, with which error, after what."""
+    if stanza.sent or stream.ended:
+        return
+    last, after = stream.last_sent, _after(stream, stanza)
+    if stanza.element.tag == FOOTER:
+        # In a hole, the client may have closed the stream first.
+        if stream.last is None or stream.last.element.tag != HOLE:
+            yield cause("closed", stanza.place, after=after)
+        return
+    condition, text = _stream_error(stanza.element)
+    is_about_tls = condition == "policy-violation" and stream.offers_tls and not stream.began_tls
+    if condition == "conflict" or is_about_tls:
+        return  # `session` and `tls` find that
+    message, hint = meaning("stream", condition, stream, text)
+    sent = ""
+    if last is not None and last.element.tag == HOLE and last.element.text:
+        sent = f" The client had sent {last.element.text} (line {last.place.line})."
+    words = {"message": message, "hint": hint, "sent": sent, "after": after}
+    name = "not-xml" if condition in NOT_XML else "error"
+    yield cause(name, stanza.place, condition, **words)
+
+
+def cut(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that a stream broke without a word: the client's next one has begun."""
+    if stream.bound and stream.has_header and not stream.ended:
+        place = stream.last.place if stream.last else stanza.place
+        yield cause("cut", place, after=_after(stream, stanza))
+
+
+def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that TLS is required, and the client does not begin it."""
+    element = stanza.element
+    is_refused = stanza.sent and stream.requires_tls and not stream.began_tls
+    if element.tag == f"{SASL}failure":
+        is_refused = element.find(f"{SASL}encryption-required") is not None
+    elif element.tag == STREAM_ERROR and stream.offers_tls and not stream.began_tls:
+        is_refused = not stanza.sent and _stream_error(element)[0] == "policy-violation"
+    if is_refused:
+        yield cause("no-tls", stanza.place)
+
+
+def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find why the client was not let in, or that it gave the login up."""
+    element = stanza.element
+    if element.tag in {f"{SASL}failure", f"{SASL2}failure"} and not stanza.sent:
+        yield from _refused_login(stream, stanza)
+        return
+    is_end = element.tag == FOOTER or (element.tag == HEADER and not stream.restarting)
+    is_open = not stream.authenticated and not stream.ended and stream.is_complete
+    if not (is_end and stanza.sent and is_open):
+        return
+    if stream.mechanism:
+        when = "after the server's challenge" if stream.challenged else "before the server answered"
+        yield cause("given-up", stanza.place, mechanism=quoted(stream.mechanism), when=when)
+    elif stream.mechanisms:
+        offered = quoted(", ".join(stream.mechanisms))
+        yield cause("no-mechanism", stanza.place, offered=offered)
+
+
+def _refused_login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    names = [local(child.tag) for child in stanza.element]
+    condition = next((name for name in names if name != "text"), "undefined-condition")
+    text = next((child.text for child in stanza.element if local(child.tag) == "text"), "")
+    if condition == "encryption-required":
+        return  # `tls` finds that
+    message, hint = meaning("sasl", condition, stream, text or "")
+    name = "refused-login"
+    if condition in {"not-authorized", "malformed-request"}:
+        name = {"p": "bound", "y": "downgrade"}.get(stream.binding_flag, name)
+    yield cause(name, stanza.place, condition, message=message, hint=hint)
+
+
+def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find what disturbs the session: conflicts, refused resumption, a negative priority."""
+    element, last = stanza.element, stream.last_sent
+    if element.tag == STREAM_ERROR and not stanza.sent:
+        condition, text = _stream_error(element)
+        if condition == "conflict":
+            message, _ = meaning("stream", condition, stream, text)
+            yield cause("conflict", stanza.place, message=message)
+    elif element.tag == f"{SM}failed" and last is not None and last.element.tag == f"{SM}resume":
+        yield cause("resumption", stanza.place)
+    elif element.tag == "presence" and stanza.sent and not element.get("to"):
+        priority = (element.findtext("priority") or "").strip()
+        if priority.startswith("-"):
+            yield cause("priority", stanza.place, priority=quoted(priority, 5))
+
+
+def _after(stream: Stream, stanza: Stanza) -> str:
+    """Return a clause: after which stanza of the client's, and after how long a silence."""
+    words = ""
+    last, before = stream.last_sent, stream.last
+    if last is not None:
+        words = f" after the client's {_what(last.element)} in line {last.place.line}"
+    if before is not None and before.seconds is not None and stanza.seconds is not None:
+        silence = stanza.seconds - before.seconds
+        if silence >= 1:
+            words += f"{',' if words else ''} after {silence:.0f} s without a stanza"
+    return words
+
+
+def _what(element: Element) -> str:
+    """Return a few words that name a stanza or another element."""
+    if element.tag == HOLE:
+        return "stanza that is no XML"
+    to, name = element.get("to"), local(element.tag)
+    return f"{name} to {quoted(to, 100)}" if to and element.tag != HEADER else name
+
+
+def _stream_error(error: Element) -> tuple[str, str]:
+    """Return the condition of a stream error, and the text that explains it."""
+    space = "{urn:ietf:params:xml:ns:xmpp-streams}"
+    names = [local(child.tag) for child in error if child.tag.startswith(space)]
+    condition = next((name for name in names if name != "text"), "undefined-condition")
+    return condition, error.findtext(f"{space}text") or ""

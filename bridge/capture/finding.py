@@ -1,0 +1,58 @@
+"""What a rule finds on a stream, and which finding explains the others. Pure."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from bridge.capture.stanza import LogPlace
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Finding(NamedTuple):
+    """One thing that went wrong on a stream."""
+
+    name: str
+    """The rule that found it."""
+    severity: Severity
+    message: str
+    """A sentence on what happened. A stranger's words are `quoted` in it."""
+    hint: str
+    """A sentence on what to change in the client, or elsewhere."""
+    clause: str
+    """The clause of the standard, such as `RFC 6120, 8.2.3`."""
+    place: LogPlace
+    key: str = ""
+    """Findings of one rule with the same key are told once, and counted."""
+
+
+EXPLAINS = {
+    "tls": {"login", "ended", "join", "refused"},
+    "login": {"ended", "join", "refused"},
+    "join": {"refused", "silent", "misplaced", "ended"},
+    "removed": {"refused", "silent", "join"},
+    "refused": {"ended", "removed"},
+    "misplaced": {"refused", "removed", "ended"},
+    "ended": {"join", "refused"},
+}
+"""The findings that an error of each name explains if they come later."""
+
+
+def explanation(findings: Sequence[Finding]) -> Finding | None:
+    """Return the error that explains the most of the later errors; of equals the earliest.
+
+    `findings` are in the order in which they happened. None if there is no error.
+    """
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+
+    def explained(error: Finding) -> int:
+        later = errors[errors.index(error) + 1 :]
+        return sum(other.name in EXPLAINS.get(error.name, ()) for other in later)
+
+    return max(errors, key=explained, default=None)

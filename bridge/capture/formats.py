@@ -1,0 +1,129 @@
+r"""The formats of logs in which stanzas are found: one row each. Pure.
+
+A format is a prefix that names the direction, then XML. Where it comes from is beside each row.
+"""
+
+import ast
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Format(NamedTuple):
+    """How one kind of log writes a stanza."""
+
+    name: str
+    mark: str
+    """What is in each line that begins a stanza; looked for first, since that is quick."""
+    pattern: re.Pattern[str]
+    """Matches in a line that begins a stanza. Its groups are `word`, which names the direction,
+    `xml`, and `session` if the log has several streams."""
+    sent: frozenset[str]
+    """The words with which the client's stanzas are marked. In the log of a server, which has the
+    client's stanzas as received, these are the words for receiving."""
+    raw: bool = False
+    """Whether the log has the data of the socket, so that a stanza may go on in the next entry."""
+    unescaped: Callable[[str], str] = str
+    """Returns the XML itself; raises `ValueError` or `SyntaxError` for what is cut off."""
+
+
+_ERLANG_LINES = re.compile(r'"\s*\n\s*"')
+_ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]+\}|[0-7]{1,3}|.)", re.DOTALL)
+_ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
+_ERLANG |= {"s": " ", "d": "\x7f"}
+
+
+def _of_erlang(text: str) -> str:
+    """Return what a binary in Erlang's notation holds; lines that it was broken into are joined."""
+    text = text.strip().removeprefix("<<").removesuffix("/utf8>>").removesuffix(">>")
+    if not (text.startswith('"') and text.endswith('"')) or text == '"':
+        raise ValueError
+    return _ERLANG_ESCAPE.sub(_erlang_character, _ERLANG_LINES.sub("", text[1:-1]))
+
+
+def _erlang_character(escape: re.Match[str]) -> str:
+    code = escape[1]
+    if code.startswith("x{"):
+        return chr(int(code[2:-1], 16))
+    return chr(int(code, 8)) if code.isdigit() else _ERLANG.get(code, code)
+
+
+def _of_python(text: str) -> str:
+    """Return what a bytes literal of Python holds."""
+    value = ast.literal_eval(text.strip())
+    if not isinstance(value, bytes):
+        raise ValueError
+    return value.decode("utf-8", "replace")
+
+
+_SENT = r"SEND|SENT|OUT|OUTGOING|TX|Sending|Sent|sending|sent|send|out|C|>>>|>>|-->|->|=>|→|⮊"
+_RECEIVED = (
+    r"RECV|RCVD|RECEIVED|IN|INCOMING|RX|Receiving|Received|receiving|received|recv|in|S"
+    r"|<<<|<<|<--|<-|<=|←|⮈"
+)
+
+FORMATS = (
+    # p1_xmpp's xmpp_socket.erl, at the level `debug`; the pid in brackets is that of the session.
+    Format(
+        "ejabberd at debug level",
+        " XML on stream = ",
+        re.compile(
+            r"(?:\((?P<session>[^()]*<[\d.]+>)\) )?(?P<word>Received|Send) XML on stream = "
+            r"(?P<xml><<.*)"
+        ),
+        frozenset({"Received"}),
+        raw=True,
+        unescaped=_of_erlang,
+    ),
+    # mod_stanza_debug.lua; the session's name is a column of Prosody's own logs.
+    Format(
+        "Prosody with mod_stanza_debug",
+        "debug",
+        re.compile(
+            r"(?P<session>(?:c2s|component|bosh|ws)[0-9a-f]+)\s+debug\s+(?P<word>RECV|SEND): "
+            r"(?P<xml><.*)"
+        ),
+        frozenset({"RECV"}),
+    ),
+    # aioxmpp/protocol.py writes `%r` of the data.
+    Format(
+        "aioxmpp",
+        " b",
+        re.compile(r"\b(?P<word>SENT|RECV) (?P<xml>b(?:'.*|\".*))"),
+        frozenset({"SENT"}),
+        raw=True,
+        unescaped=_of_python,
+    ),
+    # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
+    Format(
+        "@xmpp/debug",
+        "",
+        re.compile(r"^(?:.*[\s⮈⮊])?(?P<word>IN|OUT)(?P<xml>)$"),
+        frozenset({"OUT"}),
+    ),
+    # slixmpp and SleekXMPP: xmlstream.py (`SEND (IMMED)` in the latter); libstrophe: src/event.c
+    # and src/conn.c, and so Profanity; `log --stanzas` and `watch --stanzas`; and the many programs
+    # that write bare XML behind a word or an arrow.
+    Format(
+        "slixmpp, SleekXMPP, libstrophe, Profanity, or XML behind SEND and RECV, >>> and <<<",
+        "<",
+        re.compile(
+            rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_SENT}|{_RECEIVED})(?:\s\(IMMED\))?[\s:=|\])]*"
+            r"(?P<xml><[A-Za-z/?].*)"
+        ),
+        frozenset(_SENT.split("|")),
+    ),
+)
+"""In the order in which they are tried."""
+
+JSON = "the JSON of `log --stanzas`, `watch --stanzas` or `xmppTrace`"
+"""The name of our own format: objects with `direction`, `xml`, `at` and `connection`."""
+
+PACKET_CAPTURES = (
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\xc3\xd4",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x0a\x0d\x0d\x0a",
+)
+"""How files of packet captures begin: pcap and pcapng, in either order of bytes."""

@@ -1,0 +1,311 @@
+"""Reads a log of stanzas: lines in, stanzas out, with their places. Pure, and within bounds.
+
+Logs are dirty. What is no stanza is passed over. What is a stanza only in part is a hole, so that
+nobody takes an answer that the log lost for one that never came.
+"""
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, ParseError, XMLParser
+
+from bridge.capture.formats import FORMATS, JSON, Format
+from bridge.capture.stanza import FOOTER, HOLE, STREAMS, LogPlace, Stanza
+from bridge.capture.times import time_in
+
+MAX_ENTRY_CHARACTERS = 512 * 1024
+"""The longest entry that is read; servers pass on stanzas of 256 to 512 kB."""
+
+MAX_LINE_BYTES = 2 * 1024 * 1024
+"""The longest line that is read: the longest entry, with escapes."""
+
+MAX_OBJECT_LINES = 5_000
+"""The most lines of a JSON object; a result of `xmppTrace` has at most 45 kB."""
+
+MAX_RESTS = 256
+"""The most streams whose socket data may end within a stanza; of further ones the oldest is cut."""
+
+_OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
+_DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
+"""Declarations that are left out, so that the tags of stanzas have no namespace."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML 1.0 cannot have (section 2.2)."""
+_REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
+_HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
+_TAG = re.compile(r"<(/?)[A-Za-z_][^\s<>/\"']*(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
+_PIECE = re.compile(
+    r"""<(?:message|iq|presence|stream:\w+)\b | </[a-z] | /> | \bxmlns=['"] | ['"]> | ^[^<]*>$""",
+    re.VERBOSE,
+)
+"""Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
+_CONTAINER = re.compile(
+    r"""(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
+      | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
+      | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S+\ [^\s:]+:\     # journald, syslog
+    )""",
+    re.VERBOSE,
+)
+"""What containers and journald put in front of each line of a program's output."""
+_STAMPED = re.compile(r"\W?(?:[A-Z]{4,8}\b|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )")
+"""How a line of other output begins, between the lines of an entry."""
+
+
+class Captured(NamedTuple):
+    """A stanza, and the stream that it belongs to as far as the log names it."""
+
+    session: str
+    """What the log calls the stream; empty if it does not tell its streams apart."""
+    stanza: Stanza
+
+
+class _Entry(NamedTuple):
+    """What a log says was sent or received at once, as far as it has been read."""
+
+    format: Format
+    session: str
+    sent: bool
+    text: list[str]
+    """The lines of the entry, the first without the prefix."""
+    place: LogPlace
+    seconds: float | None
+
+
+class LogReader:
+    """Reads the lines of one log."""
+
+    def __init__(self, file: str) -> None:
+        self.lines = 0
+        """How many lines were read."""
+        self.formats: dict[str, int] = {}
+        """How many stanzas were read in each format, by its name."""
+        self._file = file
+        self._open: _Entry | None = None
+        """The latest entry, if it may go on in the next line."""
+        self._length = 0
+        """The characters of the open entry."""
+        self._rests: dict[tuple[str, bool], str] = {}
+        """The beginning of a stanza at the end of a socket's data, by session and direction."""
+        self._object: list[str] = []
+        """The lines of a JSON object that goes on in the next line."""
+
+    def feed(self, data: bytes) -> list[Captured]:
+        """Read a line; return the stanzas that are known to be whole by now, and the holes."""
+        self.lines += 1
+        if len(data) >= MAX_LINE_BYTES:
+            return [*self._close(), self._hole()]
+        try:
+            line = data.decode()
+        except UnicodeDecodeError:
+            line = data.decode("latin-1")
+        line = line.rstrip("\r\n")
+        if "\x1b" in line:
+            line = _COLOUR.sub("", line)
+        if self._object or line.startswith("{"):
+            return self._read_json(line)
+        return self._read_line(line)
+
+    def end(self) -> list[Captured]:
+        """Return what the end of the log finishes or cuts off."""
+        captured = self._close()
+        captured += [self._hole(*key) for key, rest in self._rests.items() if rest.strip()]
+        self._rests.clear()
+        return captured
+
+    def _read_line(self, line: str) -> list[Captured]:
+        match = None
+        if "<" in line or "RECV b" in line or line.endswith(("IN", "OUT")):
+            for format_ in FORMATS:
+                if format_.mark in line and (match := format_.pattern.search(line)):
+                    break
+        if match is None:
+            return self._continue(line)
+        before = [] if self._open is None else self._close()
+        words = match.groupdict()
+        seconds, at = time_in(line[: match.start("word")])
+        place = LogPlace(self._file, self.lines, at)
+        # slixmpp writes the prefix twice.
+        xml = words["xml"].replace("stream:stream:", "stream:")
+        entry = _Entry(
+            format_,
+            words.get("session") or "",
+            words["word"] in format_.sent,
+            [xml],
+            place,
+            seconds,
+        )
+        elements = _parsed(xml) if xml and format_.unescaped is str else None
+        if elements is None:
+            self._open, self._length = entry, len(xml)
+            return before
+        return before + self._captured(entry, elements)
+
+    def _continue(self, line: str) -> list[Captured]:
+        """Read a line that begins no entry."""
+        if self._open is None:
+            return [self._hole()] if _PIECE.search(line) else []
+        line = _CONTAINER.sub("", line, count=1) if _CONTAINER.match(line) else line
+        if not _STAMPED.match(line):
+            self._open.text.append(line)
+            self._length += len(line) + 1
+            if self._length > MAX_ENTRY_CHARACTERS:
+                session, sent = self._open.session, self._open.sent
+                self._open = None
+                return [self._hole(session, sent)]
+        return []
+
+    def _close(self) -> list[Captured]:
+        """Return the stanzas of the open entry, after which another one begins."""
+        entry, self._open = self._open, None
+        if entry is None:
+            return []
+        key = entry.session, entry.sent
+        try:
+            text = entry.format.unescaped("\n".join(entry.text))
+        except (ValueError, SyntaxError):
+            return [self._hole(*key, entry.place)]
+        if entry.format.raw:
+            text = self._rests.pop(key, "") + text
+        elements, rest = _elements(text)
+        captured = self._captured(entry, elements)
+        if entry.format.raw and len(rest) <= MAX_ENTRY_CHARACTERS:
+            self._rests[key] = rest
+            if len(self._rests) > MAX_RESTS:
+                oldest = next(iter(self._rests))
+                if self._rests.pop(oldest).strip():
+                    captured.append(self._hole(*oldest))
+        elif rest.lstrip().startswith("<") or _PIECE.search(rest):
+            captured.append(self._hole(*key, entry.place))
+        return captured
+
+    def _captured(self, entry: _Entry, elements: list[Element]) -> list[Captured]:
+        name = entry.format.name
+        self.formats[name] = self.formats.get(name, 0) + len(elements)
+        _, session, sent, _, place, seconds = entry
+        return [Captured(session, Stanza(sent, element, place, seconds)) for element in elements]
+
+    def _hole(
+        self, session: str = "", sent: bool = False, place: LogPlace | None = None
+    ) -> Captured:
+        place = place or LogPlace(self._file, self.lines, "")
+        return Captured(session, Stanza(sent, Element(HOLE), place, None))
+
+    def _read_json(self, line: str) -> list[Captured]:
+        """Read a line that is a JSON object, or belongs to one."""
+        self._object.append(line)
+        value = None
+        if len(self._object) == 1 or line == "}":
+            with suppress(ValueError, RecursionError):
+                value = json.loads("\n".join(self._object))
+        if isinstance(value, dict):
+            self._object.clear()
+            return self._read_object(value)
+        if self._object[0] != "{":
+            self._object.clear()
+            captured = self._read_line(line)
+            if '"xml"' in line:
+                captured.append(self._hole())
+            return captured
+        if len(self._object) > MAX_OBJECT_LINES:
+            self._object.clear()
+        return []
+
+    def _read_object(self, value: dict[str, Any]) -> list[Captured]:
+        if isinstance(line := value.get("log"), str):  # Docker's json-file
+            return self._read_line(line.rstrip("\r\n"))
+        captured = self._close()
+        result = value.get("structuredContent", value)
+        for item in result.get("entries", [result]) if isinstance(result, dict) else []:
+            match item:
+                case {"direction": str(direction), "xml": str(xml)}:
+                    seconds, at = time_in(str(item.get("at", "")))
+                    session, sent = str(item.get("connection", "")), direction == "out"
+                    place = LogPlace(self._file, self.lines, at)
+                    elements, rest = _elements(xml)
+                    captured += self._captured(
+                        _Entry(_OURS, session, sent, [], place, seconds), elements
+                    )
+                    if _PIECE.search(rest):
+                        captured.append(self._hole(session, sent, place))
+        return captured
+
+
+_OURS = Format(JSON, "", re.compile("(?!)"), frozenset())
+
+
+def _elements(text: str) -> tuple[list[Element], str]:
+    """Return the elements that are whole in a text, and what is behind the last of them."""
+    elements: list[Element] = []
+    at = 0
+    while (begin := text.find("<", at)) >= 0:
+        between = text[at:begin].strip()
+        if between and "\n" not in between:  # two entries of which the log lost parts
+            return [*elements, Element(HOLE)], ""
+        if text.startswith(("<?", "<!"), begin):
+            end = text.find(">", begin) + 1
+            if not end:
+                break
+        elif text.startswith("</", begin):
+            end = text.find(">", begin) + 1
+            if not end:
+                break
+            if not text.startswith("</stream:stream", begin):
+                return [*elements, Element(HOLE)], ""
+            elements.append(Element(FOOTER))
+        elif header := _HEADER.match(text, begin):
+            end = header.end()
+            tag = header[0].removesuffix(">").removesuffix("/")
+            header_element = _parsed(f"{tag}/>")
+            if header_element is None:
+                return [*elements, Element(HOLE)], ""
+            elements += header_element
+        else:
+            end = _end_of_element(text, begin)
+            if not end:
+                break
+            piece = text[begin:end]
+            elements += _parsed(piece) or [_hole_because(piece)]
+        at = end
+    return elements, text[at:]
+
+
+def _end_of_element(text: str, begin: int) -> int:
+    """Return where the element that begins there ends; 0 if it does not."""
+    depth = 0
+    for tag in _TAG.finditer(text, begin):
+        if tag[1]:
+            depth -= 1
+        elif not tag[0].endswith("/>"):
+            depth += 1
+        if depth <= 0:
+            return tag.end()
+    return 0
+
+
+def _hole_because(piece: str) -> Element:
+    """Return the hole of an element that is whole, but no XML, with the reason."""
+    hole = Element(HOLE)
+    hole.text = "XML that is not well-formed"
+    forbidden = _FORBIDDEN.search(piece)
+    codes = [ord(forbidden[0])] if forbidden else []
+    codes += [int(six or "0", 16) or int(ten or 0) for six, ten in _REFERENCE.findall(piece)]
+    for code in codes:
+        if code < 0x110000 and _FORBIDDEN.match(chr(code)):
+            hole.text = f"the character U+{code:04X}, which XML cannot have"
+            break
+    return hole
+
+
+def _parsed(text: str) -> list[Element] | None:
+    """Return the elements that a text consists of; None if it is anything else."""
+    parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
+    try:
+        parser.feed(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")
+        root = parser.close()
+    except (ParseError, ValueError):
+        return None
+    elements = list(root)
+    if (root.text or "").strip() or any((element.tail or "").strip() for element in elements):
+        return None
+    return elements

@@ -1,0 +1,213 @@
+"""The rules about rooms and what is said in them: joining, removal, refusals, answers. Pure."""
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from bridge.capture.causes import cause
+from bridge.capture.finding import Finding
+from bridge.capture.meaning import meaning
+from bridge.capture.stanza import MUC, MUC_USER, Stanza, bare
+from bridge.capture.stream import RoomState, Stream, codes_of, condition_of, is_named
+from bridge.text import quoted
+
+OUT = {
+    "301": "banned",
+    "307": "kicked",
+    "321": "not-a-member",
+    "322": "not-a-member",
+    "332": "dropped",
+    "333": "dropped",
+}
+"""The status codes with which a room puts somebody out (XEP-0045, section 15.6), and what each
+means; of several the first counts."""
+
+BODILESS = frozenset(
+    {
+        "http://jabber.org/protocol/chatstates",
+        "http://jabber.org/protocol/muc#user",
+        "jabber:x:conference",
+        "urn:xmpp:receipts",
+        "urn:xmpp:chat-markers:0",
+        "urn:xmpp:reactions:0",
+        "urn:xmpp:message-retract:1",
+        "urn:xmpp:fasten:0",
+    }
+)
+"""Namespaces of payloads with which a message needs no body."""
+
+ENCRYPTED = frozenset(
+    {
+        "{eu.siacs.conversations.axolotl}encrypted",
+        "{urn:xmpp:omemo:2}encrypted",
+        "{urn:xmpp:openpgp:0}openpgp",
+        "{jabber:x:encrypted}x",
+    }
+)
+"""Elements with the encrypted content of a message: OMEMO, OpenPGP, and the former OpenPGP."""
+
+LOOP_MESSAGES = 6
+"""So many messages in turns, each at once after the other, are a loop."""
+
+QUOTED = 80
+"""The most characters of a message that a finding quotes."""
+
+
+def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find why the client is not in the room in which it wants to be."""
+    element, place = stanza.element, stanza.place
+    if stanza.sent:
+        jid, _, nickname = element.get("to", "").partition("/")
+        if not nickname and element.find(f"{MUC}x") is not None and not element.get("type"):
+            yield cause("no-nickname", place, jid, room=quoted(jid))
+        return
+    room = stream.room(element.get("from", ""))
+    if room is None or room.state is not RoomState.ASKED:
+        return
+    if element.get("type") == "error":
+        condition, text = condition_of(element)
+        message, hint = meaning("join", condition, stream, text, room)
+        name = "refused-join" if room.has_muc else "no-muc"
+        yield cause(name, place, f"{condition} {room.jid}", message=message, hint=hint)
+    elif element.get("type") is None and "210" in codes_of(element):
+        nickname = quoted(element.get("from", "").partition("/")[2])
+        yield cause("renamed", place, room.jid, room=quoted(room.jid), nickname=nickname)
+
+
+def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client speaks to a room in which it is not, or under a name it has not."""
+    element, place = stanza.element, stanza.place
+    if not stanza.sent or element.get("type") != "groupchat":
+        return
+    jid = bare(element.get("to", ""))
+    room, heard = stream.rooms.get(jid), stream.heard
+    if room is None:
+        if stream.is_complete and stream.bound:
+            yield cause("never-joined", place, jid, room=quoted(jid))
+    elif name := _OUTSIDE.get(room.state):
+        yield cause(name, place, jid, room=quoted(jid), line=room.place.line)
+    elif room.former_nickname and heard is not None and stream.is_prompt(heard, stanza):
+        former, nickname = room.former_nickname, room.nickname
+        if is_named(former, heard.body) and not is_named(nickname, heard.body):
+            words = {"former": quoted(former), "nickname": quoted(nickname)}
+            yield cause("old-name", place, jid, room=quoted(jid), **words)
+
+
+_OUTSIDE = {
+    RoomState.ASKED: "too-early",
+    RoomState.REFUSED: "unnoticed",
+    RoomState.REMOVED: "went-on",
+}
+
+
+def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that a room put the client out."""
+    element = stanza.element
+    from_ = element.get("from", "")
+    room = stream.room(from_)
+    if stanza.sent or room is None or element.get("type") != "unavailable":
+        return
+    codes = codes_of(element)
+    if "110" not in codes and not stream.is_own(from_):
+        return
+    item = element.find(f"{MUC_USER}x/{MUC_USER}item")
+    destroyed = element.find(f"{MUC_USER}x/{MUC_USER}destroy")
+    situation = next((means for code, means in OUT.items() if code in codes), "")
+    source = item
+    if destroyed is not None:
+        situation, source = "destroyed", destroyed
+    if situation:
+        reason = source.findtext(f"{MUC_USER}reason") if source is not None else ""
+        message, hint = meaning(situation, "", stream, reason or "", room)
+        key = f"{situation} {room.jid}"
+        yield cause("put-out", stanza.place, key, message=message, hint=hint)
+
+
+def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find the messages of the client that came back, and why."""
+    element = stanza.element
+    if stanza.sent or element.get("type") != "error":
+        return
+    condition, text = condition_of(element)
+    original = stream.messages.get(element.get("id", ""))
+    type_, to = (original.type, original.to) if original else ("", element.get("from", ""))
+    jid, _, nickname = to.partition("/")
+    room = stream.rooms.get(bare(jid))
+    message, hint = meaning("bounced", condition, stream, text, room, to=to)
+    name = "bounced"
+    if type_ == "groupchat" and nickname:
+        name = "bounced-groupchat"
+    elif original and type_ != "groupchat" and room and not nickname:
+        name = "bounced-chat"
+    sent = f" The client sent it in line {original.place.line}." if original else ""
+    words = {"message": message, "hint": hint, "sent": sent, "type": type_}
+    yield cause(name, stanza.place, f"{condition} {bare(jid)}", **words)
+
+
+def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find what was not answered in time: requests, acknowledgements, and messages."""
+    for kind, waiting in stream.expired(stanza):
+        element = waiting.stanza.element
+        other = element.get("to" if waiting.stanza.sent else "from") or "its server"
+        what = quoted(waiting.what, QUOTED)
+        key = "" if kind == "silent" else waiting.what
+        yield cause(kind, waiting.stanza.place, key, what=what, other=quoted(other))
+
+
+def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find answers where the room does not read them, and errors to a room."""
+    element, heard = stanza.element, stream.heard
+    if not stanza.sent:
+        return
+    jid, _, nickname = element.get("to", "").partition("/")
+    jid = bare(jid)
+    if element.get("type") == "error":
+        if jid in stream.rooms and not nickname:
+            yield cause("error-to-room", stanza.place, jid, room=quoted(jid))
+        return
+    if heard is None or heard.room not in stream.rooms or not stream.is_prompt(heard, stanza):
+        return
+    if not _has_content(element) or not stream.names_it(heard.body, heard.room):
+        return
+    is_public = element.get("type") == "groupchat"
+    name = ""
+    if jid != heard.room:
+        name = "elsewhere" if jid in stream.rooms and is_public else ""
+    elif any(child.tag in ENCRYPTED for child in element):
+        name = "encrypted"
+    elif not is_public:
+        name = "private"
+    elif not element.findtext("body"):
+        name = "bodiless"
+    if name:
+        words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
+        yield cause(name, stanza.place, heard.room, other=quoted(jid), **words)
+
+
+def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client answers itself, the history, or another program."""
+    element = stanza.element
+    body = element.findtext("body") or ""
+    if not stanza.sent or element.get("type") != "groupchat" or not body:
+        return
+    jid = bare(element.get("to", ""))
+    name, what, other = "", "", ""
+    if (reflection := stream.reflection) and stream.is_prompt(reflection, stanza):
+        repeats = stream.self_answers + 1 if reflection.body in body else 0
+        name = "answers-itself" if repeats >= LOOP_MESSAGES // 2 else ""
+    elif (history := stream.history) and stream.is_prompt(history, stanza):
+        is_answer = stream.history_answers or history.nickname.casefold() in body.casefold()
+        name, what = ("answers-history" if is_answer else ""), history.body
+    elif (heard := stream.heard) and stream.is_prompt(heard, stanza):
+        name = "loop" if stream.turns + 1 >= LOOP_MESSAGES else ""
+        other = heard.nickname
+    if name:
+        words = {"what": quoted(what, QUOTED), "other": quoted(other), "count": LOOP_MESSAGES}
+        yield cause(name, stanza.place, jid, room=quoted(jid), **words)
+
+
+def _has_content(message: Element) -> bool:
+    """Whether a message says something, or should: it is no mere marker, receipt or the like."""
+    if message.find("subject") is not None:
+        return False
+    spaces = {child.tag[1:].partition("}")[0] for child in message}
+    return bool(message.findtext("body") or spaces - BODILESS or not spaces)

@@ -1,0 +1,58 @@
+"""The stanzas of one client's stream, each with its direction, time and place. Pure.
+
+A capture is one XMPP stream as its client had it. Stanzas that servers write for components, and
+the three kinds of stanzas in the namespace of clients, have tags without a namespace here.
+"""
+
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+STREAMS = "http://etherx.jabber.org/streams"
+STANZAS = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
+MUC = "{http://jabber.org/protocol/muc}"
+MUC_USER = "{http://jabber.org/protocol/muc#user}"
+SASL = "{urn:ietf:params:xml:ns:xmpp-sasl}"
+SASL2 = "{urn:xmpp:sasl:2}"
+TLS = "{urn:ietf:params:xml:ns:xmpp-tls}"
+SM = "{urn:xmpp:sm:3}"
+
+HEADER = f"{{{STREAMS}}}stream"
+"""The tag of an element that stands for the header of a stream (RFC 6120, section 4.2)."""
+
+FOOTER = "/stream"
+"""The tag of an element that stands for the end of a stream (RFC 6120, section 4.4)."""
+
+HOLE = "/hole"
+"""The tag of an element that stands for what the log has only in part, or not as XML. Its text is
+the reason if the stanza itself is to blame, such as a forbidden character; else it is empty."""
+
+
+class LogPlace(NamedTuple):
+    """Where something is in the logs that were read."""
+
+    file: str
+    line: int
+    """From 1."""
+    at: str
+    """The time as the log has it; empty if the log has none."""
+
+
+class Stanza(NamedTuple):
+    """One stanza, or another element, header or end of a stream, as the client had it."""
+
+    sent: bool
+    """Whether the client sent it; else it received it."""
+    element: Element
+    place: LogPlace
+    seconds: float | None
+    """The time in seconds, of which only differences mean anything; None if the log has none."""
+
+
+def bare(jid: str) -> str:
+    """Return a JID without its resource, in lower case."""
+    return jid.partition("/")[0].lower()
+
+
+def local(tag: str) -> str:
+    """Return the name of an element without its namespace."""
+    return tag.rpartition("}")[2]

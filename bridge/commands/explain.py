@@ -1,0 +1,121 @@
+"""`xmpp-bridge explain`: reads debug logs of a bot, and names what went wrong on its stream."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from bridge.capture.capture import Capture, Examined, verdict
+from bridge.capture.formats import FORMATS, JSON, PACKET_CAPTURES
+from bridge.capture.reader import MAX_LINE_BYTES, LogReader
+from bridge.capture.stanza import bare
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
+from bridge.logs import can_print, complain, write_out
+from bridge.text import one_line, quoted
+from bridge.views.explain import as_json, lines_of
+from bridge.views.output import READER_GONE, look_of
+
+STDIN = "-"
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Read the logs, and show what the rules find."""
+    if not can_print():
+        return FAILURE
+    capture = Capture(command=parsed.command_text or "", nickname=parsed.nickname or "")
+    formats: dict[str, int] = {}
+    try:
+        for name in parsed.files or [STDIN]:
+            for format_, count in _read(name, capture).items():
+                formats[format_] = formats.get(format_, 0) + count
+    except UsageError as error:
+        complain(f"xmpp-bridge: {one_line(str(error))}")
+        return USAGE
+    if not sum(formats.values()):
+        names = "; ".join([*(format_.name for format_ in FORMATS), JSON])
+        complain(f"xmpp-bridge: no stanza was found; looked for {names}")
+        return USAGE
+    capture.finish()
+    streams = _picked(capture.streams, parsed.account, parsed.nickname)
+    if not streams:
+        accounts = sorted({bare(each.stream.account) or "?" for each in capture.streams})
+        complain(
+            f"xmpp-bridge: no stream is that of {_asked(parsed)}; there are those of "
+            f"{one_line(', '.join(accounts[:20]))}"
+        )
+        return USAGE
+    findings = [finding for examined in streams for finding in examined.findings()]
+    if parsed.json:
+        lines = [as_json(streams)]
+    else:
+        paint, _ = look_of(sys.stdout)
+        telling = [each for each in streams if parsed.all or each.findings()] or streams[-1:]
+        lines = lines_of(telling, paint, everything=parsed.all)
+        if capture.left_out:
+            lines.append(f"{capture.left_out} streams without an error are left out")
+        lines.append(one_line(verdict(findings)))
+    return _shown(lines, failed=any(each.has_error() for each in streams))
+
+
+def _read(name: str, capture: Capture) -> dict[str, int]:
+    """Read a log; return how many stanzas were in which format."""
+    try:
+        if name == STDIN:
+            return _read_from(sys.stdin.buffer, "stdin", capture)
+        with Path(name).open("rb") as file:
+            return _read_from(file, name, capture)
+    except OSError as error:
+        raise UsageError(f"{name!r} cannot be read: {error.strerror}") from error
+
+
+def _read_from(file: BinaryIO, name: str, capture: Capture) -> dict[str, int]:
+    reader = LogReader(name)
+    for line in _lines(file):
+        if reader.lines == 0 and line.startswith(PACKET_CAPTURES):
+            raise UsageError(
+                f"{name!r} is a packet capture, which explain does not read: stream and passwords "
+                "are encrypted in it; give it the debug log of the bot's library"
+            )
+        for captured in reader.feed(line):
+            capture.take(captured)
+    for captured in reader.end():
+        capture.take(captured)
+    return reader.formats
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is too long its beginning, which shows that it is."""
+    while line := file.readline(MAX_LINE_BYTES):
+        yield line
+        while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES)
+
+
+def _picked(streams: list[Examined], account: str | None, nickname: str | None) -> list[Examined]:
+    if account:
+        streams = [each for each in streams if bare(each.stream.account) == bare(account)]
+    if nickname:
+        streams = [
+            each
+            for each in streams
+            if any(
+                nickname in {room.nickname, room.former_nickname}
+                for room in each.stream.rooms.values()
+            )
+        ]
+    return streams
+
+
+def _asked(parsed: argparse.Namespace) -> str:
+    return " and ".join(quoted(text) for text in (parsed.account, parsed.nickname) if text)
+
+
+def _shown(lines: list[str], *, failed: bool) -> int:
+    for line in lines:
+        if error := write_out(line):
+            if error.errno in READER_GONE:
+                break
+            complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
+            return FAILURE
+    return FAILURE if failed else SUCCESS

@@ -1,0 +1,83 @@
+"""Shows what was found on the streams of a log: as lines for a person, or as one JSON object. Pure.
+
+A line of the log is named by its file and number, so that an editor can go there.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from bridge.capture.capture import Examined, verdict
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.stanza import Stanza, bare
+from bridge.text import one_line, visible_within
+from bridge.views.screen import Paint
+
+COLOURS = {Severity.ERROR: Paint.red, Severity.WARNING: Paint.bold, Severity.NOTE: Paint.dim}
+
+
+def lines_of(streams: Iterable[Examined], paint: Paint, *, everything: bool) -> list[str]:
+    """Return the lines for a person, without the verdict; `everything` shows notes, too."""
+    lines = []
+    for examined in streams:
+        findings = [each for each in examined.findings() if everything or not _is_note(each)]
+        stream = examined.stream
+        who = stream.account or "an account that the log does not name"
+        rooms = f" in {', '.join(stream.rooms)}" if stream.rooms else ""
+        times = " to ".join(at for at in (_at(stream.first), _at(stream.last)) if at)
+        lines.append(one_line(f"{who}{rooms}{f', {times}' if times else ''}"))
+        for finding in findings:
+            head = f"{_place(finding)} {finding.name}: {finding.message}"
+            lines.append(f"  {COLOURS[finding.severity](paint, finding.severity)} {one_line(head)}")
+            lines.append(f"    -> {one_line(finding.hint)} ({finding.clause})")
+        if not findings:
+            lines.append("  nothing wrong was found")
+    return lines
+
+
+def as_json(streams: Iterable[Examined]) -> str:
+    """Return everything as one line of ASCII; what says nothing is absent."""
+    streams = list(streams)
+    findings = [finding for examined in streams for finding in examined.findings()]
+    result = {"verdict": verdict(findings), "streams": [_stream_as_json(each) for each in streams]}
+    return json.dumps(visible_within(result))
+
+
+def _stream_as_json(examined: Examined) -> dict[str, Any]:
+    stream, findings = examined.stream, examined.findings()
+    result = {
+        "account": bare(stream.account),
+        "rooms": list(stream.rooms),
+        "from": _at(stream.first),
+        "to": _at(stream.last),
+        "verdict": verdict(findings),
+        "findings": [_finding_as_json(finding) for finding in findings],
+    }
+    return {name: value for name, value in result.items() if value}
+
+
+def _finding_as_json(finding: Finding) -> dict[str, Any]:
+    result = {
+        "name": finding.name,
+        "severity": finding.severity,
+        "message": finding.message,
+        "hint": finding.hint,
+        "clause": finding.clause,
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "at": finding.place.at,
+    }
+    return {name: value for name, value in result.items() if value}
+
+
+def _at(stanza: Stanza | None) -> str:
+    return stanza.place.at if stanza else ""
+
+
+def _place(finding: Finding) -> str:
+    file, line, at = finding.place
+    return f"{file}:{line}{f' ({at})' if at else ''}"
+
+
+def _is_note(finding: Finding) -> bool:
+    return finding.severity is Severity.NOTE

@@ -1,0 +1,192 @@
+"""What an error or a status code means, and what to do about it, whoever met it. Pure.
+
+The sentences are the same for the bridge itself and for a client whose log it reads; only what has
+to be changed is named otherwise, by a setting of ours or by what the client calls it. Conditions
+are those of RFC 6120 and XEP-0045.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """A row of a table of errors: what to say if one of its conditions comes up in a situation.
+
+    `*` means every condition, or every situation. Names in braces are filled in.
+    """
+
+    situations: Sequence[str]
+    conditions: Sequence[str]
+    outcome: str
+    """What follows from the error; each table has its own words for that."""
+    message: str
+    hint: str
+
+
+def rows_of(table: str) -> tuple[Row, ...]:
+    """Return the rows of a table of errors.
+
+    Each row is written like this, where message and hint may go on in further lines:
+
+        SITUATION...: CONDITION...; OUTCOME
+            MESSAGE
+            -> HINT
+    """
+    rows = []
+    for row in re.split(r"\n(?=\S)", table.strip()):
+        head, _, texts = row.partition("\n")
+        where, outcome = head.split("; ")
+        situations, conditions = where.split(": ")
+        message, hint = " ".join(texts.split()).split(" -> ")
+        rows.append(Row(situations.split(), conditions.split(), outcome, message, hint))
+    return tuple(rows)
+
+
+def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row:
+    """Return the first row for a situation and a condition; None means any condition."""
+    return next(
+        row
+        for row in rows
+        if not {situation, "*"}.isdisjoint(row.situations)
+        and (condition is None or not {condition, "*"}.isdisjoint(row.conditions))
+    )
+
+
+OUR_WORDS: Mapping[str, str] = {
+    "login": "XMPP_USERNAME and XMPP_PASSWORD",
+    "own_domain": "XMPP_DOMAIN (or the domain in XMPP_USERNAME)",
+    "server": "XMPP_SERVICE",
+    "room_setting": "MUC_ROOM",
+    "nickname_setting": "MCP_BOT_NICKNAME",
+    "room_password": "MUC_PASSWORD",
+    "password_is_wrong": "the one in MUC_PASSWORD is wrong",
+    "again": "the bridge tries again by itself",
+    "We_were": "We were",
+    "us": "us",
+}
+"""What the names in braces stand for where the bridge itself met the error."""
+
+CLIENT_WORDS: Mapping[str, str] = {
+    "login": "the client's user name and password",
+    "own_domain": "the domain in the client's JID",
+    "server": "the host and port that the client connects to",
+    "room_setting": "the address of the room that the client joins",
+    "nickname_setting": "the client's nickname",
+    "room_password": "the password with which the client joins",
+    "password_is_wrong": "the client sent none, or a wrong one",
+    "again": "let the client try again, with growing pauses",
+    "We_were": "The client was",
+    "us": "the client",
+}
+"""What they stand for where a client met it whose stream is read."""
+
+MEANINGS = rows_of("""
+sasl: not-authorized credentials-expired account-disabled invalid-authzid; never
+    {domain} refused the login of {account}{why}.
+    -> Check {login}.
+sasl: temporary-auth-failure; soon
+    {domain} cannot check logins just now{why}.
+    -> The server's account store has a problem; {again}.
+sasl: *; later
+    The login of {account} failed{why}.
+    -> Check {login}. The server's log says more.
+stream: host-unknown; later
+    {service} does not serve the domain {domain}.
+    -> Check {own_domain}.
+stream: host-gone; later
+    {service} no longer serves the domain {domain}.
+    -> Check {server} and {own_domain}: the domain may have moved.
+stream: conflict; soon
+    Another session took over this one.
+    -> Another program, or another copy of this one, logs in with the same account and resource;
+    {again}.
+stream: system-shutdown; soon
+    {domain} is shutting down.
+    -> When the server is back, {again}.
+stream: policy-violation; soon
+    {domain} ended the connection for breaking one of its rules.
+    -> Too much or too fast, or TLS is required; the server's log names the rule.
+stream: not-authorized; soon
+    {domain} ended the connection: not authorized.
+    -> Check {login}.
+stream: see-other-host; later
+    {service} sends its clients to another server.
+    -> It is not followed; if you trust the server that it names, change {server}.
+stream: resource-constraint; soon
+    {domain} has no room for another connection just now.
+    -> After a pause {again}.
+stream: *; soon
+    {domain} ended the connection ({condition}).
+    -> The server's log says more; {again}.
+join: not-authorized; later
+    The room {room} wants a password, and {password_is_wrong}.
+    -> Set {room_password} to the room's password.
+join: forbidden; later
+    {account} is banned from the room {room}, or may not reach {room_service} at all.
+    -> Check the domain in {room_setting}; if it is right, ask an admin of the room to lift the ban.
+join: registration-required; later
+    The room {room} is for members only, and {account} is none.
+    -> Ask an admin of the room to make the account a member.
+join: item-not-found; soon
+    The room {room} does not exist, or is locked while its owner sets it up.
+    -> Check {room_setting}; if it is right, let the owner finish its configuration.
+join: not-allowed; later
+    The room {room} does not exist, and {account} may not create it.
+    -> Check {room_setting}, or create the room first.
+join: not-acceptable; later
+    The room {room} does not accept the nickname {nickname}.
+    -> Set {nickname_setting} to the nickname that is registered for the account, or another.
+join: conflict; soon
+    The nickname {nickname} is taken in the room {room}.
+    -> Set {nickname_setting} to a free one.
+join: service-unavailable; soon
+    The room {room} is full, or {room_service} is no room service.
+    -> Check the domain in {room_setting}; if it is right, wait for somebody to leave.
+join: remote-server-not-found; later
+    {domain} knows no server {room_service}.
+    -> Check the domain in {room_setting}: usually conference.DOMAIN.
+join: remote-server-timeout; soon
+    {domain} cannot reach {room_service}.
+    -> Check the domain in {room_setting}, and the connection between the two servers.
+join: jid-malformed; later
+    The room {room} or the nickname {nickname} has characters that the server refuses.
+    -> Check {room_setting} and {nickname_setting}.
+join: resource-constraint; soon
+    The room service {room_service} has no room for more just now.
+    -> After a pause {again}.
+join: *; soon
+    The room {room} refused {us} ({condition}).
+    -> Check {room_setting}; the server's log says more.
+bounced: forbidden; soon
+    The room {room} refused the message{why}: {account} has no voice in it.
+    -> In a moderated room the account needs voice: ask a moderator of it.
+bounced: not-acceptable; soon
+    The room {room} refused the message{why}: {account} is not in it.
+    -> Whoever speaks to a room has to be in it: join it first, and again when it has put you out.
+bounced: resource-constraint policy-violation; soon
+    The message to {room} was refused{why}: too much, too fast, or too long.
+    -> Send less at a time, shorter messages, and with pauses.
+bounced: remote-server-not-found; soon
+    The server of {room} is not known{why}.
+    -> Check the domain of the address.
+bounced: *; soon
+    The message to {room} was refused ({condition}){why}.
+    -> In a moderated room the account needs voice: ask a moderator of it.
+destroyed: gone; later
+    The room {room} was destroyed{why}.
+    -> Set {room_setting} to a room that exists.
+banned: forbidden; later
+    {We_were} banned from the room {room}{by}{why}.
+    -> Ask an admin of the room to lift the ban.
+not-a-member: registration-required; later
+    The room {room} is for members only now, and {account} is none.
+    -> Ask an admin of the room to make the account a member.
+kicked: not-allowed; minute
+    {We_were} kicked from the room {room}{by}{why}.
+    -> Talk to the moderator; after a minute {again}.
+dropped: recipient-unavailable; at once
+    The room {room} dropped {us}{why}.
+    -> After a pause {again}.
+""")
+"""The errors that a server or a room returns, and the ways in which a room puts somebody out."""

@@ -1,0 +1,89 @@
+"""Logs in one plain format, from which tests make what they need."""
+
+from bridge.capture.capture import Capture, Examined
+from bridge.capture.finding import Finding, Severity
+from bridge.capture.reader import LogReader
+
+STREAMS = "http://etherx.jabber.org/streams"
+SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+BIND = "urn:ietf:params:xml:ns:xmpp-bind"
+USER = "http://jabber.org/protocol/muc#user"
+STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+ROOM = "room@muc.example.org"
+ACCOUNT = "bot@example.org/r"
+
+HEADER = f"<stream:stream xmlns='jabber:client' xmlns:stream='{STREAMS}' to='example.org'>"
+MECHANISMS = f"<mechanisms xmlns='{SASL}'><mechanism>SCRAM-SHA-1</mechanism></mechanisms>"
+
+LOGIN = [
+    f">>> {HEADER}",
+    f"<<< {HEADER}",
+    f"<<< <stream:features>{MECHANISMS}</stream:features>",
+    f">>> <auth xmlns='{SASL}' mechanism='SCRAM-SHA-1'>biwsbj1ib3Qscj14</auth>",
+    f"<<< <challenge xmlns='{SASL}'>cj14</challenge>",
+    f">>> <response xmlns='{SASL}'>Yz1iaXdz</response>",
+    f"<<< <success xmlns='{SASL}'>dj14</success>",
+    f">>> {HEADER}",
+    f"<<< {HEADER}",
+    "<<< <stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>",
+    ">>> <iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>",
+    f"<<< <iq type='result' id='b'><bind xmlns='{BIND}'><jid>{ACCOUNT}</jid></bind></iq>",
+]
+SEAT = "<item affiliation='none' role='participant'/><status code='110'/>"
+ASK = f">>> <presence to='{ROOM}/bot'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
+JOIN = [
+    ASK,
+    f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}'><x xmlns='{USER}'>{SEAT}</x></presence>",
+]
+
+
+def error(condition: str, text: str = "") -> str:
+    """The error of a stanza."""
+    said = f"<text xmlns='{STANZAS}'>{text}</text>" if text else ""
+    return f"<error type='cancel'><{condition} xmlns='{STANZAS}'/>{said}</error>"
+
+
+def said(nickname: str, body: str, **attributes: str) -> str:
+    """A message in the room, as the client gets it."""
+    more = "".join(f" {name}='{value}'" for name, value in attributes.items())
+    return (
+        f"<<< <message from='{ROOM}/{nickname}' to='{ACCOUNT}' type='groupchat'{more}>"
+        f"<body>{body}</body></message>"
+    )
+
+
+def says(body: str, to: str = ROOM, type_: str = "groupchat", id_: str = "m1") -> str:
+    """A message of the client's."""
+    return f">>> <message to='{to}' type='{type_}' id='{id_}'><body>{body}</body></message>"
+
+
+def timed(*lines: str, step: float = 0.1) -> list[str]:
+    """The lines, each `step` seconds after the one before; a number is a further pause."""
+    seconds, result = 0.0, []
+    for line in lines:
+        seconds += step
+        if line.startswith("pause "):
+            seconds += float(line.removeprefix("pause "))
+            continue
+        minutes, rest = divmod(seconds, 60)
+        result.append(f"12:{minutes:02.0f}:{rest:06.3f} {line}")
+    return result
+
+
+def examined(*lines: str, command: str = "") -> list[Examined]:
+    """The streams in a log."""
+    capture, reader = Capture(command=command), LogReader("bot.log")
+    for line in lines:
+        for captured in reader.feed(line.encode() + b"\n"):
+            capture.take(captured)
+    for captured in reader.end():
+        capture.take(captured)
+    capture.finish()
+    return capture.streams
+
+
+def found(*lines: str, command: str = "") -> list[Finding]:
+    """What was found in a log, without notes."""
+    streams = examined(*lines, command=command)
+    every = [finding for stream in streams for finding in stream.findings()]
+    return [finding for finding in every if finding.severity is not Severity.NOTE]

@@ -1,0 +1,184 @@
+"""Every format by round trip, and logs as dirty as they come."""
+
+import json
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from bridge.capture import reader as reading
+from bridge.capture.formats import FORMATS
+from bridge.capture.reader import Captured, LogReader
+from bridge.capture.stanza import FOOTER, HEADER, HOLE, local
+
+PIECES = [
+    (True, "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"),
+    (
+        False,
+        "<message from='a@b/c' type='groupchat'><body>ä \\ \"x\" 'y' &lt;z&gt;</body></message>",
+    ),
+    (True, "<presence/>"),
+    (False, "<iq type='result' id='1'/>"),
+]
+
+
+def read(lines: Iterable[str | bytes]) -> list[Captured]:
+    reader, captured = LogReader("log"), []
+    for line in lines:
+        data = line.encode() if isinstance(line, str) else line
+        captured += reader.feed(data + b"\n")
+    return captured + reader.end()
+
+
+def shape(captured: Iterable[Captured]) -> list[tuple[bool, str]]:
+    return [(one.stanza.sent, local(one.stanza.element.tag)) for one in captured]
+
+
+def erlang(xml: str) -> str:
+    escaped = xml.replace("\\", "\\\\").replace('"', '\\"')
+    return f'<<"{escaped}"/utf8>>'
+
+
+def spread(xml: str) -> str:
+    """As ltx lays it out."""
+    return xml.replace("><", ">\n  <")
+
+
+WRITERS: dict[str, Callable[[bool, str], str]] = {
+    "slixmpp": lambda sent, xml: f"DEBUG    {'SEND' if sent else 'RECV'}: {xml}",
+    "SleekXMPP": lambda sent, xml: f"DEBUG {'SEND (IMMED)' if sent else 'RECV'}: {xml}",
+    "aioxmpp": lambda sent, xml: (
+        f"DEBUG:aioxmpp.XMLStream:{'SENT' if sent else 'RECV'} {xml.encode()!r}"
+    ),
+    "@xmpp/debug": lambda sent, xml: f"{'OUT' if sent else 'IN'}\n{spread(xml)}",
+    "libstrophe": lambda sent, xml: (
+        f"{'conn' if sent else 'xmpp'} DEBUG {'SENT' if sent else 'RECV'}: {xml}"
+    ),
+    "Profanity": lambda sent, xml: (
+        f"24/11/2026 17:49:31: conn: DBG: {'SENT' if sent else 'RECV'}: {xml}"
+    ),
+    "Prosody": lambda sent, xml: (
+        f"Nov 24 17:49:31 c2s55d0e8\tdebug\t{'RECV' if sent else 'SEND'}: {xml}"
+    ),
+    "ejabberd": lambda sent, xml: (
+        f"2026-11-24 17:49:31.123456+00:00 [debug] <0.618.0>@xmpp_socket:x/2:1 (tcp|<0.618.0>) "
+        f"{'Received' if sent else 'Send'} XML on stream = {erlang(xml)}"
+    ),
+    "log --stanzas": lambda sent, xml: f"2026-11-24T17:49:31.000Z {'-->' if sent else '<--'} {xml}",
+    "log --stanzas --json": lambda sent, xml: json.dumps(
+        {"direction": "out" if sent else "in", "xml": xml, "at": "2026-11-24T17:49:31Z"}
+    ),
+    "arrows": lambda sent, xml: f"{'>>>' if sent else '<<<'} {xml}",
+    "words": lambda sent, xml: f"[bot] {'Sending' if sent else 'Received'}: {xml}",
+    "Docker": lambda sent, xml: json.dumps({"log": f"{'SEND' if sent else 'RECV'}: {xml}\n"}),
+    "Kubernetes": lambda sent, xml: (
+        f"2026-11-24T17:49:31Z stdout F {'SEND' if sent else 'RECV'}: {xml}"
+    ),
+    "journald": lambda sent, xml: (
+        f"Nov 24 17:49:31 host bot[7]: {'SEND' if sent else 'RECV'}: {xml}"
+    ),
+    "docker compose": lambda sent, xml: f"bot-1  | {'SEND' if sent else 'RECV'}: {xml}",
+    "colours": lambda sent, xml: f"\x1b[32mDEBUG\x1b[0m {'SEND' if sent else 'RECV'}: {xml}\x1b[0m",
+    "CRLF": lambda sent, xml: f"{'SEND' if sent else 'RECV'}: {xml}\r",
+}
+
+EXPECTED = [(sent, xml[1:].partition(" ")[0].rstrip("/>")) for sent, xml in PIECES]
+
+
+@pytest.mark.parametrize("format_", WRITERS)
+def test_a_format_gives_back_what_was_written_in_it(format_: str) -> None:
+    log = "\n".join(WRITERS[format_](sent, xml) for sent, xml in PIECES)
+    captured = read(log.split("\n"))
+    assert shape(captured) == EXPECTED
+    assert captured[1].stanza.element.findtext("body") == "ä \\ \"x\" 'y' <z>"
+
+
+@pytest.mark.parametrize("format_", WRITERS)
+def test_other_lines_between_the_stanzas_change_nothing(format_: str) -> None:
+    lines = []
+    for sent, xml in PIECES:
+        lines += ["2026-11-24 17:49:31 INFO polling", *WRITERS[format_](sent, xml).split("\n")]
+    assert shape(read(lines)) == EXPECTED
+
+
+@pytest.mark.parametrize("format_", WRITERS)
+@pytest.mark.parametrize("step", [7, 200])
+def test_a_log_that_lost_bytes_anywhere_is_read_without_a_crash(format_: str, step: int) -> None:
+    log = "\n".join(WRITERS[format_](sent, xml) for sent, xml in PIECES).encode()
+    for begin in range(0, len(log), 3):
+        read((log[:begin] + log[begin + step :]).split(b"\n"))
+
+
+def test_headers_and_footers_are_told() -> None:
+    header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+    captured = read([f">>> <?xml version='1.0'?>{header}", "<<< <presence/></stream:stream>"])
+    assert [one.stanza.element.tag for one in captured] == [HEADER, "presence", FOOTER]
+
+
+def test_socket_data_that_is_cut_anywhere_is_joined() -> None:
+    xml = "<message><body>one</body></message><presence/>"
+    for at in range(1, len(xml)):
+        parts = [f"RECV {part.encode()!r}" for part in (xml[:at], xml[at:])]
+        assert shape(read(parts)) == [(False, "message"), (False, "presence")], at
+
+
+def test_an_erlang_binary_over_several_lines_is_joined() -> None:
+    lines = ['(tls|<0.1.0>) Send XML on stream = <<"<message><bo"', '  "dy>x</body></message>">>']
+    assert shape(read(lines)) == [(False, "message")]
+
+
+def test_sessions_of_a_server_are_told_apart() -> None:
+    lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
+    assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]
+
+
+def test_latin_1_is_read() -> None:
+    (captured,) = read([b"SEND: <message><body>\xe4</body></message>"])
+    assert captured.stanza.element.findtext("body") == "ä"
+
+
+@pytest.mark.parametrize("written", ["\x0b", "&#11;", "&#xB;"])
+def test_a_character_that_xml_cannot_have_is_named(written: str) -> None:
+    (captured,) = read([f"SEND: <message><body>{written}</body></message>"])
+    assert captured.stanza.element.tag == HOLE
+    assert "U+000B" in (captured.stanza.element.text or "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SEND: <message><bo",
+        "body>x</body></message>",
+        'RECV b"<iq',
+        '{"direction": "in", "xml": "<',
+    ],
+)
+def test_a_part_of_a_stanza_is_a_hole(line: str) -> None:
+    assert [one.stanza.element.tag for one in read([line])] == [HOLE]
+
+
+def test_an_entry_is_read_up_to_its_limit_and_a_longer_one_is_a_hole() -> None:
+    around = len("<message></message>") + len("\n")
+    for more, tag in ((0, "message"), (1, HOLE)):
+        body = "x" * (reading.MAX_ENTRY_CHARACTERS - around + more)
+        captured = read(["SEND: <message>", f"{body}</message>"])
+        assert [one.stanza.element.tag for one in captured] == [tag]
+
+
+def test_a_line_is_read_up_to_its_limit_and_a_longer_one_is_a_hole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = b"SEND: <presence/>"
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 2)
+    assert [one.stanza.element.tag for one in read([line])] == ["presence"]
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 1)
+    assert [one.stanza.element.tag for one in read([line])] == [HOLE]
+
+
+def test_the_rests_of_too_many_streams_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_RESTS", 2)
+    lines = [f'({one}|<0.{one}.0>) Send XML on stream = <<"<mess">>' for one in range(4)]
+    assert [one.stanza.element.tag for one in read(lines)] == [HOLE] * 4
+
+
+def test_each_format_has_its_own_name() -> None:
+    assert len({one.name for one in FORMATS}) == len(FORMATS)

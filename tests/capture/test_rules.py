@@ -1,0 +1,309 @@
+"""Each rule, by a log of the trouble that it names, and its silence where there is none."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from bridge.capture.finding import Severity
+from tests.capture.logs import (
+    ACCOUNT,
+    ASK,
+    HEADER,
+    JOIN,
+    LOGIN,
+    MECHANISMS,
+    ROOM,
+    SASL,
+    error,
+    found,
+    said,
+    says,
+    timed,
+)
+
+STREAM = "urn:ietf:params:xml:ns:xmpp-streams"
+QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
+USER = "http://jabber.org/protocol/muc#user"
+STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
+
+
+def stream_error(condition: str) -> str:
+    return f"<<< <stream:error><{condition} xmlns='{STREAM}'/></stream:error>"
+
+
+def out(*codes: int, more: str = "") -> str:
+    statuses = "".join(f"<status code='{code}'/>" for code in (110, *codes))
+    item = f"<item affiliation='none' role='none'>{more}</item>"
+    return (
+        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='unavailable'>"
+        f"<x xmlns='{USER}'>{item}{statuses}</x></presence>"
+    )
+
+
+def refusal(condition: str) -> str:
+    return (
+        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>{error(condition)}</presence>"
+    )
+
+
+def bounce(condition: str, from_: str = ROOM) -> str:
+    who = f"from='{from_}' to='{ACCOUNT}' id='m1'"
+    return f"<<< <message {who} type='error'>{error(condition)}</message>"
+
+
+def history(nickname: str, body: str) -> str:
+    delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+    return said(nickname, body).replace("</message>", f"{delay}</message>")
+
+
+CASES = {
+    "ended by an error": (
+        [*LOGIN, *JOIN, says("hi"), stream_error("policy-violation")],
+        ("ended", "error", 16, "one of its rules"),
+    ),
+    "ended for a forbidden character": (
+        [*LOGIN, *JOIN, says("a\x0bb"), stream_error("not-well-formed")],
+        ("ended", "error", 16, "U+000B"),
+    ),
+    "closed after a silence": (
+        timed(*LOGIN, *JOIN, "pause 60", "<<< </stream:stream>"),
+        ("ended", "error", 15, "60 s"),
+    ),
+    "broken without a word": (
+        [*LOGIN, *JOIN, *LOGIN],
+        ("ended", "error", 14, "neither side"),
+    ),
+    "TLS not begun": (
+        [
+            f">>> {HEADER}",
+            f"<<< <stream:features>{STARTTLS}{MECHANISMS}</stream:features>",
+            f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AA==</auth>",
+        ],
+        ("tls", "error", 3, "requires TLS"),
+    ),
+    "login refused": (
+        [*LOGIN[:6], f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"],
+        ("login", "error", 7, "user name and password"),
+    ),
+    "login refused for its channel binding": (
+        [
+            *LOGIN[:3],
+            f">>> <auth xmlns='{SASL}' mechanism='SCRAM-SHA-1-PLUS'>cD10bHM=</auth>",
+            f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>",
+        ],
+        ("login", "error", 5, "channel binding"),
+    ),
+    "login taken for a downgrade": (
+        [
+            *LOGIN[:3],
+            f">>> <auth xmlns='{SASL}' mechanism='SCRAM-SHA-1'>eSwsbj1ib3Q=</auth>",
+            f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>",
+        ],
+        ("login", "error", 5, "flag y"),
+    ),
+    "no mechanism in common": (
+        [*LOGIN[:3], ">>> </stream:stream>"],
+        ("login", "error", 4, "SCRAM-SHA-1"),
+    ),
+    "login given up": (
+        [*LOGIN[:5], ">>> </stream:stream>"],
+        ("login", "error", 6, "gave its login"),
+    ),
+    "conflict of resources": (
+        [*LOGIN, stream_error("conflict")],
+        ("session", "warning", 13, "same account and resource"),
+    ),
+    "resumption refused": (
+        [*LOGIN[:10], ">>> <resume xmlns='urn:xmpp:sm:3'/>", "<<< <failed xmlns='urn:xmpp:sm:3'/>"],
+        ("session", "warning", 12, "resume"),
+    ),
+    "no acknowledgement": (
+        timed(*LOGIN, ">>> <r xmlns='urn:xmpp:sm:3'/>", "pause 11", *QUIET),
+        ("session", "warning", 13, "acknowledgement"),
+    ),
+    "negative priority": (
+        [*LOGIN, ">>> <presence><priority>-1</priority></presence>"],
+        ("session", "warning", 13, "-1"),
+    ),
+    "never joined": ([*LOGIN, says("hi")], ("join", "error", 13, "never asked")),
+    "joined without a nickname": (
+        [*LOGIN, ASK.replace("/bot", "", 1)],
+        ("join", "error", 13, "nickname"),
+    ),
+    "joined without muc": (
+        [*LOGIN, f">>> <presence to='{ROOM}/bot'/>", refusal("not-acceptable")],
+        ("join", "error", 14, "muc element"),
+    ),
+    "refused by the room": (
+        [*LOGIN, ASK, refusal("registration-required")],
+        ("join", "error", 14, "members only"),
+    ),
+    "refused, and not noticed": (
+        [*LOGIN, ASK, refusal("registration-required"), says("hi")],
+        ("join", "error", 15, "line 14"),
+    ),
+    "spoke too early": (
+        [*LOGIN, ASK, says("hi")],
+        ("join", "error", 14, "before its own presence"),
+    ),
+    "answers to its old name": (
+        [
+            *LOGIN,
+            ASK,
+            JOIN[1]
+            .replace("/bot", "/bot2")
+            .replace("code='110'/>", "code='110'/><status code='210'/>"),
+            said("Ann", "bot: hello"),
+            says("hello"),
+        ],
+        ("join", "error", 16, '"bot"'),
+    ),
+    "kicked": ([*LOGIN, *JOIN, out(307)], ("removed", "warning", 15, "kicked")),
+    "banned, and went on": (
+        [*LOGIN, *JOIN, out(301), says("hi")],
+        ("removed", "error", 16, "went on"),
+    ),
+    "shut down": ([*LOGIN, *JOIN, out(332)], ("removed", "warning", 15, "dropped")),
+    "no voice": (
+        [*LOGIN, *JOIN, says("hi"), bounce("forbidden")],
+        ("refused", "error", 16, "voice"),
+    ),
+    "chat to a room": (
+        [*LOGIN, *JOIN, says("hi", type_="chat"), bounce("bad-request")],
+        ("refused", "error", 16, "groupchat"),
+    ),
+    "groupchat to an occupant": (
+        [*LOGIN, *JOIN, says("hi", f"{ROOM}/Ann"), bounce("bad-request", f"{ROOM}/Ann")],
+        ("refused", "error", 16, "groupchat"),
+    ),
+    "unknown host": (
+        [*LOGIN, says("hi", "a@nowhere", "chat"), bounce("remote-server-not-found", "a@nowhere")],
+        ("refused", "error", 14, "a@nowhere"),
+    ),
+    "a ping not answered": (
+        [*LOGIN, "<<< <iq type='get' id='p' from='a@b'><ping xmlns='urn:xmpp:ping'/></iq>", *QUIET],
+        ("unanswered", "warning", 13, "ping"),
+    ),
+    "its request not answered": (
+        timed(*LOGIN, ">>> <iq type='get' id='q' to='a@b'><x/></iq>", "pause 10", *QUIET),
+        ("unanswered", "warning", 13, "a@b"),
+    ),
+    "silent": (
+        timed(*LOGIN, *JOIN, said("Ann", "bot: ping"), "pause 10", *QUIET),
+        ("silent", "error", 15, "bot: ping"),
+    ),
+    "answered in private": (
+        timed(*LOGIN, *JOIN, said("Ann", "bot: ping"), says("pong", f"{ROOM}/Ann", "chat")),
+        ("misplaced", "error", 16, "private"),
+    ),
+    "answered in another room": (
+        timed(
+            *LOGIN,
+            *JOIN,
+            *(line.replace("room@", "other@") for line in JOIN),
+            said("Ann", "bot: ping"),
+            says("pong", "other@muc.example.org"),
+        ),
+        ("misplaced", "error", 18, "other@"),
+    ),
+    "answered encrypted": (
+        timed(
+            *LOGIN,
+            *JOIN,
+            said("Ann", "bot: ping"),
+            says("x").replace(
+                "</mess", "<encrypted xmlns='eu.siacs.conversations.axolotl'/></mess"
+            ),
+        ),
+        ("misplaced", "error", 16, "encrypted"),
+    ),
+    "answered without a body": (
+        timed(
+            *LOGIN,
+            *JOIN,
+            said("Ann", "bot: ping"),
+            f">>> <message to='{ROOM}' type='groupchat'><x xmlns='a:b'/></message>",
+        ),
+        ("misplaced", "error", 16, "without a body"),
+    ),
+    "answers itself": (
+        timed(*LOGIN, *JOIN, *[says("ho"), said("bot", "ho")] * 4),
+        ("misplaced", "error", 21, "its own"),
+    ),
+    "answers the history": (
+        timed(*LOGIN, JOIN[0], JOIN[1], history("Ann", "bot: ping"), says("Ann: pong")),
+        ("misplaced", "error", 16, "history"),
+    ),
+    "in a loop": (
+        timed(*LOGIN, *JOIN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
+        ("misplaced", "error", 20, "answer each other"),
+    ),
+    "an error to the room": (
+        [*LOGIN, *JOIN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
+        ("misplaced", "error", 15, "error"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
+    log, (name, severity, line, word) = CASES[case]
+    findings = found(*log)
+    assert (name, severity, line) in {(f.name, f.severity, f.place.line) for f in findings}, (
+        findings
+    )
+    assert any(word in f.message + f.hint for f in findings if f.place.line == line), findings
+
+
+HEALTHY = timed(
+    *LOGIN,
+    ">>> <presence/>",
+    *JOIN,
+    history("Ann", "hello"),
+    said("Ann", "bot: ping"),
+    says("pong"),
+    said("bot", "pong"),
+    "<<< <iq type='get' id='p' from='a@b'><ping xmlns='urn:xmpp:ping'/></iq>",
+    ">>> <iq type='result' id='p' to='a@b'/>",
+    ">>> <iq type='get' id='q' to='a@b'><ping xmlns='urn:xmpp:ping'/></iq>",
+    "<<< <iq type='result' id='q' from='a@b'/>",
+    ">>> <r xmlns='urn:xmpp:sm:3'/>",
+    "<<< <a xmlns='urn:xmpp:sm:3' h='1'/>",
+    "pause 30",
+    *[said("Ann", "well"), said("Ben", "yes")] * 20,
+    f">>> <presence to='{ROOM}/bot' type='unavailable'/>",
+    out(),
+    ">>> </stream:stream>",
+    "<<< </stream:stream>",
+)
+
+
+def test_a_healthy_stream_has_no_finding() -> None:
+    assert found(*HEALTHY) == []
+    assert found(*[line.partition(" ")[2] for line in HEALTHY]) == []
+
+
+UNSEEN = re.compile(r"[\d:. ]*|[\d:. ]*(>>>|<<<) <.*>|.*(>>>|<<<)")
+"""What is left of lines if both ends of a cut are outside of stanzas. It looks like other
+output."""
+
+
+def cuts() -> Iterator[str]:
+    """The log without 200 bytes, wherever that shows: cut in the middle of a line."""
+    text = "\n".join(HEALTHY)
+    lines = {*HEALTHY}
+    for begin in range(0, len(text), 7):
+        rest = text[:begin] + text[begin + 200 :]
+        joined = rest[rest.rfind("\n", 0, begin) + 1 :].partition("\n")[0]
+        if joined not in lines and not UNSEEN.fullmatch(joined):
+            yield rest
+
+
+def test_nothing_is_found_where_the_log_lost_two_hundred_bytes() -> None:
+    for log in cuts():
+        assert found(*log.split("\n")) == [], log
+
+
+def test_errors_are_worse_than_warnings() -> None:
+    assert [*Severity] == ["error", "warning", "note"]

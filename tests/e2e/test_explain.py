@@ -1,0 +1,148 @@
+"""The command `explain`, on files, pipes and what is no log."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge.capture.formats import FORMATS
+from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, said, says, timed
+from tests.capture.test_rules import bounce, refusal
+from tests.e2e.bridge_process import COMMAND
+
+SECRET = "hunter2-hunter2"
+SLOT = f"<put url='https://x/{SECRET}'><header name='Cookie'>{SECRET}</header></put>"
+HEALTHY = [*LOGIN, *JOIN]
+REFUSED = timed(*LOGIN, ASK, refusal("registration-required"), says("hi"), bounce("not-acceptable"))
+
+
+def explain(
+    *arguments: str | Path, text: str = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "explain", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=cwd,
+        env={"LANG": "C"},
+    )
+
+
+def test_the_verdict_is_the_error_that_explains_the_others(tmp_path: Path) -> None:
+    log = tmp_path / "bot.log"
+    log.write_text("\n".join(REFUSED))
+    ran = explain("bot.log", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran.stdout.count("  error bot.log:") == 3
+    last = ran.stdout.splitlines()[-1]
+    assert last.startswith("bot.log:14: ")
+    assert "members only" in last
+    assert "admin" in last
+
+
+def test_a_healthy_log_from_a_pipe_has_no_error() -> None:
+    ran = explain(text="\n".join(HEALTHY))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[-1] == "No error was found."
+
+
+def test_json_has_each_stream_with_what_was_found(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("\n".join(REFUSED))
+    ran = explain("--json", "a.log", "-", text="\n".join(HEALTHY), cwd=tmp_path)
+    told = json.loads(ran.stdout)
+    assert ran.returncode == 1
+    assert [set(stream) for stream in told["streams"]] == [
+        {"account", "rooms", "from", "to", "verdict", "findings"},
+        {"account", "rooms", "verdict"},
+    ]
+    assert told["streams"][0]["account"] == "bot@example.org"
+    finding = told["streams"][0]["findings"][0]
+    assert {name: finding[name] for name in ("name", "severity", "clause", "file", "line")} == {
+        "name": "join",
+        "severity": "error",
+        "clause": "XEP-0045, 7.2",
+        "file": "a.log",
+        "line": 14,
+    }
+    assert finding["at"] == "12:00:01.400"
+
+
+@pytest.mark.parametrize("option", [("--account", "bot@example.org"), ("--nickname", "bot")])
+def test_one_client_is_picked_or_the_others_are_named(option: tuple[str, str]) -> None:
+    text = "\n".join(REFUSED)
+    assert explain(*option, text=text).returncode == 1
+    ran = explain(option[0], "somebody@else", text=text)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "somebody@else" in ran.stderr
+    assert "bot@example.org" in ran.stderr
+
+
+def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
+    asked = said("Ann", "!ping")
+    text = "\n".join(timed(*HEALTHY, asked, "pause 11", *["<<< <presence/>"] * 2))
+    assert explain(text=text).returncode == 0
+    ran = explain("--command", "!ping", text=text)
+    assert (ran.returncode, "silent" in ran.stdout) == (1, True)
+
+
+def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
+    ran = explain(text="nothing\nhere\n")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert all(one.name in ran.stderr for one in FORMATS)
+    ran = explain(tmp_path / "missing")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "No such file" in ran.stderr
+    (tmp_path / "x.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(100))
+    ran = explain("x.pcap", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "packet capture" in ran.stderr
+
+
+def test_no_secret_of_the_log_comes_out() -> None:
+    spoken = [
+        f">>> <auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>{SECRET}</auth>",
+        f">>> <iq type='set'><x xmlns='jabber:iq:register'><password>{SECRET}</password></x></iq>",
+        ASK.replace("'/></presence", f"'><password>{SECRET}</password></x></presence"),
+        f"<<< <iq type='get' id='s'><slot xmlns='urn:xmpp:http:upload:0'>{SLOT}</slot></iq>",
+        f">>> <handshake xmlns='jabber:component:accept'>{SECRET}</handshake>",
+        f">>> <message id='m1' to='room@muc.example.org'><x secret='{SECRET}\x0b'/></message>",
+        bounce("forbidden"),
+    ]
+    for form in ((), ("--json",), ("--all",)):
+        ran = explain(*form, text="\n".join([*LOGIN[:3], *spoken]))
+        assert ran.returncode == 1
+        assert SECRET not in ran.stdout + ran.stderr
+
+
+def test_what_strangers_write_forges_no_line_and_moves_no_cursor() -> None:
+    text = "x&#10;  error bot.log:1 tls: \u202eforged"
+    explained = f"<text xmlns='{STANZAS}'>{text}</text></error>"
+    log = [*LOGIN, ASK, refusal("forbidden").replace("</error>", explained)]
+    ran = explain(text="\n".join(log))
+    assert [line.startswith("  error ") for line in ran.stdout.splitlines()].count(True) == 1
+    assert "\u202e" not in ran.stdout
+
+
+def test_a_large_log_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    lines = "\n".join([*HEALTHY, *["<<< <presence from='a@b' to='c@d'/>"] * 500, says("hi")] * 40)
+    log = tmp_path / "large.log"
+    with log.open("w") as file:
+        for _ in range(12):
+            file.write(lines + "\n")
+    program = (
+        "import re, sys; from bridge.cli import main; main(['explain', '--json', sys.argv[1]]);"
+        "sys.stderr.write(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, log],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert int(ran.stderr) < 64 * 1024
