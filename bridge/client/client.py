@@ -11,7 +11,8 @@ from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, parameters, pro
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
-from bridge.mcp import revisions
+from bridge.mcp import jsonrpc, revisions
+from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Json, compact
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
@@ -87,19 +88,31 @@ class Client:
         return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
 
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
-        """Agree on a revision, with the handshake or without; raises `ServerError`."""
+        """Agree on a revision, with the handshake or without; raises `ServerError`.
+
+        A server that is silent is spoken to with `Content-Length` headers, and one that knows no
+        method of MCP by bare JSON-RPC.
+        """
+        for framing in Framing:
+            self.server.framing = framing
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await self._agree()
+        self.server.framing = Framing.LINES
+        raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?")
+
+    async def _agree(self) -> None:
         try:
-            async with asyncio.timeout(seconds):
-                try:
-                    await self.negotiate(FIRST_OFFER)
-                except RequestError as refusal:
-                    try:
-                        await self.negotiate(FALLBACK_OFFER)
-                    except RequestError:
-                        said = one_line(str(refusal), SHOWN_CHARACTERS)
-                        raise ServerError(f"the server refused the handshake: {said}") from refusal
-        except TimeoutError as error:
-            raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
+            await self.negotiate(FIRST_OFFER)
+        except RequestError as refusal:
+            try:
+                await self.negotiate(FALLBACK_OFFER)
+            except RequestError as second:
+                refusals = (refusal, second)
+                if any(it.error.get("code") != jsonrpc.METHOD_NOT_FOUND for it in refusals):
+                    said = one_line(str(refusal), SHOWN_CHARACTERS)
+                    raise ServerError(f"the server refused the handshake: {said}") from refusal
+                self.bare = True
 
     async def negotiate(self, revision: Revision) -> str:
         """Offer `revision` to the server, and return the date of the revision agreed on.

@@ -18,7 +18,7 @@ from bridge.client.frontend import Frontend, Pipe
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
-from bridge.mcp.framing import SkippedInput
+from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -155,7 +155,11 @@ class Conversation:
 
         Raises `ServerError` if the server ends first.
         """
-        await self._client.open()
+        client = self._client
+        await client.open()
+        if client.bare or client.server.framing is not Framing.LINES:
+            framing = client.server.framing.value
+            self._note(f"[Client] this server takes {client.dialect}, framed by {framing}")
         try:
             async with asyncio.timeout(self._answer_seconds):
                 await self._client.read_catalogue()
