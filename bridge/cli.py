@@ -182,7 +182,7 @@ def _add_client(command: Parser) -> None:
     """
     _add_settings(command)
     _add_toolsets(command)
-    _add_flag(command, "--json", "from a pipe: each answer as it came, in one line")
+    _add_flag(command, "--json", "each answer as it came, in one line")
     command.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )

@@ -6,9 +6,11 @@ validates it.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from bridge.client.errors import InvalidInputError
@@ -25,6 +27,9 @@ NEVER_TEXT = frozenset({"boolean", "integer", "number", "object", "array"})
 
 SHOWN_CHARACTERS = 300
 """Most characters of a server's text that are shown within a sentence of ours."""
+
+_TRAILING = re.compile(r"""\s+(\w+)=("[^"]*"|'[^']*'|\S*)\s*$""")
+"""An argument at the end of a line, whose value may be quoted."""
 
 
 class Parameter(NamedTuple):
@@ -120,6 +125,10 @@ def read_arguments(
         name, equals, value = word.partition("=")
         if equals and name in by_name:
             arguments[name] = by_name[name].read(value)
+        elif equals and name.isidentifier() and by_name:
+            near = get_close_matches(name, by_name, 1)
+            others = f"{near[0]}?" if near else f"there are {', '.join(by_name)}"
+            raise InvalidInputError(one_line(f"no argument {name}: {others}", SHOWN_CHARACTERS))
         else:
             words.append(word)
     if words:
@@ -132,6 +141,21 @@ def read_arguments(
             )
         arguments[main] = by_name[main].read(joined) if main in by_name else joined
     return arguments
+
+
+def trailing_arguments(text: str, known: Sequence[Parameter]) -> tuple[str, dict[str, Json]]:
+    """Return `text` without the `name=value` pairs at its end whose names are known, and these.
+
+    Raises `InvalidInputError`.
+    """
+    by_name = {parameter.name: parameter for parameter in known}
+    arguments: dict[str, Json] = {}
+    while (match := _TRAILING.search(text)) and (parameter := by_name.get(match[1])):
+        value = match[2]
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        arguments[parameter.name] = parameter.read(value[1:-1] if is_quoted else value)
+        text = text[: match.start()]
+    return text, arguments
 
 
 def as_typed(value: Json) -> str:

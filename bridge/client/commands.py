@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
 from bridge.client import formatting
-from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
+from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments, trailing_arguments
 from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, client_error, client_message
@@ -30,23 +30,29 @@ class ToolCommand(NamedTuple):
     """Whether the whole rest of the line is the value of `argument`, unchanged."""
     default: str = ""
     """What counts as the rest of the line if none is typed."""
+    trailing: bool = False
+    """Whether a verbatim line may end with other arguments, as `name=value`."""
 
 
 TOOL_COMMANDS = {
     "status": ToolCommand("xmppStatus"),
-    "send": ToolCommand("xmppSend", "message", verbatim=True),
+    "send": ToolCommand("xmppSend", "message", verbatim=True, trailing=True),
     "history": ToolCommand("xmppHistory", "contains"),
     "wait": ToolCommand("xmppWait", "contains"),
     "occupants": ToolCommand("xmppOccupants", "nickname"),
     "ping": ToolCommand("xmppPing", "target", default="server"),
     "info": ToolCommand("xmppInfo", "target", default="server"),
     "check": ToolCommand("xmppCheck"),
+    "diagnose": ToolCommand("xmppDiagnose", "nickname"),
     "trace": ToolCommand("xmppTrace", "contains"),
 }
 """The commands that call a tool of the bridge."""
 
 ECHO = ToolCommand("echo", "message", verbatim=True)
 """The call that a line without a command makes."""
+
+SENDING = TOOL_COMMANDS["send"].tool
+"""The tool that says something in the room, which a bridge has unless it only reads."""
 
 PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
 """The commands that need no slash."""
@@ -78,6 +84,7 @@ USAGES = {
     "/ping [TARGET]": "round trip to the server, or to room, self, a nickname or a JID",
     "/info [TARGET]": "what the server, or room, self, a nickname or a JID, is and can do",
     "/check": "walk a new connection through its stages",
+    "/diagnose NICK": "why somebody in the room does not answer",
     "/trace [TEXT]": "the stanzas on the wire",
     "/tools [NAME]": "the tools of the server; one with its arguments",
     "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
@@ -88,7 +95,7 @@ USAGES = {
     "/framing [WORD]": "`lines`, or `headers` (Content-Length)",
     "/revision [DATE]": "speak this revision of MCP",
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
-    "NAME=VALUE": "after a command that calls a tool: any of its arguments",
+    "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
 """The lines of `help`, in their order: a command with its arguments, and what it does."""
 
@@ -153,6 +160,8 @@ class CommandRunner:
             answer = formatting.error_response(refusal)
         if not answer.own:
             answer = replace(answer, seconds=monotonic() - self._began)
+        if command.name is None and SENDING in self.client.catalogue.tools:
+            answer = replace(answer, note="not said in the room")
         if answer.instruction and self.interpret is not None:
             return await self.interpret(answer)
         return answer
@@ -186,7 +195,11 @@ class CommandRunner:
         if main is None and len(known) == 1 and known[0].types == ("string",):
             main = known[0].name
         if command.verbatim and main is not None:
-            arguments: dict[str, Json] = {main: typed} if typed else {}
+            arguments: dict[str, Json] = {}
+            if command.trailing:
+                others = [parameter for parameter in known if parameter.name != main]
+                typed, arguments = trailing_arguments(typed, others)
+            arguments |= {main: typed} if typed else {}
         else:
             arguments = read_arguments(typed, known, main)
         if not typed.startswith("{"):
@@ -213,7 +226,7 @@ class CommandRunner:
             tool = catalogue.definitions.get(name)
             if tool is None:
                 return client_error(f"{one_line(name)} is not among the tools of this server.")
-            return Answer(tool, tool, own=True)
+            return Answer(tool, tool, own=True, whole=True)
         if kind == "resources":
             read = await client.request("resources/read", {"uri": name})
             return formatting.resource_contents(read)
@@ -234,7 +247,7 @@ class CommandRunner:
         failed = any(each.error is not None for each in responses)
         failed = failed or any(formatting.tool_result(each.result).failed for each in responses)
         received = json.loads(jsonrpc.encode(responses if len(responses) > 1 else responses[0]))
-        return Answer(received, received, failed=failed)
+        return Answer(received, received, failed=failed, whole=True)
 
     async def _choose_room(self, wanted: str) -> Answer:
         """Make a room of the server the default of this session, or say which one is."""

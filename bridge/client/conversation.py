@@ -97,7 +97,7 @@ async def _talk(
             # Imported here, since it loads prompt_toolkit, which a script does not need.
             from bridge.client.terminal import Terminal
 
-            frontend = Terminal(client.catalogue)
+            frontend = Terminal(client.catalogue, json=as_json)
         if interactive and to_terminal:
             handler = _LogHandler(frontend.tell, configuration.log_level)
             logging.getLogger("bridge").handlers[0] = handler

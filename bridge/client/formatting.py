@@ -16,6 +16,9 @@ from bridge.xmpp.model.formatting import format_event
 SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")
 """The fields of a page that are shown under its entries; the others are the same on every page."""
 
+ROOM_FIELDS = ("to", "room")
+"""The fields of a result with its room, which a person is shown first."""
+
 FIRST_LINE_CHARACTERS = 100
 """Most characters of a name, a title or a description in a list."""
 
@@ -39,6 +42,10 @@ class Answer:
     """The data that `instruction` is about; `value` has the data and the instruction."""
     instruction: str = ""
     """How to report the data to a person; empty if the tool gives no instruction."""
+    whole: bool = False
+    """Whether a person asked for the object itself."""
+    note: str = ""
+    """What a person should know of the answer beside it."""
 
 
 def client_message(text: str, *, raw: Json = None) -> Answer:
@@ -132,10 +139,13 @@ def for_person(answer: Answer) -> str:
     if not text and answer.instruction:
         text = f"{_readable(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
     elif not text and answer.value is not None:
-        text = _page(answer.value) or _as_json(answer.value, indent=2)
+        text = _page(answer.value) or _table(answer.value) or _short(answer.value)
+        if answer.whole:
+            text = _as_json(answer.value, indent=2)
     if answer.seconds is None:
         return text
-    return f"{text}\n({answer.seconds * 1000:.1f} ms)"
+    note = f"; {answer.note}" if answer.note else ""
+    return f"{text}\n({answer.seconds * 1000:.1f} ms{note})"
 
 
 def for_pipe(answer: Answer) -> str:
@@ -174,6 +184,40 @@ def _page(value: Json) -> str:
                 return ""
     around = {k: value[k] for k in SHOWN_BESIDE_ENTRIES if value.get(k) not in (None, False)}
     return "\n".join([*(lines or ["(nothing)"]), _as_json(around)])
+
+
+def _table(value: Json) -> str:
+    """Return a line for each stage of a check or finding of a diagnosis; empty without these."""
+    rows = objects(value, "phases") or objects(value, "findings")
+    outcome = value.get("diagnosis", value.get("verdict")) if isinstance(value, dict) else None
+    if not rows or not isinstance(value, dict) or outcome is None:
+        return ""
+    names = [one_line(str(row.get("name")), FIRST_LINE_CHARACTERS) for row in rows]
+    width = max(map(len, names))
+    lines = []
+    for name, row in zip(names, rows, strict=True):
+        passed = row.get("ok")
+        mark = "-" if passed is None else "ok" if passed is True else "FAILED"
+        took = f"{row['ms']!s:>9} ms" if "ms" in row else ""
+        words = (str(row[key]) for key in ("room", "detail", "hint") if row.get(key))
+        lines.append(f"{name:{width}}  {mark:6}{took}  {'; '.join(words)}")
+    lines += ["", str(outcome), str(value.get("standing") or "")]
+    return "\n".join(one_line(line).rstrip() for line in lines).rstrip()
+
+
+def _short(value: Json) -> str:
+    """Return an object with a line for each field, and for each item that is an object."""
+    if not isinstance(value, dict):
+        return _as_json(value, indent=2)
+    lines = []
+    for name, field_ in ({key: value[key] for key in ROOM_FIELDS if key in value} | value).items():
+        items = objects(value, name)
+        if isinstance(field_, list) and len(items) < len(field_):
+            items = []
+        text = one_line(field_) if isinstance(field_, str) else _as_json(field_)
+        lines.append(f"{one_line(name)}:{'' if items else f' {text}'}")
+        lines += [f"  {_as_json(item)}" for item in items]
+    return "\n".join(lines)
 
 
 def _content_block(block: Json) -> str:

@@ -36,8 +36,9 @@ class Terminal:
 
     interactive = True
 
-    def __init__(self, catalogue: ServerCatalogue) -> None:
+    def __init__(self, catalogue: ServerCatalogue, *, json: bool = False) -> None:
         self._catalogue = catalogue
+        self._format = formatting.for_program if json else formatting.for_person
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
         os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
         os.environ["TERM"] = os.environ.get("TERM") or "dumb"
@@ -77,8 +78,8 @@ class Terminal:
                 self.tell(f"  {name} is required; Ctrl-C gives it up")
 
     def show(self, answer: Answer) -> None:
-        """Write the answer in the format for a person."""
-        self.tell(formatting.for_person(answer))
+        """Write the answer: for a person, or as JSON if that was asked for."""
+        self.tell(self._format(answer))
 
     def tell(self, text: str) -> None:
         """Write lines above the line that is being typed."""

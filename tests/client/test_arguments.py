@@ -7,6 +7,7 @@ from bridge.client.arguments import (
     parameters,
     prompt_parameters,
     read_arguments,
+    trailing_arguments,
 )
 from bridge.client.errors import InvalidInputError
 
@@ -143,3 +144,26 @@ def test_arguments_of_a_prompt_are_texts() -> None:
         Parameter("who", ("string",), required=True),
         Parameter("why", ("string",), required=False, description="d"),
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "arguments"),
+    [
+        ("hello  there count=3", "hello  there", {"count": 3}),
+        ("x flag=yes count=3 ", "x", {"flag": True, "count": 3}),
+        ("hi text='two words'", "hi", {"text": "two words"}),
+        ("count=3 is what I typed", "count=3 is what I typed", {}),
+        ("why limt=3", "why limt=3", {}),
+        ("count=3", "count=3", {}),
+    ],
+)
+def test_known_arguments_at_the_end_of_a_text_are_no_text(
+    typed: str, text: str, arguments: dict[str, Any]
+) -> None:
+    assert trailing_arguments(typed, PARAMETERS) == (text, arguments)
+
+
+@pytest.mark.parametrize(("typed", "others"), [("cuont=3", "count?"), ("zzzz=3", "text, count")])
+def test_an_unknown_name_is_refused_with_the_one_that_is_meant(typed: str, others: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"no argument {typed[:-2]}: .*{others}"):
+        read_arguments(typed, PARAMETERS, "text")

@@ -35,7 +35,37 @@ def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:
 def test_an_object_is_json_in_one_line_or_laid_out() -> None:
     answer = replace(tool_result(_result('{"a":[1]}', structuredContent={"a": [1]})), seconds=0.001)
     assert for_pipe(answer) == '{"a": [1]}'
-    assert for_person(answer) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
+    assert for_person(answer) == "a: [1]\n(1.0 ms)"
+    assert for_person(replace(answer, whole=True)) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
+
+
+def test_a_result_about_a_room_begins_with_the_room_and_has_a_line_for_each_part() -> None:
+    sent = {"sent": True, "answers": [{"sender": "Bob"}, {"sender": "Al"}], "to": "lab@x\n"}
+    lines = for_person(tool_result(sent)).splitlines()
+    assert lines == [
+        "to: lab@x\\u{A}",
+        "sent: true",
+        "answers:",
+        '  {"sender": "Bob"}',
+        '  {"sender": "Al"}',
+    ]
+
+
+def test_a_check_is_a_table_with_its_outcome_below() -> None:
+    phases = [
+        {"name": "resolve", "ok": True, "ms": 1.5, "detail": "found"},
+        {"name": "sasl", "ok": False, "ms": 20.25, "detail": "refused", "hint": "XMPP_PASSWORD"},
+        {"name": "join", "ok": None, "detail": "not seen"},
+    ]
+    answer = tool_result({"phases": phases, "diagnosis": "It failed.", "standing": "Waiting."})
+    assert for_person(answer).splitlines() == [
+        "resolve  ok          1.5 ms  found",
+        "sasl     FAILED    20.25 ms  refused; XMPP_PASSWORD",
+        "join     -       not seen",
+        "",
+        "It failed.",
+        "Waiting.",
+    ]
 
 
 def test_a_text_made_for_reading_goes_before_the_object() -> None:
@@ -68,6 +98,7 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
         tool_result({"content": [{"type": "resource_link", "name": HOSTILE}]}),
         tool_result({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}),
         tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}),
+        tool_result({"phases": [{"name": HOSTILE, "ms": [HOSTILE]}], "verdict": HOSTILE}),
         error_response(RequestError({"message": HOSTILE, "data": HOSTILE})),
         listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}),
         Answer(DEFINITION, DEFINITION, own=True),

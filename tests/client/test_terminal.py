@@ -97,7 +97,7 @@ def test_where_stderr_is_a_file_the_prompt_has_the_news_and_the_file_the_whole_l
         terminal.prompts()
         terminal.type(f"send hi{ENTER}")
         terminal.tells("<Echo> You said: hi")
-        terminal.shows('"sent": true')
+        terminal.shows("to: lobby@rooms.localhost")
         terminal.prompts()
         terminal.type(CTRL_D)
         assert terminal.end() == 0
@@ -217,10 +217,10 @@ def _children(pid: int) -> list[int]:
 
 def test_what_was_typed_can_be_had_again_and_is_kept_nowhere(tmp_path: Path) -> None:
     with Terminal(tmp_path, ["--sandbox"], {"XDG_STATE_HOME": str(tmp_path / "state")}) as terminal:
-        for line in ("first", "send a secret"):
+        for line, end in (("first", "not said in the room)"), ("send a secret", " ms)")):
             terminal.prompts()
             terminal.type(f"{line}{ENTER}")
-            terminal.until(" ms)")
+            terminal.until(end)
         terminal.prompts()
         terminal.type(UP)
         terminal.prompts("send a secret")
