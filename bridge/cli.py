@@ -200,6 +200,8 @@ def _add_check(command: Parser) -> None:
     """
     _add_settings(command)
     _add_flag(command, "--send", "also say something in the room, and await it back")
+    help_ = "fail before joining where the room does not exist, so that joining makes none"
+    _add_flag(command, "--room-must-exist", help_)
     command.add_argument(
         "--format",
         choices=("text", "json", "prometheus", "nagios"),

@@ -160,7 +160,7 @@ async def check(
         say([*view.stage_lines(first), ""])
     # No further run after a refused password: servers lock accounts after several.
     while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-        reports.append(await probe.run(show, send=send))
+        reports.append(await probe.run(show, send=send, must_exist=parsed.room_must_exist))
         if times > 1:
             say(view.run(len(reports), reports[-1]))
     if times > 1:

@@ -43,8 +43,12 @@ class Limits:
     cert_days: int
 
     def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
-        """Return the level after these runs, and a sentence for each limit that they exceed."""
-        level, reasons = Level.OK, []
+        """Return the level after these runs, and a sentence for each limit that they exceed.
+
+        A room that only the check made is a warning too, of which the diagnosis tells.
+        """
+        reasons: list[str] = []
+        level = Level.WARNING if any(report.created for report in reports) else Level.OK
         days = days_left(reports, now)
         # That a certificate was refused because it has expired is in the diagnosis.
         refused = reports[-1].condition == "certificate-verify-failed" and (days or 0) < 0
@@ -121,10 +125,13 @@ def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -
     }
     days = days_left(reports, now)
     left = {} if days is None else dict.fromkeys(labels.values(), days)
+    created = {name for report in reports for name in report.created}
+    made = {labels[room]: float(one_line(room) in created) for room in rooms}
     lines = []
     for name, meaning, samples in (
         ("up", "Whether every stage on the way into the room passed.", up),
         ("seconds", "How long a stage took.", seconds),
+        ("room_created", "Whether only the check made the room, by joining it.", made),
         ("certificate_days", "Days until the server's certificate expires.", left),
     ):
         if samples:

@@ -114,6 +114,6 @@ def test_the_command_of_icinga_is_one_that_runs(home: Path, sandbox: XmppServer)
         command += [option, values.pop(name)]
     assert not values
     command[0] = command[0].replace("/home/you", str(home))
-    _settings(home, sandbox.environment())
+    _settings(home, sandbox.environment(MUC_ROOM="lobby@rooms.localhost"))
     ran = _run(shlex.join(command), home)
     assert (ran.returncode, ran.stdout[:10]) == (0, "XMPP OK - ")

@@ -12,6 +12,7 @@ from tests.e2e import noise
 from tests.e2e.checking import run
 from tests.e2e.watching import shell
 from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
 
 LINE = re.compile(
     r"XMPP (OK|WARNING|CRITICAL|UNKNOWN) - ([^|<>\n]+?)"
@@ -34,7 +35,9 @@ async def _plugin(
 
 
 async def test_a_server_that_is_well_is_ok(prosody: XmppServer, tmp_path: Path) -> None:
-    level, text, performance = await _plugin(tmp_path, prosody.environment())
+    environment = prosody.environment()
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "Wilma"):
+        level, text, performance = await _plugin(tmp_path, environment)
     assert (level, text[:17]) == ("OK", "Everything works:")
     assert performance is not None
     assert "certificate_days=36" in performance
@@ -51,6 +54,18 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         "sasl failed [not-authorized]: ",
     ),
     "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, limit 1 ms (--warn)."),
+    "a room that only the check made": (
+        XmppServer.environment,
+        (),
+        "WARNING",
+        "All stages passed: in the room ",
+    ),
+    "a room that must exist and does not": (
+        XmppServer.environment,
+        ("--room-must-exist",),
+        "CRITICAL",
+        "disco failed [item-not-found]: ",
+    ),
     "a certificate that is about to expire": (
         XmppServer.environment,
         ("--cert-days", "400"),
@@ -128,7 +143,8 @@ async def test_prometheus_gets_every_stage_of_every_room(
     code, checking = await run(tmp_path, environment, *arguments)
     assert (code, checking.err) == (0, "")
     metrics = _metrics(checking.out)
-    assert metrics["up"] == [({"room": room}, 1.0) for room in rooms]
+    for name in ("up", "room_created"):
+        assert metrics[name] == [({"room": room}, 1.0) for room in rooms]
     for room in rooms:
         stages = [labels["stage"] for labels, _ in metrics["seconds"] if labels["room"] == room]
         assert stages[0] == "resolve"

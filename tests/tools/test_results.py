@@ -454,5 +454,5 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     _checked(await xmpp_check(link, current, _context()), tool=xmpp_check)
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
-    report = Report(False, [stage] * 11, text, text, False, 1.0, None, (text,) * 3)
+    report = Report(False, [stage] * 11, text, text, (), 1.0, None, (text,) * 3)
     _checked(result_of(report, set_, text, changed=False), tool=xmpp_check)

@@ -62,6 +62,8 @@ SEVERAL = report_of(
         (_report(days=13), Limits(None, 500, 14), Level.CRITICAL, 2),
         (_report(days=None), RELAXED, Level.OK, 0),
         (_report(ok=False), Limits(400, None, 14), Level.CRITICAL, 1),
+        (replace(_report(), created=(LAB,)), RELAXED, Level.WARNING, 0),
+        (replace(_report(ok=False), created=(LAB,)), RELAXED, Level.CRITICAL, 0),
     ],
 )
 def test_a_check_is_judged_by_its_stages_its_time_and_the_certificate(
@@ -140,6 +142,7 @@ def test_prometheus_reads_whether_it_is_up_how_long_it_took_and_the_days() -> No
         ("up", LAB): 1,
         ("seconds", LAB, "connect"): 0.02,
         ("seconds", LAB, "join"): 0.48,
+        ("room_created", LAB): 0,
         ("certificate_days", LAB): 60,
     }
     assert ("certificate_days", LAB) not in _samples([LAB], _report(days=None))
@@ -151,9 +154,11 @@ def test_of_several_runs_prometheus_gets_the_medians_and_up_only_if_all_passed()
 
 
 def test_each_of_several_rooms_has_its_own_way() -> None:
-    assert _samples([LAB, TEAM], SEVERAL) == {
+    assert _samples([LAB, TEAM], replace(SEVERAL, created=(TEAM,)), SEVERAL) == {
         ("up", LAB): 0,
         ("up", TEAM): 1,
+        ("room_created", LAB): 0,
+        ("room_created", TEAM): 1,
         ("seconds", LAB, "connect"): 0.02,
         ("seconds", LAB, "join"): 0.03,
         ("seconds", TEAM, "connect"): 0.02,

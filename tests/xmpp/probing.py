@@ -16,9 +16,12 @@ def settings(environment: Mapping[str, str]) -> Settings:
     return read.settings
 
 
-async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
+async def check(
+    environment: Mapping[str, str], *, send: bool = False, must_exist: bool = False
+) -> Report:
     told: list[CheckStage] = []
-    report = await Probe(settings(environment)).run(told.append, send=send)
+    probe = Probe(settings(environment))
+    report = await probe.run(told.append, send=send, must_exist=must_exist)
     assert told == list(report.phases)
     assert environment["XMPP_PASSWORD"] not in repr(report)
     return report

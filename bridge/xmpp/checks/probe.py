@@ -79,9 +79,15 @@ class Probe:
         lock accounts."""
 
     async def run(
-        self, on_stage_end: Callable[[CheckStage], None] = lambda stage: None, *, send: bool = False
+        self,
+        on_stage_end: Callable[[CheckStage], None] = lambda stage: None,
+        *,
+        send: bool = False,
+        must_exist: bool = False,
     ) -> Report:
         """Check once, and return the report; `on_stage_end` gets each stage when it ends.
+
+        With `must_exist`, a room that does not exist fails at `disco`, and is not joined.
 
         Failures of the network and the server are in the report, and never raised. The check ends
         within `CHECK_SECONDS`. If it is cancelled, it closes the connection.
@@ -119,7 +125,7 @@ class Probe:
                     publisher.rooms[membership.name] = membership.room
                     recorder.room = named(room, self._settings.rooms)
                     visits.append(_Visitor(membership, connection, recorder))
-                    await visits[-1].run(send)
+                    await visits[-1].run(send, must_exist)
                     fault = visits[-1].outcome.fault if connection.ended.done() else None
                     if fault is not None:
                         break
@@ -245,12 +251,12 @@ class _Visitor:
         self._recorder = recorder
         self._room_service = RoomService(membership.place, connection, recorder.add_finding)
 
-    async def run(self, send: bool) -> None:
+    async def run(self, send: bool, must_exist: bool) -> None:
         """Go through the stages of a room until one fails; however it ends, leave the room."""
         recorder, membership = self._recorder, self.membership
         try:
             recorder.begin("disco")
-            await self._room_service.look()
+            await self._room_service.look(must_exist=must_exist)
             recorder.begin("join")
             await membership.join(membership.place.nickname, history=False)
             recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")

@@ -74,8 +74,8 @@ class Report:
     """The outcome in a sentence or two."""
     condition: str | None
     """The condition of the first failure, in the standard's own words."""
-    room_created: bool
-    """Whether joining made a room, which often means a typo in MUC_ROOM."""
+    created: tuple[str, ...]
+    """The rooms that joining made, which often means a typo in MUC_ROOM."""
     ms: float
     """Milliseconds that the connection took in all."""
     rooms: list[CheckedRoom] | None
@@ -99,7 +99,7 @@ class Report:
             ],
             "diagnosis": self.diagnosis,
             "condition": self.condition,
-            "roomCreated": self.room_created,
+            "roomCreated": bool(self.created),
             "ms": self.ms,
         }
         if self.rooms is not None:
@@ -173,37 +173,38 @@ def report_of(
         CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
         for room, cause in zip(rooms, causes, strict=True)
     ]
-    created = [visit.room for visit in visits if visit.created]
+    created = [one_line(visit.room) for visit in visits if visit.created]
     candidates = [one_line(room) for visit in visits for room in visit.candidates]
     if fault is not None and not visits:
         diagnosis = one_line(fault.message)
     elif faults:
         diagnosis = _failure(rooms, visits)
     else:
-        diagnosis = _success(rooms, seconds, sum(visit.others for visit in visits), created)
+        diagnosis = _success(rooms, seconds, sum(visit.others for visit in visits))
+    if created:
+        made = "The room did not exist before and was made by joining it"
+        if len(rooms) > 1:
+            made = f"Joining created rooms that did not exist, {_listed(created)}"
+        diagnosis += f" {made}: {CREATED_HINT}"
+    if not faults:  # the message of a fault names them
         diagnosis += similar_named(candidates)
     return Report(
         ok=not faults,
         phases=list(stages),
         diagnosis=diagnosis,
         condition=one_line(faults[0].condition) if faults else None,
-        room_created=bool(created),
+        created=tuple(created),
         ms=round(seconds * 1000, 3),
         rooms=checked if len(rooms) > 1 else None,
         candidates=tuple(candidates),
     )
 
 
-def _success(rooms: Sequence[str], seconds: float, others: int, created: Sequence[str]) -> str:
-    """Return the diagnosis of a check without failures; it names the rooms that joining made."""
+def _success(rooms: Sequence[str], seconds: float, others: int) -> str:
+    """Return the diagnosis of a check without failures."""
     company = f"{others} other occupant{'' if others == 1 else 's'}" if others else "nobody else"
-    where = f"the room {one_line(rooms[0])}"
-    made = "The room did not exist before and was made by joining it"
-    if len(rooms) > 1:
-        where = f"{len(rooms)} rooms"
-        made = f"Joining created rooms that did not exist, {_listed(created)}"
-    diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
-    return f"{diagnosis} {made}: {CREATED_HINT}" if created else diagnosis
+    where = f"{len(rooms)} rooms" if len(rooms) > 1 else f"the room {one_line(rooms[0])}"
+    return f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
 
 
 def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
@@ -246,4 +247,4 @@ def unconfigured(configuration: Configuration, stage: CheckStage) -> Report:
     """Return the report of a check that ended with `stage`, the reading of the settings."""
     problems = one_line("; ".join(map(str, configuration.problems)))
     diagnosis = f"The settings are incomplete or wrong: {problems}"
-    return Report(False, [stage], diagnosis, "unconfigured", False, 0.0, None)
+    return Report(False, [stage], diagnosis, "unconfigured", (), 0.0, None)

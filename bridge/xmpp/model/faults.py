@@ -230,6 +230,9 @@ malformed-room: jid-malformed; later
 malformed-nickname: jid-malformed; later
     The nickname {nickname} has {character} in it, which no nickname may have.
     -> Correct MCP_BOT_NICKNAME.
+missing-room: item-not-found; later
+    The room {room} does not exist, and was not joined, since joining would make it.
+    -> Check MUC_ROOM; a check without --room-must-exist makes the room.
 no-room-service: service-unavailable; later
     {room_service} answers, but is no room service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but

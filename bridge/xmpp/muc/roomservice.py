@@ -31,6 +31,9 @@ MAX_NAME_CHARACTERS = 60
 MAX_SIMILAR = 5
 """Most rooms that are reported for their similar names."""
 
+ITEM_NOT_FOUND = "item-not-found"
+"""The condition of a room that does not exist (XEP-0045, section 6.4)."""
+
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
@@ -96,8 +99,11 @@ class RoomService:
         self.others: list[str] = []
         """Other room services of our server, looked up if the configured domain may be none."""
 
-    async def look(self) -> None:
-        """Query service and room; raises `ConnectionFailedError` if joining can only fail."""
+    async def look(self, *, must_exist: bool = False) -> None:
+        """Query service and room; raises `ConnectionFailedError` if joining can only fail.
+
+        With `must_exist` it raises that for a room which joining would make, too.
+        """
         place = self._place
         service = prepared(place.room_service) or place.room_service
         description, refusal = await ask(self._connection, service)
@@ -115,10 +121,13 @@ class RoomService:
         if stanzas.MUC not in description.features and not silent:
             await self._find_others(service)
         of_room = Description()
-        if refusal is None:
+        fault = denial(place, description, refusal)
+        if refusal is None or (must_exist and fault is None):
             of_room, refusal_of_room = await ask(self._connection, place.room)
             self._on_finding(_description(of_room, refusal_of_room))
-        fault = denial(place, description, refusal)
+            missing = refusal_of_room is not None and refusal_of_room.condition == ITEM_NOT_FOUND
+            if must_exist and missing and fault is None:
+                fault = faults.of("missing-room", place)
         if fault is not None and stanzas.MUC not in of_room.features:
             raise ConnectionFailedError(fault)
 
@@ -140,7 +149,7 @@ class RoomService:
 
 
 def _description(room: Description, refusal: StanzaError | None) -> str:
-    if refusal is not None and refusal.condition == "item-not-found":
+    if refusal is not None and refusal.condition == ITEM_NOT_FOUND:
         return "the room does not exist yet"
     if refusal is not None:
         return f"the room does not answer disco ({refusal.condition})"

@@ -66,12 +66,26 @@ async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
     report = await check(environment)
     assert names(report) == WITHOUT_SEND
     assert "does not exist yet" in detail(report, "disco")
-    assert report.room_created
+    assert report.created
     assert "MUC_ROOM" in next(one.hint for one in report.phases if one.name == "join")
     assert report.diagnosis.startswith("Everything works: in the room ")
     assert "did not exist before" in report.diagnosis
     async with Witness(xmpp_server, xmpp_server.witness, environment["MUC_ROOM"], "Wilma") as it:
         assert it.created
+
+
+async def test_a_room_that_must_exist_fails_at_disco_where_it_does_not_and_is_not_made(
+    xmpp_server: XmppServer,
+) -> None:
+    environment = xmpp_server.environment()
+    room = environment["MUC_ROOM"]
+    report = await check(environment, must_exist=True)
+    assert "MUC_ROOM" in failed(report, "disco").hint
+    assert (report.condition, report.created) == ("item-not-found", ())
+    assert room in report.diagnosis
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        assert wilma.created
+        assert (await check(environment, must_exist=True)).ok
 
 
 async def test_others_see_it_come_under_its_own_name_speak_and_go(
@@ -84,7 +98,7 @@ async def test_others_see_it_come_under_its_own_name_speak_and_go(
         said = await wilma.heard(MESSAGE)
         assert said.nick.startswith("Beetle-check-")
         await wilma.left(said.nick)
-    assert not report.room_created
+    assert not report.created
     assert "exists" in detail(report, "disco")
     assert detail(report, "occupants") == '1 besides us: "Wilma"'
     assert detail(report, "send") == "the room sent the message back"

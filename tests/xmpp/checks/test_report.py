@@ -40,8 +40,16 @@ def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> 
 
 def test_a_room_that_joining_made_is_named_with_what_that_may_mean() -> None:
     report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, created=True)], None)
-    assert report.room_created
+    assert report.created
     assert report.diagnosis.endswith(f" was made by joining it: {CREATED_HINT}")
+
+
+def test_a_room_that_joining_made_is_named_although_another_failed() -> None:
+    report = report_of(ROOMS, [STAGE], 1.0, [Visit(LAB, BANNED), Visit(LOGS, created=True)], CUT)
+    assert report.diagnosis.endswith(
+        f"Not visited: {TEAM}. Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
+    )
+    assert report.created == (LOGS,)
 
 
 def test_the_words_of_a_fault_fit_into_one_line() -> None:
@@ -65,7 +73,7 @@ def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company(
         "Everything works: in 3 rooms with 3 other occupants, 0.46 s in all. "
         f"Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
     )
-    assert (report.ok, report.condition, report.room_created) == (True, None, True)
+    assert (report.ok, report.condition, len(report.created)) == (True, None, 1)
     assert report.rooms == [CheckedRoom(room, True, None) for room in ROOMS]
 
 
