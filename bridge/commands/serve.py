@@ -12,6 +12,11 @@ from bridge.service import serve, serve_only
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 
+WAITING = (
+    "[Server] An MCP client is waited for on stdin. For a person there are: xmpp-bridge client, "
+    "xmpp-bridge check, xmpp-bridge init"
+)
+
 
 def run(parsed: argparse.Namespace) -> int:
     """Serve MCP on stdin and stdout."""
@@ -24,6 +29,8 @@ async def _serve(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         configuration = replace(configuration, warnings=(*configuration.warnings, problem))
     _report(configuration, alone=bool(parsed.only))
+    if stdio.is_terminal:
+        report(WAITING)
     if parsed.only:
         await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
     else:

@@ -63,6 +63,11 @@ class Stdio:
             os.set_inheritable(nothing, True)
         return cls(stdin, _unblock(stdout))
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person types what is read."""
+        return os.isatty(self._reading)
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the input until its end; pause while the client does not read our output."""
         async for chunk in read_chunks(self._reading):

@@ -6,11 +6,14 @@ from time import monotonic
 from tests.e2e import noise
 from tests.e2e.bridge_process import COMMAND, NOWHERE, BridgeProcess
 from tests.e2e.company import in_company
+from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 GONE_SECONDS = 1.5
 """The contract's limit after the end of input, with nothing in flight."""
+TOLD_SECONDS = 1.0
+"""Within which a person at a terminal is told that nothing happens by itself."""
 ORPHAN_SECONDS = 5.0
 """The contract's limit for noticing that the parent died."""
 SLACK = 4
@@ -30,6 +33,19 @@ async def test_end_of_input_ends_the_bridge_and_it_says_goodbye_to_the_room(
         assert monotonic() - started < GONE_SECONDS * SLACK
         await witness.left("McpDebug")
     assert bridge.stderr.rstrip().endswith("closed")
+    assert "waited for" not in bridge.stderr  # its stdin is no terminal
+
+
+async def test_on_a_terminal_it_says_at_once_what_it_waits_for_and_what_people_run(
+    tmp_path: Path,
+) -> None:
+    started = monotonic()
+    async with Watching(tmp_path, NOWHERE, command="serve", columns=80) as serving:
+        await serving.shows("[Server] An MCP client is waited for on stdin.")
+        assert monotonic() - started < TOLD_SECONDS * SLACK
+        serving.press(b"\x04")
+        assert await serving.ended() == 0
+    assert all(f"xmpp-bridge {name}" in serving.out for name in ("client", "check", "init"))
 
 
 async def test_what_is_in_flight_at_the_end_of_input_is_answered(
