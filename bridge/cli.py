@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_s
 from bridge.logs import complain, write_out
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.registration import KEYS
-from bridge.settings.table import TABLE
+from bridge.settings.table import TABLE, Variable
 from bridge.text import one_line
 from bridge.xmpp.model.events import KINDS
 
@@ -47,15 +48,24 @@ exit codes:
   1  what was checked or asked for failed
   2  a mistake on the command line or in the settings"""
 
-FILES = """\
-  .env.example in the source explains each. They come from the environment, and
-  those that it does not set from one file: the file that --env-file names, or
-  the first of these that sets an account, a server or a room:
+SETTINGS = """\
+settings:
+  xmpp-bridge help settings explains each, xmpp-bridge settings shows them."""
+
+SOURCES = """\
+settings, and where they are read:
+  Settings are variables. They come from the environment, and those that it does
+  not set from one file: the file that --env-file names, or the first of these
+  that sets an account, a server or a room:
     .env in the current directory (trusted with less than the others),
     the file that TIA_ENV_PATH names (any of our variables is enough),
-    .env beside the package."""
+    .env beside the package.
+  Restrictions add up: the strictest value of the environment and all these
+  files holds; with --env-file, of that file alone. NO_COLOR keeps colours off
+  a terminal.
+"""
 
-ELSEWHERE = "xmpp-bridge COMMAND --help explains each command, README.md the rest."
+ELSEWHERE = "xmpp-bridge help COMMAND explains each command, README.md the rest."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
     # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
@@ -97,7 +109,7 @@ def _unknown(why: str) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose `--help` also lists the settings and the exit codes."""
+    """A parser whose `--help` has the exit codes, and whose errors have the nearest spelling."""
 
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
@@ -108,14 +120,46 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the whole page, as long as a manual page is."""
-        self.description = _filled(self.description or "")
+        self.description = textwrap.fill(self.description or "", WIDTH)
         page = super().format_help()
         is_first = " " not in self.prog
         # Every command that reads settings has this option.
         reads_settings = is_first or "--env-file" in page
-        sections = [_settings()] if reads_settings else []
+        sections = [SETTINGS] if reads_settings else []
+        if self.prog.endswith(" settings"):
+            sections = [SOURCES + "\n".join(map(_explained, TABLE))]
         sections += [EXIT_CODES, ELSEWHERE] if is_first else [EXIT_CODES]
         return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse; unlike argparse, have the command itself refuse what it does not know."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = self._option_string_actions
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown[0], known)}")
+        return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _nearest(str(value), action.choices or ())
+            raise
+
+
+def _explained(row: Variable[Any]) -> str:
+    """Return the lines of the manual on one setting."""
+    default = row.default or row.otherwise.replace("`", "") or "none"
+    notes = "required" if row.required else f"default: {default}"
+    notes += "; a restriction" if row.is_restriction else ""
+    meaning = textwrap.indent(textwrap.fill(row.plain_meaning, WIDTH - 6), " " * 6)
+    return f"  {row.name} ({notes})\n{meaning}"
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error: the most similar of the words that would be right, if any is."""
+    similar = get_close_matches(word.partition("=")[0], known, 1)
+    return f": {similar[0]}?" if similar else ""
 
 
 def parser() -> Parser:
@@ -227,6 +271,18 @@ def _add_check(command: Parser) -> None:
         "ends it, since trying on would lock the account"
     )
     _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
+
+
+def _add_settings_command(command: Parser) -> None:
+    """Show every setting in effect, and where it is set.
+
+    Shows the value of each setting, with secrets as ***, where it is set (the environment, which
+    file, or the default), and what it means. Exit code 2 if a setting is wrong or missing.
+
+        xmpp-bridge settings --env-file ~/.config/xmpp-bridge.env
+    """
+    _add_settings(command)
+    _add_flag(command, "--json", "one JSON object")
 
 
 def _add_watch(command: Parser) -> None:
@@ -389,6 +445,7 @@ COMMANDS: dict[str, Callable[[Parser], None]] = {
     "serve": _add_serve,
     "client": _add_client,
     "check": _add_check,
+    "settings": _add_settings_command,
     "watch": _add_watch,
     "record": _add_record,
     "log": _add_log,
@@ -406,14 +463,14 @@ def _add_flag(command: Parser, option: str, help_: str) -> None:
 
 
 def _add_number(
-    command: Parser, option: str, most: int, unit: str, help_: str, default: int | None = None
+    command: Parser, option: str, most: int, unit: str, help_: str, **more: Any
 ) -> None:
     def number(text: str) -> int:
         if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > most:
             raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
         return int(text)
 
-    command.add_argument(option, type=number, metavar=unit, default=default, help=help_)
+    command.add_argument(option, type=number, metavar=unit, help=help_, **more)
 
 
 def _add_repeatable(
@@ -455,6 +512,7 @@ def _kinds(text: str) -> list[str]:
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise argparse.ArgumentTypeError(
             f"invalid choice: {unknown[0]!r} (choose from {', '.join(KINDS)})"
+            + _nearest(unknown[0], KINDS)
         )
     return kinds
 
@@ -490,25 +548,3 @@ def _server_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
     return text
-
-
-def _settings() -> str:
-    needed = _listed(row.name for row in TABLE if row.required)
-    others = _listed(row.name for row in TABLE if not row.required)
-    restrictions = _listed(row.name for row in TABLE if row.is_restriction)
-    adding_up = (
-        f"Restrictions add up: the strictest {restrictions} of the environment and all these "
-        "files hold; with --env-file, of that file alone. NO_COLOR keeps colours off a terminal."
-    )
-    named = f"{needed} are needed; there are also {others}."
-    return "\n".join(["settings:", _filled(named, "  "), FILES, _filled(adding_up, "  ")])
-
-
-def _listed(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}"
-
-
-def _filled(text: str, head: str = "") -> str:
-    indent = " " * len(head)
-    return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=indent)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli import parser
+from bridge.cli import main, parser
 from bridge.settings.table import VARIABLES
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
@@ -54,12 +54,13 @@ def test_every_option_is_on_its_page_and_explained(command: str) -> None:
 
 
 @EACH
-def test_where_settings_are_read_the_page_says_from_where(command: str) -> None:
+def test_where_settings_are_read_the_page_says_where_they_are_explained(command: str) -> None:
     page = PAGES[command].format_help()
-    reads = "--env-file" in page
-    assert ("TIA_ENV_PATH" in page.partition("settings:\n")[2]) is reads
-    told = set(re.findall("[A-Z]+_[A-Z_]+[A-Z]", page)) - {"NO_COLOR"}
+    reads = "--env-file" in page and command != "settings"
+    assert ("xmpp-bridge help settings" in page) is (reads or command == "")
+    told = set(re.findall("[A-Z]+_[A-Z_]+[A-Z]", page)) - {"NO_COLOR", "XDG_STATE_HOME"}
     assert told <= set(VARIABLES)
+    assert (told == set(VARIABLES)) is (command == "settings")
 
 
 @EACH
@@ -81,22 +82,51 @@ def test_every_command_is_on_the_first_page_with_one_line() -> None:
         assert re.search(rf"(?m)^    {command}\s+\w", page)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["check", "-h"]])
-def test_help_goes_to_stdout_whatever_the_settings(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["--help"], ""),
+        (["help"], ""),
+        (["check", "-h"], " check"),
+        (["help", "check"], " check"),
+        (["help", "settings"], " settings"),
+    ],
+)
+def test_help_goes_to_stdout_whatever_the_settings(
+    words: list[str], usage: str, tmp_path: Path
+) -> None:
     ran = subprocess.run(
         [COMMAND, *words],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "XMPP_SERVICE": "nonsense", "COLUMNS": "30"},
+        env={"PATH": "/usr/bin:/bin", "XMPP_SERVICE": "nonsense", "COLUMNS": "30", "LANG": "C"},
         check=True,
     )
     assert ran.stderr == ""
-    assert ran.stdout.startswith("usage: xmpp-bridge")
+    assert ran.stdout.startswith(f"usage: xmpp-bridge{usage} [-h]")
 
 
-def test_an_unknown_command_is_answered_with_all_that_there_are() -> None:
-    ran = subprocess.run([COMMAND, "sevre"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    assert all(repr(command) in ran.stderr for command in ("sevre", *PAGES.keys() - {""}))
+@pytest.mark.parametrize(
+    ("words", "usage", "told"),
+    [
+        (["sevre"], "", "'sevre' (choose from "),
+        (["chekc"], "", ": check?"),
+        (["help", "setings"], "", ": settings?"),
+        (["check", "--sandbx"], " check", "arguments: --sandbx: --sandbox?"),
+        (["watch", "--kind", "mesage"], " watch", ": message?"),
+        (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
+        (["log", "--qqq"], " log", "arguments: --qqq\n"),
+    ],
+)
+def test_a_mistake_shows_the_usage_at_hand_and_the_nearest_spelling(
+    words: list[str], usage: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    shown = capsys.readouterr()
+    assert (ended.value.code, shown.out) == (2, "")
+    assert shown.err.startswith(f"usage: xmpp-bridge{usage} [-h]")
+    assert told in shown.err
+    if words == ["sevre"]:
+        assert all(repr(command) in shown.err for command in PAGES.keys() - {""})

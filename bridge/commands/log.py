@@ -19,7 +19,7 @@ from bridge.store.errors import StoreError
 from bridge.text import iso, quoted
 from bridge.views.log import NEWEST, Log
 from bridge.views.moments import is_zone, moment
-from bridge.views.output import READER_GONE, look_of
+from bridge.views.output import complain_of, look_of
 from bridge.views.selection import SelectionError, selection_of
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.filter import EventFilter
@@ -77,10 +77,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         complain(f"xmpp-bridge: what was shown is in {str(path)!r} no more: it was replaced")
         return FAILURE
     except OSError as error:
-        if error.errno in READER_GONE:
-            return SUCCESS
-        complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
-        return FAILURE
+        return FAILURE if complain_of(error) else SUCCESS
     except asyncio.CancelledError:
         if parsed.follow:  # Ctrl-C is the usual end of `--follow`
             return SUCCESS

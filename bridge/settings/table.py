@@ -6,6 +6,7 @@ docs/settings.md and packaging/server.json come from it (`tests/settings/documen
 files). Adding a setting is adding a row.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,11 @@ class Variable(Generic[Value]):
     def is_restriction(self) -> bool:
         """Whether the strictest value of all files is in effect, whichever file is used."""
         return bool(self.effect)
+
+    @property
+    def plain_meaning(self) -> str:
+        """What it means, without Markdown."""
+        return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", self.meaning).replace("`", "")
 
     def __get__(self, configuration: "Configuration", owner: object) -> Value:
         value: Value = configuration.loaded[self.name]

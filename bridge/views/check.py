@@ -15,7 +15,7 @@ from bridge.settings.table import Configuration
 from bridge.text import one_line
 from bridge.views import monitoring
 from bridge.views.monitoring import Level, Limits
-from bridge.views.output import READER_GONE, look_of
+from bridge.views.output import complain_of, look_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.xmpp.checks.probe import Probe
 from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
@@ -184,10 +184,7 @@ async def check(
     if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
         # The exit code says that something failed, though all stages may have passed: say why.
         complain("\n".join(f"xmpp-bridge: {reason}" for reason in reasons))
-    if screen.error is not None and screen.error.errno not in READER_GONE:
-        complain(f"xmpp-bridge: stdout cannot be written: {screen.error.strerror}")
-        return Level.UNKNOWN
-    return level
+    return Level.UNKNOWN if complain_of(screen.error) else level
 
 
 def show_unconfigured(configuration: Configuration, first: CheckStage, form: str) -> None:

@@ -10,12 +10,13 @@ import fcntl
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import TextIO
 
+from bridge.logs import complain, write_out
 from bridge.views.screen import Paint, has_colour
 
 MAX_WAITING_BYTES = 16_000_000
@@ -45,6 +46,22 @@ def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
 
     paint = Paint(has_colour(terminal=terminal, environ=os.environ))
     return paint, columns if terminal else lambda: None
+
+
+def show(lines: Sequence[str]) -> bool:
+    """Write lines to stdout at once, and return whether that went well; else complain."""
+    return not complain_of(write_out("\n".join(lines)))
+
+
+def complain_of(error: OSError | None) -> bool:
+    """Write to stderr why stdout cannot be written; return False if it is no failure.
+
+    It is none that the reader has left.
+    """
+    if error is None or error.errno in READER_GONE:
+        return False
+    complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
+    return True
 
 
 class Output:

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import indent
 from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import one_line, visible
-from bridge.views.output import Output, look_of
+from bridge.views.output import Output, complain_of, look_of
 from bridge.views.screen import Paint, cut, hanging, padded, width
 from bridge.views.selection import Selection
 from bridge.views.termination import run_until_signal
@@ -243,8 +243,7 @@ async def watch(
         participant.trace.listen(on_stanza)
     is_late = await run_until_signal(participant, ended, seconds=seconds)
     output.close()
-    if output.error is not None:
-        complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
+    complain_of(output.error)
     if is_late and not has_shown:
         complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
     missed = not has_shown and (first or seconds is not None)

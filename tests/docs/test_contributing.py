@@ -83,7 +83,7 @@ class Feature:
 
 
 FEATURES = {
-    "### A setting": Feature("BRIDGE_HISTORY", ("--help",)),
+    "### A setting": Feature("BRIDGE_HISTORY", ("help", "settings")),
     "### An event kind": Feature('"config"', (), _request("tools/list")),
     "### A tool": Feature('"Echo"', (), _request("tools/list")),
 }

@@ -35,6 +35,14 @@ def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProc
     )
 
 
+async def run(
+    home: Path, environment: Mapping[str, str], command: str, *arguments: str
+) -> tuple[int, str, str]:
+    """Run a command of ours on pipes; return the exit code, stdout and stderr."""
+    async with Watching(home, environment, *arguments, command=command) as running:
+        return await running.ended(), running.out, running.err
+
+
 class Watching:
     """One run of `watch`, or of another `command`, from `async with` to its end.
 

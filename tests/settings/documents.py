@@ -85,7 +85,7 @@ def _quoted(row: Variable[Any], value: str) -> str:
 
 
 def _sentence(row: Variable[Any]) -> str:
-    text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", row.meaning).replace("`", "")  # no Markdown
+    text = row.plain_meaning
     return text if row.meaning.startswith("`") else text[0].upper() + text[1:]
 
 

@@ -1,0 +1,64 @@
+"""`xmpp-bridge settings`: what is in effect, from where, and what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bridge.settings.table import VARIABLES
+from tests.e2e.bridge_process import NOWHERE
+from tests.e2e.checking import XTERM, on_screen
+from tests.e2e.watching import Watching, run
+from tests.settings.folders import written
+
+SECRET = NOWHERE["XMPP_PASSWORD"]
+
+
+async def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path: Path) -> None:
+    file = tmp_path / "bridge.env"
+    file.write_text(written({**NOWHERE, "BOT_NICKNAME": "Zed", "BRIDGE_SEND_RATE": "5"}))
+    arguments = ("--json", "--env-file", str(file))
+    more = {"LOG_LEVEL": "ERROR", "LANG": "C"}
+    code, out, err = await run(tmp_path, more, "settings", *arguments)
+    told = json.loads(out)
+    assert (code, out.isascii(), SECRET in out + err) == (0, True, False)
+    rows = {row["variable"]: row for row in told["settings"]}
+    assert [*rows] == [*VARIABLES]
+    assert all(row["meaning"] for row in rows.values())
+    values = {name: (row["value"], row["source"]) for name, row in rows.items()}
+    assert values["XMPP_PASSWORD"] == ("***", repr(str(file)))
+    assert values["MCP_BOT_NICKNAME"] == ("Zed", repr(str(file)))
+    assert values["LOG_LEVEL"] == ("ERROR", "the environment")
+    assert values["BRIDGE_HISTORY"] == ("10000", "default")
+    assert values["MUC_PASSWORD"] == (None, "default")
+    (warning,) = told["warnings"]
+    assert "BRIDGE_SEND_RATE" in warning
+    assert (told["problems"], warning in err) == ([], True)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+async def test_it_works_with_bad_settings_and_says_what_of_a_strangers_file_is_ignored(
+    form: tuple[str, ...], tmp_path: Path
+) -> None:
+    ours = {"XMPP_SERVICE": "nonsense", "MUC_ROOM": "", "BRIDGE_STORE": "x.db"}
+    (tmp_path / ".env").write_text(written(NOWHERE | ours))
+    code, out, err = await run(tmp_path, {}, "settings", *form)
+    assert (code, SECRET in out + err) == (2, False)
+    assert "xmpp-bridge: XMPP_SERVICE holds 'nonsense'" in err
+    assert "xmpp-bridge: MUC_ROOM is not set" in err
+    assert "WARNING: BRIDGE_STORE in " in err
+    assert "lying in the current directory" in err
+    if form:
+        assert len(json.loads(out)["problems"]) == 2
+    else:
+        assert "\nXMPP_PASSWORD=*** (" in out
+        assert "\nMUC_ROOM is not set\n" in out
+
+
+async def test_on_a_narrow_terminal_no_line_is_broken_by_it(tmp_path: Path) -> None:
+    async with Watching(tmp_path, NOWHERE | XTERM, command="settings", columns=40) as showing:
+        assert await showing.ended() == 0
+    shown = on_screen(showing, 40)
+    assert max(map(len, shown)) <= 40
+    heads = [line for line in shown if line and not line.startswith("    ")]
+    assert [head for head in heads if not head.startswith(tuple(VARIABLES))] == []
