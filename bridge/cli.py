@@ -273,6 +273,48 @@ def _add_check(command: Parser) -> None:
     _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
 
 
+def _add_send(command: Parser) -> None:
+    """Say something in the room, and prove that the room got it.
+
+    Says TEXT in the room, under the nickname with `-send` after it, as the tool xmppSend does, and
+    ends with exit code 0 once the room has sent it back. With --await it waits for an answer too.
+    Exit code 1 if it was not sent, or not answered.
+
+        xmpp-bridge send 'the build is done'
+        xmpp-bridge send '!ping' --await 10 --from Robot
+    """
+    _add_settings(command)
+    command.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
+    _add_room(command)
+    help_ = "wait so long for answers, and 1.5 s after the first one at most"
+    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=0)
+    command.add_argument(
+        "--from", dest="sender", metavar="NICKNAME", default="", help="whose answers"
+    )
+    help_ = "for the room to send it back (default: 10); with --await at most 50 together"
+    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_, default=10)
+    _add_flag(command, "--json", "the result of the tool, one JSON object")
+
+
+def _add_diagnose(command: Parser) -> None:
+    """Find out why somebody in the room, such as a bot, does not answer.
+
+    Enters the room under the nickname with `-diagnose` after it, looks at who has NICKNAME and at
+    what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Exit code
+    0 if nothing is wrong, 1 if a cause was found, 2 if too little was seen to say.
+
+        xmpp-bridge diagnose Robot --say '!ping'
+    """
+    command.set_defaults(timeout=10)
+    _add_settings(command)
+    command.add_argument("nickname", metavar="NICKNAME", help="whom it concerns")
+    _add_room(command)
+    command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
+    help_ = "how long to wait after --say (default: 10)"
+    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=10)
+    _add_flag(command, "--json", "the result of the tool, one JSON object")
+
+
 def _add_settings_command(command: Parser) -> None:
     """Show every setting in effect, and where it is set.
 
@@ -445,6 +487,8 @@ COMMANDS: dict[str, Callable[[Parser], None]] = {
     "serve": _add_serve,
     "client": _add_client,
     "check": _add_check,
+    "send": _add_send,
+    "diagnose": _add_diagnose,
     "settings": _add_settings_command,
     "watch": _add_watch,
     "record": _add_record,
@@ -487,6 +531,11 @@ def _add_env_file(command: Parser, help_: str) -> None:
 def _add_settings(command: Parser) -> None:
     _add_env_file(command, "the file with the settings, and no other")
     _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
+
+
+def _add_room(command: Parser) -> None:
+    help_ = "its JID, or the part of it before the @; without it the default room"
+    command.add_argument("--room", metavar="ROOM", help=help_)
 
 
 def _add_filters(command: Parser) -> None:

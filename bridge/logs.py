@@ -27,6 +27,8 @@ QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 TIMED = {"timed": True}
 """The `extra` of a record whose lines already begin with a time, such as events of a room."""
 
+APPENDING = os.O_WRONLY | os.O_APPEND
+
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """The largest size of the log's file. A full file is renamed to `name.1`, in place of the former
 `name.1`."""
@@ -102,7 +104,7 @@ class FileHandler(logging.Handler):
         self._prefix = prefix
         self._path = path
         self._max_bytes = max_bytes
-        self._descriptor = self._opened()
+        self._descriptor = open_private(path, APPENDING)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append the lines of `record`."""
@@ -151,22 +153,27 @@ class FileHandler(logging.Handler):
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
             except OSError:  # if it cannot be renamed, it is emptied
                 os.ftruncate(self._descriptor, 0)
-        full, self._descriptor = self._descriptor, self._opened()
+        full, self._descriptor = self._descriptor, open_private(self._path, APPENDING)
         os.close(full)  # and with it the lock
 
-    def _opened(self) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(self._path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
-        held = os.fstat(descriptor)
-        try:
-            # A file with several names may be somebody else's, which a hard link leads to.
-            if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
-                raise OSError("it is no file of its own")
-            os.fchmod(descriptor, 0o600)
-        except OSError:
-            os.close(descriptor)
-            raise
-        return descriptor
+
+def open_private(path: Path, flags: int) -> int:
+    """Return the descriptor of a file for its owner alone, which is made if it is missing.
+
+    Raises `OSError` if the path is a link, or leads to something else than a file of its own.
+    """
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+    held = os.fstat(descriptor)
+    try:
+        # A file with several names may be somebody else's, which a hard link leads to.
+        if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
+            raise OSError("it is no file of its own")
+        os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:

@@ -254,9 +254,12 @@ class Law:
 
 UNDER_NODES = ("bridge.llm", "bridge.mcp", "bridge.settings", "bridge.text")
 LAWS = {
-    "only the composition root imports the tools": Law(
+    "only the composition root and commands that call tools import them": Law(
         ("bridge.tools",),
-        except_by=("bridge.tools", "bridge.service", "bridge.toolkit", "bridge.llm.tools"),
+        except_by=(
+            *("bridge.tools", "bridge.service", "bridge.toolkit", "bridge.llm.tools"),
+            *(f"bridge.commands.{name}" for name in ("calling", "send", "send_rate", "diagnose")),
+        ),
     ),
     "a set of tools is written against the toolkit alone": Law(
         ("bridge",), ("bridge.toolkit", *SETS), by=SETS

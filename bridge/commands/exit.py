@@ -8,6 +8,8 @@ FAILURE = 1
 """A check found a fault, or another command failed."""
 USAGE = 2
 """The command line or the settings are wrong."""
+UNDECIDED = 2
+"""A diagnosis saw too little to say whether something is wrong."""
 UNKNOWN = 3
 """A monitoring plugin could not find out the state of the service."""
 MISTAKE = 70

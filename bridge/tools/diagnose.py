@@ -2,22 +2,27 @@
 
 import time
 from contextlib import suppress
-from itertools import islice
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.store.errors import StoreError
+from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
 from bridge.xmpp.checks import diagnosis, evidence
 from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.queries import iq_errors, ping
+
+RECORDED_SECONDS = 3_600.0
+"""How long before this bridge came recorded events count: who spoke before that has forgotten."""
 
 Diagnosis: TypeAlias = Annotated[
     dict[str, object],
@@ -76,20 +81,16 @@ async def xmpp_diagnose(
         await time_slice.run(past.add, record, 0)
         if time_slice.exhausted:
             break
-    reader = link.recorded()
-    if occupant is None and not past.gone and reader is not None:
-        wanted = EventFilter(frozenset({"leave", "nick"}), name)
-        with suppress(StoreError):  # then only what the bridge itself remembers is used
-            walk = await reader.walk([membership.name], wanted, backward=True)
-            async for row in walk:
-                if row.event.get("sender") == name:
-                    past.gone.append(walk.record(row))
-                    break
+    cursors: dict[int, str] = {}
+    if not (past.gone if occupant is None else past.sent):  # what was recorded may tell more
+        cursors = await _add_recorded(past, link, membership.name, time_slice)
     answers: list[Entry] = []
     if past.sent is not None and past.outcome is not None:
         said = Said(past.outcome.number, past.outcome.at, past.sent.id, membership.name)
-        made = (answer(reply, journal, said) for reply in reversed(past.replies))
-        answers = [*islice(filter(None, made), MAX_ANSWERS)]
+        for reply in reversed(past.replies):
+            if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
+                cursor = cursors.get(reply.number, entry["cursor"])
+                answers.append(entry | {"cursor": cursor})
     known = evidence.Evidence(
         nickname=name,
         room=membership.name,
@@ -110,7 +111,45 @@ async def xmpp_diagnose(
             for cause, finding in findings.items()
         ],
         "answers": [],
+        "since": iso(past.since or known.now),
         "notice": NOTICE,
     }
     fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
     return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})
+
+
+async def _add_recorded(
+    past: evidence.Past, link: RoomLink, room: str, time_slice: TimeSlice
+) -> dict[int, str]:
+    """Add what was recorded in the room before `past` begins; return the cursors by the numbers.
+
+    Of somebody who is not there, only departures are added. Of what one bridge alone saw or sent,
+    only what a bridge of our account did counts. The records have negative numbers, since
+    everything in the journal is newer.
+    """
+    cursors: dict[int, str] = {}
+    reader, settings = link.recorded(), link.participant.settings
+    if reader is None or settings is None:
+        return cursors
+    before = past.since or time.time()
+    wanted = EventFilter()
+    if not past.there:
+        wanted = EventFilter(frozenset({"leave", "nick"}), past.nickname)
+    start = iso(before - RECORDED_SECONDS) if past.there else None
+    with suppress(StoreError):  # then only what the bridge itself remembers is used
+        end = iso(before - 0.001)  # `past` has what happened at `before`
+        walk = await reader.walk([room], wanted, start=start, end=end, backward=True)
+        rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
+        outgoing = (row.event for row in rows if row.event.get("direction") == "out")
+        sent = {(event["id"], event["from"]) for event in outgoing}
+        for number, row in enumerate(rows, 1):
+            record = replace(walk.record(row), number=-number)
+            event = record.event
+            # Everybody in the room saw our message, so the store does not say whose it is.
+            if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
+                record = replace(record, event=replace(event, own=True))
+            await time_slice.run(past.add, record, 0)
+            cursors[-number] = walk.cursor_of(row.id)
+        if not past.there:
+            past.since = min(before, walk.oldest_at)
+    return cursors

@@ -59,7 +59,7 @@ class RateLimiter:
         """Where BRIDGE_READ_ONLY is set, if that was found when the settings were read anew."""
         self.confirm_in = ""
         """Where BRIDGE_CONFIRM_SEND is set, if it is."""
-        self._full_at = 0.0
+        self.full_at = 0.0
         """When a whole minute's messages may go at once again, on the clock of `take`."""
         self.set_rate(per_minute, set_by)
 
@@ -77,14 +77,14 @@ class RateLimiter:
 
         `now` is in seconds, of any clock that is not set back.
         """
-        wait = max(self._full_at, now) + self._interval - SECONDS - now
+        wait = max(self.full_at, now) + self._interval - SECONDS - now
         return wait if wait > TOLERANCE_SECONDS else 0.0
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one."""
         wait = self.wait(now)
         if not wait:
-            self._full_at = max(self._full_at, now) + self._interval
+            self.full_at = max(self.full_at, now) + self._interval
         return wait
 
     def check(self, wait: float) -> None:
@@ -107,7 +107,7 @@ class RateLimiter:
 
     def give_back(self) -> None:
         """Return a token that was taken for nothing."""
-        self._full_at -= self._interval
+        self.full_at -= self._interval
 
 
 Sent: TypeAlias = Annotated[

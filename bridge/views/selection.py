@@ -50,11 +50,14 @@ def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection 
     kinds = frozenset(parsed.kinds) or IN_ROOMS
     form = EventFilter(kinds, None, parsed.contains, pattern, silent=bool(parsed.kinds))
     filters = tuple(replace(form, sender=sender) for sender in parsed.froms or [None])
-    return Selection(frozenset(_room(name, rooms) for name in parsed.rooms), filters)
+    return Selection(frozenset(room_of(name, rooms) for name in parsed.rooms), filters)
 
 
-def _room(name: str, rooms: Sequence[str]) -> str:
-    """Return the room that is called `name`, by its JID or its local part."""
+def room_of(name: str, rooms: Sequence[str]) -> str:
+    """Return the room that is called `name`, by its JID or its local part.
+
+    Raises `SelectionError` unless it is one of `rooms`.
+    """
     named = rooms_named(name, rooms)
     if len(named) != 1:
         what = "is the name of several rooms" if named else "is no room of the settings"

@@ -1,6 +1,7 @@
 """What xmppDiagnose asks and returns; what it finds is in tests/xmpp/checks/test_diagnosis.py."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.store.database import Observer
+from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
@@ -21,8 +24,8 @@ from bridge.xmpp.model.events import (
     OccupantLeft,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError
-from bridge.xmpp.model.journal import Journal
-from tests.store.shelf import SETTINGS, Shelf
+from bridge.xmpp.model.journal import RECORDED, Journal
+from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
 from tests.tools.standing import Asked, Standing, occupant
 
@@ -81,13 +84,45 @@ async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorde
     shelf.put(OccupantLeft(f"{ROOM}/Z", "Z", status="late"), at=4)
     found = await _diagnosed(played.link)
     assert found["verdict"] == (
-        '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough".'
+        '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough"; '
+        'before, it left the room at 1970-01-01T00:00:01.000Z: it went by itself, saying "early".'
     )
     played.publish(OccupantLeft(ROBOT, "Robot", status="seen"), at=5)
     assert "00:00:05" in (await _diagnosed(played.link))["verdict"]
     shelf.path.write_bytes(b"no store")
     played.journal = Journal("epoch")
     assert "was never in the room" in (await _diagnosed(played.link))["verdict"]
+
+
+OURS = Observer(ACCOUNT, "McpDebug-send", "former")
+
+
+@pytest.mark.parametrize(
+    ("by", "ago", "since", "verdict"),
+    [
+        (OURS, 60.0, 60.0, "Nothing is wrong: "),
+        (NIGHTLY, 60.0, 59.9, "Nothing is found wrong "),  # another account said it
+        (OURS, 3_700.0, 0.0, "Nothing is found wrong "),  # nobody remembers
+    ],
+)
+async def test_what_our_account_said_before_the_bridge_came_counts_for_an_hour(
+    by: Observer, ago: float, since: float, verdict: str, tmp_path: Path
+) -> None:
+    shelf, played = Shelf(tmp_path / "rooms.db"), _beside()
+    played.reader, played.settings = shelf.reader, SETTINGS
+    now = float(round(time.time()))
+    shelf.put(SENT, at=now - ago, by=by, shared=False)
+    shelf.put(replace(HEARD, own=False), at=now - ago + 0.1)
+    shelf.put(MessageReceived(ROBOT, "Robot", "pong"), at=now - ago + 0.2)
+    played.publish(OccupantLeft(f"{ROOM}/Z", "Z"), at=now)
+    found = await _diagnosed(played.link)
+    assert found["verdict"].startswith(verdict)
+    if answers := found["answers"]:
+        assert (answers[0]["body"], answers[0]["answerMs"]) == ("pong", pytest.approx(100, abs=2))
+        assert answers[0]["cursor"].startswith(RECORDED)
+    assert found["since"] == iso(now - since)
+    played.publish(SENT, at=now + 1)  # its own words count before those of others
+    assert (await _diagnosed(played.link))["answers"] == []
 
 
 async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -> None:

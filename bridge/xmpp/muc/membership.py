@@ -338,6 +338,19 @@ class Membership:
             if not await self._wait(until):
                 return
 
+    async def first_join(self, deadline: float) -> None:
+        """Wait until the first join has succeeded or failed, or the time is over."""
+        news = asyncio.Event()
+        stop = self._publisher.listen(lambda record: news.set())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    while self.room.phase in UNDER_WAY and self.room.last_error is None:
+                        news.clear()
+                        await news.wait()
+        finally:
+            stop()
+
     # Staying.
 
     async def _stay(self) -> faults.Fault:
@@ -407,7 +420,7 @@ class Membership:
         """
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
-        await self._first_join(deadline)
+        await self.first_join(deadline)
         connection = self.connection
         id_ = secrets.token_hex(12)
         started = time.perf_counter()
@@ -506,19 +519,6 @@ class Membership:
         self._removal = fault
         self._changed.set()
         self._reflections.give_up(fault)
-
-    async def _first_join(self, deadline: float) -> None:
-        """Wait until the first join has succeeded or failed, or the time is over."""
-        news = asyncio.Event()
-        stop = self._publisher.listen(lambda record: news.set())
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    while self.room.phase in UNDER_WAY and self.room.last_error is None:
-                        news.clear()
-                        await news.wait()
-        finally:
-            stop()
 
     @property
     def _attached(self) -> Connection:

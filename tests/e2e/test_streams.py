@@ -1,4 +1,4 @@
-"""`xmpp-bridge check` where stdout or stderr is closed, full or of few characters."""
+"""Commands that show something once, where stdout or stderr is closed or full."""
 
 from pathlib import Path
 
@@ -8,6 +8,9 @@ from tests.e2e.watching import shell
 
 
 @pytest.mark.parametrize(
+    "command", [("check",), ("send", "hello"), ("diagnose", "Nobody"), ("settings",)]
+)
+@pytest.mark.parametrize(
     ("redirection", "complaint"),
     [
         (">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown\n"),
@@ -15,9 +18,9 @@ from tests.e2e.watching import shell
     ],
 )
 def test_what_cannot_be_shown_did_not_pass(
-    redirection: str, complaint: str, tmp_path: Path
+    redirection: str, complaint: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    ran = shell(f'"$@" {redirection}', tmp_path, "check", "--sandbox")
+    ran = shell(f'"$@" {redirection}', tmp_path, *command, "--sandbox")
     assert (ran.returncode, ran.stderr) == (1, complaint)
 
 

@@ -1,0 +1,154 @@
+"""Calls the bridge's tools for one command, in a room and on a connection of its own."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import termios
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeAlias
+
+from bridge.commands.configuration import ReadSettings, run_with_settings, usable
+from bridge.commands.exit import FAILURE, USAGE, UsageError
+from bridge.commands.send_rate import counted
+from bridge.logs import can_print, complain, open_log
+from bridge.mcp.asking import Question
+from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.mcp.jsonrpc import Object
+from bridge.recording.recording import Recording, store_path
+from bridge.settings.table import Configuration, Settings
+from bridge.text import one_line
+from bridge.tools.link import RoomLink
+from bridge.tools.send import RateLimiter, xmpp_send
+from bridge.views.output import look_of, show
+from bridge.views.results import View
+from bridge.views.selection import SelectionError, room_of
+from bridge.xmpp.link.from_slixmpp import load
+from bridge.xmpp.muc.participant import Participant
+
+TERMINAL = "/dev/tty"
+"""The controlling terminal, whatever stdin and stdout are."""
+
+ENOUGH = 1_024
+"""Bytes of an answer that are read; a longer one is no consent."""
+
+Call: TypeAlias = Callable[
+    [argparse.Namespace, RoomLink, Configuration], Awaitable[tuple[dict[str, Any], int]]
+]
+"""Calls tools, and returns the result to show and the exit code."""
+
+
+def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: View) -> int:
+    """Run `call` in the room of `--room`, or the default room, and show its result.
+
+    `says` is what the command is to say in the room, if anything. If a tool fails, its error is
+    shown.
+    """
+
+    async def run(parsed: argparse.Namespace, read: ReadSettings) -> int:
+        configuration, settings = usable(read)
+        if says is not None and configuration.read_only:
+            source = configuration.source_of("BRIDGE_READ_ONLY")
+            raise UsageError(f"BRIDGE_READ_ONLY in {source} forbids to say anything in a room")
+        open_log("[Client]", configuration.log_level)
+        try:
+            async with _in_room(configuration, _alone(settings, parsed)) as link:
+                result, code = await call(parsed, link, configuration)
+        except SelectionError as error:
+            raise UsageError(str(error)) from error
+        except ToolError as error:
+            message, hint = one_line(error.message), one_line(error.hint)
+            complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")
+            return USAGE if isinstance(error, ArgumentError) else FAILURE
+        lines = [json.dumps(result)] if parsed.json else view(result, *look_of(sys.stdout))
+        return code if show(lines) else FAILURE
+
+    if not can_print():
+        return FAILURE
+    load()
+    return run_with_settings(parsed, run)
+
+
+async def say(
+    parsed: argparse.Namespace, link: RoomLink, configuration: Configuration, text: str, sender: str
+) -> dict[str, Any]:
+    """Say `text` as xmppSend does, within the rate and with the consent that the settings want.
+
+    With `--await`, only answers of `sender` count, if it is not empty. Raises `ToolError`.
+    """
+    account = str(link.participant.settings and link.participant.settings.jid)
+    rate = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
+    with counted(rate, account) as now:
+        wait = rate.take(now)
+    rate.check(wait)
+    once = RateLimiter(1)
+    if configuration.confirm_send:
+        once.confirm_in = configuration.source_of("BRIDGE_CONFIRM_SEND")
+    ask = partial(_ask, once.confirm_in)
+    context = Context(lambda *_: None, lambda *_: None, lambda _: True, ask)
+    try:
+        waits = parsed.timeout, parsed.await_seconds
+        return {**await xmpp_send(link, once, context, text, *waits, sender or None)}
+    finally:
+        if not once.wait(time.monotonic()):  # nothing was sent
+            with counted(rate, account):
+                rate.give_back()
+
+
+def _alone(settings: Settings, parsed: argparse.Namespace) -> Settings:
+    """Return the settings with one room: the others do not see us come and go."""
+    room = settings.room if parsed.room is None else room_of(parsed.room, settings.rooms)
+    return settings._replace(
+        rooms=(room,),
+        room_password=settings.password_of(room),  # not that of the default room
+        nickname=f"{settings.nickname}-{parsed.command}",  # a bridge may be in the room already
+    )
+
+
+@asynccontextmanager
+async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIterator[RoomLink]:
+    """Be on the way into the room, or in it, and record what happens there."""
+    participant = Participant(settings, history=configuration.history)
+    path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
+    recording = None if path is None else Recording(participant, path, stanzas=stanzas)
+    running = asyncio.create_task(participant.run())
+    try:
+        yield RoomLink(participant, recording)
+    finally:
+        participant.leave()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        if recording is not None:
+            recording.recorder.close()
+
+
+async def _ask(
+    set_in: str, questions: Mapping[str, Question], seconds: float
+) -> Mapping[str, Object]:
+    """Ask the person at the terminal for consent, which a setting in `set_in` wants."""
+    ((name, question),) = questions.items()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        with open(TERMINAL, "r+b", buffering=0) as terminal:  # noqa: ASYNC230, PTH123 - no file
+            termios.tcflush(terminal, termios.TCIFLUSH)  # what was typed before is no answer
+            terminal.write(f"{question.params['message']} [y/N] ".encode())
+            loop.add_reader(terminal, typed.set)
+            try:
+                async with asyncio.timeout(seconds):
+                    await typed.wait()
+                answer = (terminal.read(ENOUGH) or b"").strip().lower()
+            finally:
+                loop.remove_reader(terminal)
+    except (OSError, termios.error) as error:  # no terminal, or no answer in time
+        raise ToolError(
+            "Not sent: a person is to be asked before each message, and none is at a terminal.",
+            condition="not-allowed",
+            hint=f"Run it in a terminal. BRIDGE_CONFIRM_SEND in {set_in} wants that.",
+        ) from error
+    return {name: {"action": "accept" if answer in {b"y", b"yes"} else "decline"}}

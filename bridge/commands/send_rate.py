@@ -1,0 +1,57 @@
+"""Counts the messages of `send` and `diagnose --say` across their runs, in a file for each account.
+
+The file has the time at which a whole minute's messages may go at once again, by the wall clock. It
+is in the folder of the default store, and for its owner alone. The bridge itself (`serve`) counts
+its messages in memory.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from bridge.logs import open_private
+from bridge.mcp.errors import ToolError
+from bridge.store.location import FOLDER_MODE, default_path
+from bridge.tools.send import SECONDS, RateLimiter
+
+MAX_BYTES = 64
+"""The most bytes that are read of the file; a time has 17."""
+
+
+@contextmanager
+def counted(rate: RateLimiter, account: str) -> Iterator[float]:
+    """Let `rate` go on from the former runs of this account, and keep what the block takes.
+
+    Yields the time by the wall clock. Other runs wait until the block has ended. After the clock
+    was set back, or if the file is damaged, the rate counts as used up by now. Raises `ToolError`
+    if the file cannot be used.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it never raises
+    name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
+    path = default_path(os.environ, home).with_name(name)
+    try:
+        path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        descriptor = open_private(path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            now = time.time()
+            rate.full_at = now + SECONDS
+            with suppress(ValueError):
+                held = float(os.pread(descriptor, MAX_BYTES, 0) or 0)
+                rate.full_at = min(rate.full_at, held)
+            yield now
+            data = f"{rate.full_at:.6f}".encode()
+            os.pwrite(descriptor, data, 0)
+            os.ftruncate(descriptor, len(data))
+        finally:
+            os.close(descriptor)  # and with it the lock
+    except OSError as error:
+        raise ToolError(
+            f"Not sent: it cannot be counted in {str(path)!r} ({error.strerror or error}).",
+            condition="policy-violation",
+            hint="Make it a file that only you can use, or set XDG_STATE_HOME to another folder.",
+        ) from error

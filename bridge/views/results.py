@@ -1,0 +1,56 @@
+"""The results of tools as lines for a person: what was sent, and what a diagnosis found.
+
+No text of a stranger begins at the left edge.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from bridge.text import one_line
+from bridge.views.screen import Paint, hanging
+from bridge.xmpp.model.formatting import format_event
+
+View: TypeAlias = Callable[[dict[str, Any], Paint, Callable[[], int | None]], list[str]]
+"""Returns a result as lines; the last argument returns the columns, None without a terminal."""
+
+NAME_WIDTH = 11
+"""Columns for the name of a finding, as for the stages of a check."""
+
+HEAD_WIDTH = NAME_WIDTH + len("FAILED") + 2
+"""Columns before what was found."""
+
+INDENT = 2
+"""Columns by which the further lines of a paragraph are indented."""
+
+
+def sent(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
+    """Return the room, the time that its copy took, and the answers that were waited for."""
+    text = f"{one_line(result['to'])} sent it back after {result['roundTripMs']:.1f} ms"
+    lines = hanging("", 0, text, INDENT, columns())
+    if result.get("answers") == []:
+        lines.append(paint.red("No answer."))
+    return lines + _answers(result, columns())
+
+
+def diagnosis(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
+    """Return each finding, the answers, the verdict, and what to do."""
+    marks = {True: paint.green("ok    "), False: paint.red("FAILED"), None: "?     "}
+    lines = []
+    for finding in result["findings"]:
+        head = f"{finding['name']:<{NAME_WIDTH}}{marks[finding['ok']]}  "
+        lines += hanging(head, HEAD_WIDTH, finding["detail"], HEAD_WIDTH, columns())
+    lines += [*_answers(result, columns()), ""]
+    lines += map(paint.bold, hanging("", 0, result["verdict"], INDENT, columns()))
+    hints = dict.fromkeys(each["hint"] for each in result["findings"] if each["ok"] is False)
+    for text in (*hints, f"Looked at what happened since {result['since']}."):
+        lines += hanging("", 0, text, INDENT, columns())
+    return lines
+
+
+def _answers(result: dict[str, Any], columns: int | None) -> list[str]:
+    lines = []
+    for answer in result.get("answers", ()):
+        event = {name: value for name, value in answer.items() if name != "at"}
+        text = f"after {answer['answerMs']:.1f} ms {format_event(event)}"
+        lines += hanging(" " * INDENT, INDENT, text, INDENT, columns)
+    return lines

@@ -1,0 +1,63 @@
+"""`xmpp-bridge diagnose`, on a connection of its own and from the store."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.checking import SGR, XTERM, on_screen
+from tests.e2e.watching import Watching, run
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+from tests.store.shelf import Shelf
+
+SAY = ("--say", "!ping")
+CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
+    "it answers": ({}, ("Echo", *SAY), 0, "\nNothing is wrong: "),
+    "nothing was said": ({}, ("Echo",), 2, "\nNothing is found wrong "),
+    "it is not there": ({}, ("Nobody",), 1, '\n"Nobody" was never in the room '),
+    "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNothing is found wrong "),
+    "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
+    "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),
+    "another room": ({}, ("Echo", "--room", "nix"), 2, '--room "nix" is no room'),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path: Path) -> None:
+    changed, arguments, expected, told = CASES[case]
+    code, out, err = await run(tmp_path, changed, "diagnose", "--sandbox", *arguments)
+    assert (code, told in out + err) == (expected, True), out + err
+    assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
+
+
+async def test_what_send_said_counts_if_it_was_recorded(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    Shelf(tmp_path / ".local/state/xmpp-bridge/rooms.db")
+    environment = prosody.environment(LANG="C")
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "Robot") as robot:
+        arguments = ("!ping", "--await", "10")
+        async with Watching(tmp_path, environment, *arguments, command="send") as sending:
+            await robot.heard("!ping")
+            robot.say("pong\u202e")
+            assert await sending.ended() == 0
+        code, out, err = await run(tmp_path, environment, "diagnose", "Robot", "--json")
+        assert (code, err, out.isascii()) == (0, "", True)
+        found = json.loads(out)
+        assert found["verdict"].startswith('Nothing is wrong: "Robot" answered ')
+        (answer,) = found["answers"]
+        assert answer["cursor"].startswith("recorded:")
+        assert found["since"] < answer["at"]
+        async with Watching(
+            tmp_path, environment | XTERM, "Robot", command="diagnose", columns=40
+        ) as looking:
+            assert await looking.ended() == 0
+        shown = on_screen(looking, 40)
+        assert max(map(len, shown)) <= 40
+        assert [line for line in shown if line.startswith("bridge     ok      ")]
+        assert "<Robot> pong\\u{202E}" in " ".join(line.strip() for line in shown)
+        plain, painted = environment | XTERM | {"NO_COLOR": "1"}, SGR.search(looking.out)
+        async with Watching(tmp_path, plain, "Robot", command="diagnose", columns=40) as looking:
+            assert await looking.ended() == 0
+        assert (painted is None, SGR.search(looking.out)) == (False, None)

@@ -1,0 +1,139 @@
+"""`xmpp-bridge send` as a script runs it, and as a person."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.checking import XTERM
+from tests.e2e.watching import Watching, run, shell
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+SENDER = "McpDebug-send"
+
+
+async def test_it_ends_with_the_proof_and_the_answer_as_xmppsend_gives_them(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    environment = xmpp_server.environment(LANG="C")
+    room = environment["MUC_ROOM"]
+    arguments = ("東京?", "--await", "10", "--from", "Wilma", "--json")
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        async with Watching(tmp_path, environment, *arguments, command="send") as sending:
+            assert (await wilma.heard("東京?")).nick == SENDER
+            wilma.say("はい\u202e")
+            assert await sending.ended() == 0
+        await wilma.left(SENDER)
+    assert (sending.out.isascii(), sending.err) == (True, "")
+    result = json.loads(sending.out)
+    (answer,) = result["answers"]
+    assert (result["sent"], result["to"], result["message"]) == (True, room, "東京?")
+    assert (answer["sender"], answer["body"], answer["how"]) == ("Wilma", "はい\\u{202E}", "public")
+
+
+CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
+    "sent": ({}, ("hello",), 0, " sent it back after "),
+    "not answered": ({}, ("hello", "--await", "1", "--from", "Fred"), 1, "\nNo answer.\n"),
+    "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("no",), 2, "BRIDGE_READ_ONLY in the environment"),
+    "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("no",), 1, "CONFIRM_SEND in the environment"),
+    "nothing to say": ({}, (" ",), 2, "the message is empty"),
+    "too long a wait": ({}, ("no", "--timeout", "41", "--await", "10"), 2, "together"),
+    "another room": ({}, ("no", "--room", "nix"), 2, '--room "nix" is no room'),
+    "wrong settings": ({"MUC_ROOM": " "}, ("no",), 2, "MUC_ROOM is not set"),
+    "a wrong password": ({"XMPP_PASSWORD": "wrong-4711"}, ("no",), 1, "[not-authorized] Check"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_the_exit_code_says_whether_the_room_has_it(
+    case: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    changed, arguments, expected, told = CASES[case]
+    room = sandbox.environment()["MUC_ROOM"]
+    environment = {**sandbox.environment(MUC_ROOM=room), **changed}
+    async with Witness(sandbox, sandbox.witness, room, "Wilma") as wilma:
+        code, out, err = await run(tmp_path, environment, "send", *arguments)
+        wilma.say("that was all")
+        heard = await wilma.heard(lambda said: said.body != "hello" or "hello" in arguments)
+    assert (code, told in out + err) == (expected, True), out + err
+    assert heard.body == ("hello" if "hello" in arguments else "that was all")
+    assert out.startswith(room) if out else "\nxmpp-bridge: " in f"\n{err}"
+    assert "wrong-4711" not in out + err
+
+
+async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_room(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    rooms = [prosody.room(), prosody.room()]
+    secret = "room-secret-0815"
+    environment = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=secret)
+    async with (
+        Witness(prosody, prosody.witness, rooms[0], "Wilma") as default,
+        Witness(prosody, prosody.witness, rooms[1], "Wilma") as other,
+    ):
+        form = await other.muc.get_room_config(rooms[1])
+        form.set_values({"muc#roomconfig_passwordprotectedroom": "1"})
+        form.set_values({"muc#roomconfig_roomsecret": secret})
+        await other.muc.set_room_config(rooms[1], form)
+        code, _, err = await run(tmp_path, environment, "send", "hello", "--room", rooms[1])
+        default.say("nobody came")
+        assert (await default.heard(lambda _: True)).body == "nobody came"
+    assert (code, "MUC_PASSWORD" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        (r"printf 'two\nlines\n'", 0, '"message": "two\\nlines"'),
+        ("head -c 60000 /dev/zero | tr '\\0' x", 0, '"sent": true'),
+        ("head -c 60001 /dev/zero | tr '\\0' x", 2, "60001 bytes of UTF-8; the most is 60000"),
+        (r"printf '\377'", 2, "XML cannot carry"),
+    ],
+)
+def test_the_text_may_come_from_stdin(typed: str, code: int, said: str, tmp_path: Path) -> None:
+    ran = shell(f'{typed} | "$@"', tmp_path, "send", "--sandbox", "--json", "-")
+    assert (ran.returncode, said in ran.stdout + ran.stderr) == (code, True), ran
+
+
+@pytest.mark.parametrize(
+    ("keys", "code", "told"),
+    [
+        (b"y\n", 0, "sent it back after"),
+        (b"\n", 1, "chose to decline"),
+        (b"yy\n", 1, "chose to decline"),
+        (b"\x03", 130, ""),
+    ],
+)
+async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
+    keys: bytes, code: int, told: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    environment = sandbox.environment(BRIDGE_CONFIRM_SEND="1") | XTERM
+    room = environment["MUC_ROOM"]
+    arguments, expected = ("hi\u202e",), "hi\u202e" if code == 0 else "that was all"
+    async with (
+        Witness(sandbox, sandbox.witness, room, "Wilma") as wilma,
+        Watching(tmp_path, environment, *arguments, command="send", columns=80) as sending,
+    ):
+        await sending.shows(r'"hi\\u{202E}" [y/N] ')
+        assert f"Send this to everybody in the room {room}?" in sending.out
+        sending.press(keys)
+        assert await sending.ended() == code
+        wilma.say("that was all")
+        assert (await wilma.heard(lambda _: True)).body == expected
+    assert told in sending.out
+
+
+async def test_the_rate_holds_over_the_runs_and_those_of_diagnose(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    environment = sandbox.environment(BRIDGE_SEND_RATE="2")
+    # What was not sent does not count.
+    assert (await run(tmp_path, environment, "send", " "))[0] == 2
+    assert [(await run(tmp_path, environment, "send", "hi"))[0] for _ in range(2)] == [0, 0]
+    for command, *arguments in (("send", "hi"), ("diagnose", "Fred", "--say", "hi")):
+        code, out, err = await run(tmp_path, environment, command, *arguments)
+        assert (code, out) == (1, "")
+        assert "2 messages a minute may be sent" in err
+        assert "[policy-violation] Try again in " in err
+        assert "BRIDGE_SEND_RATE in the environment" in err
