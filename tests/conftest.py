@@ -23,7 +23,9 @@ from tests.servers.sandbox import running_sandbox
 from tests.servers.server import Transport, XmppServer
 
 # How fast the machine is that runs them is not what the property tests are about.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 ENDPOINTS: tuple[tuple[str, Transport], ...] = (

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from asyncio import to_thread
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,6 @@ from tests.client import other_server
 from tests.client.piped import Piped, run, run_in_shell
 from tests.client.terminal import GREETING
 from tests.e2e.bridge_process import TOOLS
-from tests.servers.server import XmppServer
-from tests.servers.witness import Witness
 
 OTHER = ("--", *other_server.COMMAND)
 
@@ -69,30 +65,6 @@ def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reaso
     assert GREETING in ran.stderr
 
 
-def test_a_server_that_is_not_there_is_a_verdict_too(tmp_path: Path) -> None:
-    ran = run(
-        tmp_path,
-        "hello\n",
-        more={
-            "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-            "XMPP_USERNAME": "bot@localhost",
-            "XMPP_PASSWORD": "bot-passes-4711",
-            "MUC_ROOM": "room@conference.localhost",
-        },
-    )
-    assert ran.stdout == "Echo: hello\n"
-    assert "[Client] not in the room: Nothing listens at xmpp://127.0.0.1:1." in ran.stderr
-
-
-async def test_it_takes_the_settings_of_the_bridge(prosody: XmppServer, tmp_path: Path) -> None:
-    settings = prosody.environment()
-    async with Witness(prosody, prosody.witness, settings["MUC_ROOM"], "W") as witness:
-        ran = await to_thread(run, tmp_path, "send from the client\n", more=settings)
-        assert json.loads(ran.stdout)["sent"] is True
-        await witness.heard("from the client")
-        await witness.left("McpDebug")
-
-
 @pytest.mark.parametrize("redirection", ["<&-", "</dev/null"])
 def test_without_input_it_greets_and_ends(redirection: str, tmp_path: Path, nothing: str) -> None:
     ran = run_in_shell(tmp_path, redirection, "--env-file", nothing)
@@ -139,32 +111,6 @@ def _lines(ran: "subprocess.CompletedProcess[str]") -> list[Any]:
 def test_comments_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
     ran = run(tmp_path, "# a comment\n\n  # another\nhello # world\n", "--sandbox")
     assert (ran.stdout, ran.returncode) == ("Echo: hello # world\n", 0)
-
-
-def test_every_tool_of_the_bridge_can_be_called(tmp_path: Path) -> None:
-    said = (
-        "/status\n/send hi\n/history limit=1\n/wait timeoutSeconds=0\n/occupants Echo\n"
-        "/ping\n/ping Echo\n/info\n/info room\n/check\n"
-        '/trace presence limit=1\n/call echo message=\'a b\'\n/call echo {"message": "c"}\n'
-    )
-    ran = run(tmp_path, said, "--sandbox")
-    answers = iter(ran.stdout.splitlines())
-    status, sent, history, waited, occupants = islice(answers, 5)
-    server, echo, about_server, about_room, check, trace, *echoes = answers
-    assert json.loads(status)["connected"] is True
-    assert json.loads(sent)["sent"] is True
-    assert len(json.loads(history)["entries"]) == 1
-    assert json.loads(waited)["matched"] is False
-    assert [one["nickname"] for one in json.loads(occupants)["occupants"]] == ["Echo"]
-    assert json.loads(server)["reachable"] is True
-    assert json.loads(echo)["address"] == "lobby@rooms.localhost/Echo"
-    assert json.loads(about_server)["address"] == "localhost"
-    assert json.loads(about_room)["room"]["public"] is True
-    assert json.loads(check)["ok"] is True
-    assert "<presence" in json.loads(trace)["entries"][0]["xml"]
-    assert echoes == ["Echo: a b", "Echo: c"]
-    assert ran.returncode == 0
-    assert "(our own) hi" in ran.stderr
 
 
 def test_what_the_bridge_has_beside_tools_is_listed_read_and_filled_in(tmp_path: Path) -> None:

@@ -182,9 +182,6 @@ def test_what_else_a_server_asks_for_is_refused_in_both_eras(tmp_path: Path) -> 
     ("requests", "said"),
     [
         ('{"a":{"method":"roots/list","params":{}}}', "asks for what this client lacks"),
-        ('{"a":{"method":"elicitation/create"}}', "asks for what this client lacks"),
-        ('{"a":7}', "asks for what this client lacks"),
-        ("[7]", "the server asked for something 20 times"),
         ("{}", "the server asked for something 20 times"),
     ],
 )

@@ -118,17 +118,6 @@ def test_each_hostile_answer_of_a_tool_is_one_plain_line_and_the_client_goes_on(
     assert ran.returncode == 1
 
 
-def test_as_json_each_hostile_answer_is_json_all_the_same(tmp_path: Path) -> None:
-    table, said = _calls(ANSWERS.values())
-    for number in range(len(ANSWERS)):
-        params = f'{{"name":"odd{number}"}}'
-        said += f'/raw {{"jsonrpc":"2.0","id":"r","method":"tools/call","params":{params}}}\n'
-    ran = _run(tmp_path, table, said, "--json")
-    lines = ran.stdout.splitlines()
-    assert ran.stdout.isascii()
-    assert len([json.loads(line, parse_constant=_refuse) for line in lines]) == 3 * len(ANSWERS)
-
-
 LISTS = {
     "tools/list": '{"tools":[null,{"name":[]},{"name":"echo","inputSchema":[]},{"name":"odd",'
     '"inputSchema":{"properties":{"a":3,"b":{"type":[[]],"enum":{},"minimum":{}}},'
@@ -138,7 +127,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("odd", ["types", "nothing", "a list", "900 levels", "an infinity", "NaN"])
+@pytest.mark.parametrize("odd", ["types", "nothing", "900 levels"])
 def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
     table = {
         method: reply(answer if odd == "types" else RESULTS[odd])
@@ -194,24 +183,6 @@ def test_a_refused_handshake_is_one_bounded_line_without_escapes(name: str, tmp_
     assert (ran.stdout, ran.returncode) == ("", 1)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "null",
-        nested(900),
-        '{"protocolVersion":[],"capabilities":[]}',
-        f'{{"protocolVersion":{HOSTILE},"capabilities":{{"tools":3}},"serverInfo":[]}}',
-    ],
-)
-def test_a_handshake_of_odd_types_is_taken_or_refused_in_words(answer: str, tmp_path: Path) -> None:
-    ran = _run(tmp_path, {"initialize": reply(answer)}, "there\n")
-    if ran.returncode == 0:
-        assert ran.stdout == "Echo: there\n"
-        assert GREETING in ran.stderr
-    else:
-        assert "[Client] the server refused the handshake: " in ran.stderr
-
-
 UNASKED = {
     "a level that is a list": '"method":"notifications/message","params":{"level":[],"data":[]}',
     "escapes": f'"method":"notifications/message","params":{{"level":{HOSTILE},"data":{HOSTILE}}}',
@@ -251,16 +222,9 @@ def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_pa
     assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")
 
 
-OCCUPANTS = {
-    "a number": "3",
-    "odd ones": f'[3,null,"nickname",{{"nickname":[]}},{{"nickname":{HOSTILE}}}]',
-    "900 levels": nested(900),
-}
-
-
-@pytest.mark.parametrize("name", OCCUPANTS)
-def test_odd_occupants_break_no_terminal(name: str, tmp_path: Path) -> None:
-    table = {"tools/call xmppOccupants": structured(f'{{"occupants":{OCCUPANTS[name]}}}')}
+def test_odd_occupants_break_no_terminal(tmp_path: Path) -> None:
+    odd = f'[3,null,"nickname",{{"nickname":[]}},{{"nickname":{HOSTILE}}}]'
+    table = {"tools/call xmppOccupants": structured(f'{{"occupants":{odd}}}')}
     with Terminal(tmp_path, ["--", *hostile_server.command(tmp_path, table)]) as terminal:
         terminal.prompts()
         terminal.type("send \t\t")

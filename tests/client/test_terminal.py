@@ -137,19 +137,6 @@ def _await_line(log: Path, *words: str) -> None:
         assert monotonic() < deadline, log.read_text("utf-8")
 
 
-def test_ctrl_c_again_and_again_never_ends_it(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}) as terminal:
-        terminal.prompts()
-        terminal.type(f"/wait timeoutSeconds=50{ENTER}")
-        terminal.until("'name': 'xmppWait'")
-        for _ in range(20):
-            terminal.type(CTRL_C)
-        # A terminal throws away what is still to be read, at each of them: "(cancelled)" may be.
-        terminal.prompts()
-        terminal.type(f"hello{ENTER}")
-        terminal.shows("Echo: hello")
-
-
 def test_ctrl_c_empties_the_line_and_at_an_empty_one_tells_how_to_leave(
     sandboxed: Terminal,
 ) -> None:
@@ -257,36 +244,6 @@ def test_it_ends_when_its_terminal_is_closed(sandboxed: Terminal) -> None:
     assert not [one for one in children if Path(f"/proc/{one}").exists()]
 
 
-def test_a_signal_while_an_argument_is_asked_for_leaves_the_terminal_as_it_was(
-    sandboxed: Terminal,
-) -> None:
-    sandboxed.type(f"/call xmppSend{ENTER}")
-    sandboxed.shows("message (string")
-    sandboxed.process.send_signal(signal.SIGTERM)
-    assert sandboxed.end() == 128 + signal.SIGTERM
-    assert sandboxed.modes == sandboxed.modes_before
-    assert "Traceback" not in sandboxed.written
-
-
-def test_history_is_told_a_line_an_event(sandboxed: Terminal) -> None:
-    sandboxed.type(f"send hi there{ENTER}")
-    sandboxed.tells("<Echo> You said: hi there")
-    sandboxed.prompts()
-    sandboxed.type(f"/history limit=1{ENTER}")
-    sandboxed.shows('"next": ')
-    found = [one for one in sandboxed.screen.lines if one.endswith("<Echo> You said: hi there")]
-    assert len(found) == 2
-
-
-def test_without_colours_none_are_sent(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox"], {"NO_COLOR": "1"}) as terminal:
-        terminal.prompts()
-        terminal.type(f"/h{TAB}{TAB}")
-        terminal.shows("/history")
-    assert "\x1b[3" not in terminal.written
-    assert "\x1b[4" not in terminal.written
-
-
 def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed: Terminal,
 ) -> None:
@@ -298,16 +255,3 @@ def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed.shows("Echo: hello")
     assert sandboxed.written.count("(queued") == 1
     sandboxed.prompts()
-
-
-def test_ctrl_c_gives_up_what_is_queued_with_the_call(sandboxed: Terminal) -> None:
-    sandboxed.type(f"/wait timeoutSeconds=50{ENTER}")
-    sandboxed.shows("echo> /wait")
-    sandboxed.type("hello\r")
-    sandboxed.shows("(queued")
-    sandboxed.type(CTRL_C)
-    sandboxed.shows("(cancelled)")
-    sandboxed.prompts()
-    sandboxed.type(f"there{ENTER}")
-    sandboxed.shows("Echo: there")
-    assert "Echo: hello" not in sandboxed.written

@@ -139,35 +139,10 @@ NEEDED = {
 }
 ROWS = tables(PAGES["docs/settings.md"])["variable"]
 SETTINGS = {quoted(row[0])[0]: row[1:] for row in ROWS}
-SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE", "BRIDGE_STORE"}
-"""Whose defaults are found out, as the table says in words."""
 
 
 def _load(environ: dict[str, str], folder: Path) -> Configuration:
     return load(environ, cwd=folder, package_root=folder)
-
-
-def test_the_table_of_settings_has_every_variable() -> None:
-    assert len(SETTINGS) == len(ROWS)
-    assert set(SETTINGS) == set(VARIABLES)
-
-
-def test_the_defaults_in_the_table_are_those_of_the_bridge(tmp_path: Path) -> None:
-    plain = _load(NEEDED, tmp_path)
-    assert plain.problems == ()
-    example = (TOP / ".env.example").read_text("utf-8")
-    for name, (_, default) in SETTINGS.items():
-        if default == "required":
-            without = {other: value for other, value in NEEDED.items() if other != name}
-            assert name in {problem.variable for problem in _load(without, tmp_path).problems}
-            assert f"\n{name}=\n" in example
-        elif default == "none":
-            assert plain.loaded[name] in (None, ())
-        elif name not in SOUGHT:
-            (value,) = quoted(default)
-            said = _load({**NEEDED, name: value}, tmp_path)
-            assert vars(said) | {"in_effect": plain.in_effect} == vars(plain)
-            assert f"\n#{name}={value}\n" in example
 
 
 def test_the_ranges_in_the_table_are_those_of_the_bridge() -> None:

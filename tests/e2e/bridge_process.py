@@ -230,11 +230,6 @@ class BridgeProcess:
         await self._until_news(lambda: bool(self._unclaimed), "a frame", seconds)
         return self._unclaimed.pop(0)
 
-    @property
-    def pending_frames(self) -> int:
-        """How many messages on stdout nobody has claimed so far."""
-        return len(self._unclaimed)
-
     async def stderr_says(self, text: str, seconds: float = ANSWER_SECONDS) -> None:
         """Return once this text stands on stderr."""
         await self._until_news(lambda: text in self.stderr, f"{text!r} on stderr", seconds)

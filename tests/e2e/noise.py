@@ -14,17 +14,6 @@ WRITE = """
         os.write(1, "NOISE {}\\n".format(what).encode())
 """
 
-ON_IMPORT = """
-    import importlib.abc
-
-    class Noisy(importlib.abc.MetaPathFinder):
-        def find_spec(self, name, path, target=None):
-            if name in NAMES:
-                make_noise(name)
-
-    sys.meta_path.insert(0, Noisy())
-"""
-
 IN_A_THREAD = """
     import time
 
@@ -94,8 +83,3 @@ SOON_SECONDS = 0.25
 a second, to which tests/xmpp/model/test_backoff.py holds it."""
 
 COMES_BACK_SOON = with_limits("bridge.xmpp.model.backoff", FIRST_SECONDS=SOON_SECONDS)
-
-
-def on_import_of(*names: str) -> str:
-    """Noise at the import of these modules."""
-    return f"\nNAMES = {set(names)!r}\n{dedent(ON_IMPORT)}"

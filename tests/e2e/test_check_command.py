@@ -1,13 +1,17 @@
-"""What `xmpp-bridge check` finds, against real servers."""
+"""`xmpp-bridge check` as it is run: from a pipe, again and again, on a terminal."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bridge.xmpp.checks.probe import MESSAGE
-from tests.e2e.checking import IN_THE_ROOM, STAGES, XTERM, run, stages
+from tests.e2e.bridge_process import NOWHERE
+from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run, stages
+from tests.e2e.watching import SECONDS, Watching
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import Script, ScriptedServer, Wire
 from tests.servers.server import XmppServer
@@ -18,13 +22,14 @@ async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
     environment = prosody.environment(MUC_PASSWORD="room-secret-0815")
-    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "Wilma"):
-        code, checking = await run(tmp_path, environment)
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "Wilma") as witness:
+        code, checking = await run(tmp_path, environment, "--send")
+        await witness.heard(MESSAGE)
     assert code == 0
     lines = checking.out.splitlines()
     assert lines[0] == f"Checking the way into {environment['MUC_ROOM']}"
     assert [(name, ok) for name, ok, _ in stages(lines)] == [
-        (name, True) for name in STAGES + IN_THE_ROOM
+        (name, True) for name in [*STAGES, *IN_THE_ROOM[:-1], "send", "leave"]
     ]
     details = {name: detail for name, _, detail in stages(lines)}
     assert details["settings"].endswith("/.env: missing")
@@ -37,46 +42,19 @@ async def test_from_a_pipe_it_is_a_line_a_stage_and_then_the_diagnosis(
     assert checking.err == ""
 
 
-async def test_with_send_the_room_hears_one_message(prosody: XmppServer, tmp_path: Path) -> None:
-    environment = prosody.environment()
-    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], "W") as witness:
-        code, checking = await run(tmp_path, environment, "--send")
-        await witness.heard(MESSAGE)
-    assert code == 0
-    names = [name for name, _, _ in stages(checking.out.splitlines())]
-    assert names == [*STAGES, *IN_THE_ROOM[:-1], "send", "leave"]
-
-
 WRONG_PASSWORD = {"XMPP_PASSWORD": "wrong-4711-wrong"}
-FAILURES = {
-    "a wrong password": (
-        WRONG_PASSWORD,
-        ("sasl", "refused the login of bot@localhost", "[not-authorized]", "XMPP_PASSWORD"),
-    ),
-    "no server": (
-        {"XMPP_SERVICE": "xmpp://127.0.0.1:1"},
-        ("connect", "Nothing listens at xmpp://127.0.0.1:1.", "", "XMPP_SERVICE"),
-    ),
-    "a strange authority": (
-        {"XMPP_TLS_CA_FILE": " "},
-        ("tls", "cannot be trusted", "[certificate-verify-failed]", "XMPP_TLS_CA_FILE"),
-    ),
-}
-"""What is set otherwise; the stage that fails, what happened, the condition, what to change."""
 
 
-@pytest.mark.parametrize("failure", FAILURES)
 async def test_what_fails_ends_it_with_1_and_the_setting_to_change(
-    failure: str, prosody: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    changed, (stage, happened, condition, setting) = FAILURES[failure]
-    code, checking = await run(tmp_path, prosody.environment() | changed)
+    code, checking = await run(tmp_path, prosody.environment() | {"XMPP_TLS_CA_FILE": " "})
     assert code == 1
     *_, told, advice = lines = checking.out.splitlines()
-    assert [name for name, ok, _ in stages(lines) if not ok] == [stage]
-    assert happened in told
-    assert advice.startswith(condition)
-    assert setting in advice
+    assert [name for name, ok, _ in stages(lines) if not ok] == ["tls"]
+    assert "cannot be trusted" in told
+    assert advice.startswith("[certificate-verify-failed]")
+    assert "XMPP_TLS_CA_FILE" in advice
 
 
 async def test_a_refused_password_is_not_tried_again(prosody: XmppServer, tmp_path: Path) -> None:
@@ -109,14 +87,7 @@ async def test_json_is_one_object_in_ascii(prosody: XmppServer, tmp_path: Path) 
     assert "東京" in told["phases"][-2]["detail"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "arguments"),
-    [(None, ("--json",)), (80, ()), (None, ("--repeat", "2"))],
-    ids=["json", "terminal", "repeat"],
-)
-async def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(
-    columns: int | None, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+async def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(tmp_path: Path) -> None:
     async def refuse(wire: Wire) -> None:
         await wire.open(scripted.mechanisms("SCRAM-SHA-256", "X-\u202e\x9b2J&#10;FORGED"))
         await wire.element("auth")
@@ -126,10 +97,135 @@ async def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(
 
     async with ScriptedServer(Script(authenticate=refuse)) as server:
         environment = server.environment() | XTERM
-        code, checking = await run(tmp_path, environment, *arguments, columns=columns)
+        code, checking = await run(tmp_path, environment, columns=80)
     assert code == 1
     assert not re.search("[\x7f-\x9f\u2028-\u202e]", checking.out)
     assert not re.search("(?m)^leave", checking.out)
     assert not re.search("(?m)^FORGED", checking.out)
-    escape = "\\\\u{202E}" if "--json" in arguments else "\\u{202E}"
-    assert escape in checking.out
+    assert "\\u{202E}" in checking.out
+
+
+async def test_repeated_it_tells_the_median_and_the_worst(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment()
+    code, checking = await run(tmp_path, environment, "--repeat", "3")
+    assert code == 0
+    assert [name for name, _, _ in stages(checking.out.splitlines())] == ["settings"]
+    assert len(re.findall("(?m)^   [123]  ok +[0-9.]+ ms$", checking.out)) == 3
+    row = r"(?m)^([a-z]+) +3/3 +([0-9.]+) ms +([0-9.]+) ms$"
+    rows = re.findall(row, checking.out)
+    assert [name for name, _, _ in rows] == STAGES[1:] + IN_THE_ROOM
+    assert all(float(median) <= float(worst) for _, median, worst in rows)
+    assert "3 of 3 passed." in checking.out
+
+
+async def test_repeated_as_json_it_has_every_run(sandbox: XmppServer, tmp_path: Path) -> None:
+    code, checking = await run(tmp_path, sandbox.environment(), "--json", "--repeat", "2")
+    assert code == 0
+    told: dict[str, Any] = json.loads(checking.out)
+    assert told["ok"] is True
+    assert [one["ok"] for one in told["runs"]] == [True, True]
+    names = STAGES[1:] + IN_THE_ROOM
+    assert list(told["medianMs"]) == list(told["worstMs"]) == names
+    for name in names:
+        taken = [one["ms"] for run in told["runs"] for one in run["phases"] if one["name"] == name]
+        assert told["worstMs"][name] == max(taken)
+        assert told["medianMs"][name] == pytest.approx(sum(taken) / 2, abs=0.001)
+
+
+async def test_a_number_of_times_that_is_none_is_refused(tmp_path: Path) -> None:
+    code, checking = await run(tmp_path, {}, "--repeat=1001")
+    assert code == 2
+    assert "is no number from 1 to 1000" in checking.err
+
+
+WRONG = "XMPP_SERVICE=http://example.org\nXMPP_USERNAME=bot@example.org\nMUC_ROOM=nonsense\n"
+PROBLEMS = {"XMPP_SERVICE", "XMPP_PASSWORD", "MUC_ROOM"}
+
+
+async def test_settings_that_do_not_do_are_all_named_with_where_they_were_looked_for(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "wrong.env").write_text(WRONG, encoding="utf-8")
+    code, checking = await run(tmp_path, {"TIA_ENV_PATH": "wrong.env"})
+    assert code == 2
+    assert checking.out == ""
+    lines = checking.err.splitlines()
+    for name in PROBLEMS:
+        assert len([one for one in lines if one.startswith(f"xmpp-bridge: {name} ")]) == 1
+    assert f"xmpp-bridge: looked at {tmp_path}/.env: missing" in lines
+    assert f"xmpp-bridge: looked at {tmp_path}/wrong.env: used" in lines
+    assert all(line.startswith("xmpp-bridge: ") for line in lines)
+
+
+async def test_settings_that_do_not_do_are_an_object_as_any_other_check(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.env").write_text(WRONG, encoding="utf-8")
+    code, checking = await run(tmp_path, {}, "--json", "--env-file", "wrong.env")
+    assert code == 2
+    told = json.loads(checking.out)
+    assert (told["ok"], told["condition"]) == (False, "unconfigured")
+    assert {one.split()[0] for one in told["problems"]} == PROBLEMS
+    (phase,) = told["phases"]
+    assert (phase["name"], phase["ok"]) == ("settings", False)
+    assert f"{tmp_path}/wrong.env: used" in phase["detail"]
+    for name in PROBLEMS:
+        assert name in told["diagnosis"]
+        assert f"xmpp-bridge: {name} " in checking.err
+    _, passed = await run(tmp_path, sandbox.environment(), "--json")
+    assert json.loads(passed.out).keys() == told.keys()
+    listed = {one["variable"]: one for one in json.loads(passed.out)["settings"]}
+    assert listed.keys() == sandbox.environment().keys()
+    assert listed["XMPP_PASSWORD"]["value"] == "***"
+    assert {one["source"] for one in listed.values()} == {"the environment"}
+
+
+async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_behind(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment()
+    code, checking = await run(tmp_path, environment | XTERM, columns=80)
+    assert code == 0
+    assert "\x1b[32m" in checking.out
+    shown = on_screen(checking, 80)
+    assert max(map(len, shown)) <= 80
+    piped_code, piped = await run(tmp_path, environment)
+    assert piped_code == 0
+    # The same stages in the same places, once: what was drawn on the way is gone.
+    for lines in (shown, piped.out.splitlines()):
+        heads = [one[1] for line in lines if (one := STAGE.fullmatch(line))]
+        assert heads == STAGES + IN_THE_ROOM
+    assert not [line for line in shown if line.endswith("...")]
+    # On the way the next stage was named under each.
+    plain = SGR.sub("", checking.out)
+    assert re.findall(r"(?m)^([a-z]+) +\.\.\.$", plain) == [*STAGES[1:], *IN_THE_ROOM]
+    assert plain.count("\x1b[J") == len(STAGES[1:] + IN_THE_ROOM)
+
+
+async def test_ctrl_c_in_the_middle_hangs_up(tmp_path: Path) -> None:
+    reached = asyncio.Event()
+    left = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        reached.set()
+        await reader.read()
+        left.set()
+        writer.close()
+
+    silent = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    environment = NOWHERE | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{port}"} | XTERM
+    async with (
+        silent,
+        Watching(tmp_path, environment, command="check", columns=80) as checking,
+        asyncio.timeout(SECONDS),
+    ):
+        await reached.wait()
+        await checking.shows("tls")
+        assert on_screen(checking, 80)[-2] == "tls        ..."
+        checking.press(b"\x03")
+        await left.wait()
+        assert await checking.ended() == 130

@@ -2,14 +2,30 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import mcp_types as types
 import pytest
 
 from tests.client.piped import run
-from tests.interop.test_sdk_asking import Person
 from tests.interop.test_sdk_client import MODES, connected, text_of
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
+
+
+class Person:
+    """The client's user, as a callback of the SDK: accepts with these values, or refuses."""
+
+    def __init__(self, action: Any = "accept", **content: Any) -> None:
+        self.forms: list[types.ElicitRequestFormParams] = []
+        self._answer = types.ElicitResult(action=action, content=content or None)
+
+    async def __call__(
+        self, context: object, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        self.forms.append(params)
+        return self._answer
 
 
 def settings(server: XmppServer) -> dict[str, str]:

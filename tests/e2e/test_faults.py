@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 
 from tests.e2e import noise
-from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 
@@ -45,26 +45,6 @@ async def test_without_a_server_mcp_answers_at_once_and_the_status_explains(
         assert bare.value.code == -32603
         assert bare.value.data["condition"] == "connection-refused"
         assert "XMPP_SERVICE" in bare.value.data["hint"]
-
-
-async def test_sending_while_out_of_the_room_is_refused_at_once_with_the_cause(
-    tmp_path: Path,
-) -> None:
-    async with BridgeProcess(tmp_path, _nowhere()) as bridge:
-        await bridge.initialize()
-        await bridge.until(lambda it: it.get("lastError"))
-        started = monotonic()
-        with pytest.raises(RpcFailedError) as bare:
-            await bridge.bare("xmppSend", message="hello")
-        with pytest.raises(ToolFailedError) as mcp:
-            await bridge.call("xmppSend", message="hello")
-        assert monotonic() - started < AT_ONCE_SECONDS
-        assert bare.value.code == -32603
-        assert bare.value.message.startswith("Not in the room room@conference.localhost")
-        assert bare.value.data["condition"] == "connection-refused"
-        assert "XMPP_SERVICE" in bare.value.data["hint"]
-        assert "Condition: connection-refused" in str(mcp.value)
-        assert "Hint: " in str(mcp.value)
 
 
 async def test_a_send_under_way_when_the_first_attempt_fails_is_refused_with_the_cause(

@@ -67,23 +67,6 @@ async def test_what_is_in_flight_at_the_end_of_input_is_answered(
         await witness.left("McpDebug")
 
 
-async def test_a_signal_cuts_short_what_is_in_flight(tmp_path: Path) -> None:
-    slow = noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
-    settings = NOWHERE | slow | {"XMPP_SERVICE": "xmpp://localhost"}
-    async with BridgeProcess(tmp_path / "home", settings) as bridge:
-        answer = bridge.expect("last")
-        call = {"jsonrpc": "2.0", "id": "last", "method": "xmppSend"}
-        bridge.send(call | {"params": {"message": "hello", "timeoutSeconds": 50}})
-        await bridge.stderr_says("SEEN a question to the resolver")
-        bridge.close_input()
-        started = monotonic()
-        bridge.terminate()
-        assert await bridge.wait() == 0
-        assert monotonic() - started < GONE_SECONDS * SLACK
-        refused = (await bridge.answer(answer))["error"]
-        assert refused["data"]["condition"] == "recipient-unavailable"
-
-
 async def test_a_resolver_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> None:
     slow = noise.at_start(tmp_path / "site", noise.SLOW_RESOLVER)
     settings = NOWHERE | slow | {"XMPP_SERVICE": "xmpp://chat.example"}

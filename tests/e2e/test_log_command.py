@@ -116,10 +116,8 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
     [
         (("--room", "logs"), ["of the logs"]),
         (("--from", "Robot", "--from", "Wilma", "--limit", "2"), ["<Robot> left", "of the logs"]),
-        (("--pattern", "^h.{4}$", "--limit", "1"), ["lost|heard"]),
         (("--from", "McpDebug"), ["<McpDebug> heard", "lost"]),
         (("--kind", "leave,error", "--kind", "gap"), ["<Robot> left"]),
-        (("--since", "1970-01-01T00:00:07Z"), ["lost"]),
         (("--until", "-1m", "--limit", "3"), ["waiting", "<McpDebug> heard", "lost"]),
     ],
 )
@@ -129,7 +127,7 @@ def test_times_and_filters_narrow_what_is_shown(
     lines = _log(tmp_path, *arguments).stdout.splitlines()
     assert len(lines) == len(shown)
     for line, part in zip(lines, shown, strict=True):
-        assert any(one in line for one in part.split("|"))
+        assert part in line
 
 
 def test_what_was_recorded_late_by_less_than_a_second_is_shown_by_its_time(
@@ -181,7 +179,6 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
         (("--room", "secret"), 2, "is no room of the settings"),
         (("--since", "soon"), 2, "is no time"),
-        (("--limit", "0"), 2, "is no number from 1 to 999999999"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],
 )
@@ -191,13 +188,6 @@ def test_what_cannot_be_shown_is_said_in_a_line(
     ran = _log(tmp_path, *arguments)
     assert (ran.returncode, ran.stdout) == (code, "")
     assert why in ran.stderr.splitlines()[-1]
-
-
-def test_a_time_is_not_read_in_a_zone_that_does_not_exist(shelf: Shelf, tmp_path: Path) -> None:
-    environment = _environment(tmp_path) | {"TZ": "Europe/Nowhere"}
-    ran = _log(tmp_path, "--since", "1970-01-01", environment=environment)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "TZ" in ran.stderr
 
 
 def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) -> None:

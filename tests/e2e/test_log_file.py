@@ -23,15 +23,3 @@ async def test_the_file_has_all_that_stderr_has_and_more_whatever_the_level(tmp_
     assert "Ready" not in bridge.stderr
     assert "kept-secret" not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-async def test_a_file_that_cannot_be_written_is_a_warning_and_the_bridge_goes_on(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "no folder" / "bridge.log"
-    async with BridgeProcess(tmp_path, {"BRIDGE_LOG_FILE": str(path)}) as bridge:
-        await bridge.initialize()
-        warnings = (await bridge.status())["warnings"]
-    (warning,) = (one for one in warnings if "BRIDGE_LOG_FILE" in one)
-    assert f"[Server] WARNING: {warning}" in bridge.stderr.splitlines()
-    assert warning.endswith("cannot be written: No such file or directory")

@@ -8,36 +8,9 @@ from tests.servers.witness import Witness
 UNDER_WAY = {"resolving", "connecting", "securing", "authenticating", "joining"}
 
 
-async def test_what_is_said_goes_both_ways(endpoint: Endpoint, tmp_path: Path) -> None:
-    server = endpoint.server
-    settings = endpoint.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(server, server.witness, room, "Wilma", endpoint.transport) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        sent = await bridge.call("xmppSend", message="here I am")
-        heard = await witness.heard("here I am")
-        assert (heard.nick, heard.id) == ("McpDebug", sent["id"])
-        assert sent["sent"] is True
-        assert (sent["to"], sent["message"]) == (room, "here I am")
-        assert sent["roundTripMs"] > 0
-        assert (await bridge.status())["lastIncoming"] is None
-
-        witness.say("does anybody hear me?\nsecond line <&>")
-        incoming = (await bridge.until(lambda it: it["lastIncoming"]))["lastIncoming"]
-        assert incoming.pop("receivedAt").endswith("Z")
-        assert incoming == {
-            "body": "does anybody hear me?\nsecond line <&>",
-            "sender": "Wilma",
-            "from": f"{room}/Wilma",
-            "type": "groupchat",
-        }
-        await bridge.stderr_says("<Wilma> does anybody hear me?\\u{A}second line")
-
-
-async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_path: Path) -> None:
+async def test_what_is_said_goes_both_ways_and_the_status_tells_before_during_and_after(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
     server = endpoint.server
     settings = endpoint.environment(MCP_BOT_NICKNAME="Beetle")
     room = settings["MUC_ROOM"]
@@ -51,12 +24,21 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
         assert "lastError" not in before
         assert before["occupants"] == 0
 
+        await bridge.initialize()
+        sent = await bridge.call("xmppSend", message="here I am")
+        heard = await witness.heard("here I am")
+        assert (heard.nick, heard.id) == ("Beetle", sent["id"])
+        assert sent["sent"] is True
+        assert (sent["to"], sent["message"]) == (room, "here I am")
+        assert sent["roundTripMs"] > 0
+
         during = await bridge.joined()
         assert (during["phase"], during["room"], during["nickname"]) == ("joined", room, "Beetle")
         assert during["occupants"] == 2
         assert during["jid"].startswith(f"{server.bot.jid}/")
         assert during["service"] == settings["XMPP_SERVICE"]
         assert during["sasl"].startswith("SCRAM-SHA-")
+        assert during["lastIncoming"] is None
         assert "roomCreated" not in during
         if endpoint.transport == "plaintext":
             assert during["tls"] is None
@@ -64,7 +46,17 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
             assert during["tls"]["version"] == "TLSv1.3"
             assert during["tls"]["verified"] is True
 
-        await witness.joined("Beetle")
+        witness.say("does anybody hear me?\nsecond line <&>")
+        incoming = (await bridge.until(lambda it: it["lastIncoming"]))["lastIncoming"]
+        assert incoming.pop("receivedAt").endswith("Z")
+        assert incoming == {
+            "body": "does anybody hear me?\nsecond line <&>",
+            "sender": "Wilma",
+            "from": f"{room}/Wilma",
+            "type": "groupchat",
+        }
+        await bridge.stderr_says("<Wilma> does anybody hear me?\\u{A}second line")
+
         await witness.kick("Beetle", "out with you")
         after = await bridge.until(lambda it: not it["connected"])
         assert after["phase"] == "waiting"

@@ -1,13 +1,12 @@
 """One bridge in several rooms, as an agent sees it."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.bridge_process import BridgeProcess, ToolFailedError
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -31,9 +30,9 @@ async def _in_two_rooms(
 
 
 async def test_each_tool_looks_at_all_rooms_or_at_the_one_that_is_named(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    async with _in_two_rooms(real_server, tmp_path) as (bridge, wilma, fred):
+    async with _in_two_rooms(prosody, tmp_path) as (bridge, wilma, fred):
         lobby, logs = wilma.room, fred.room
         name = logs.partition("@")[0]
         status = await bridge.call("xmppStatus")
@@ -85,35 +84,6 @@ async def test_each_tool_looks_at_all_rooms_or_at_the_one_that_is_named(
         assert not [one for one in stanzas if lobby in one["xml"]]
         with pytest.raises(ToolFailedError, match=f'"nowhere" is no room .*"{lobby}", "{logs}"'):
             await bridge.call("xmppSend", message="x", room="nowhere")
-
-
-async def test_the_resources_of_a_room_are_read_by_its_jid_and_told_of_when_it_changes(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with _in_two_rooms(sandbox, tmp_path) as (bridge, wilma, fred):
-        templates = (await bridge.request("resources/templates/list"))["resourceTemplates"]
-        uris = [one["uriTemplate"].replace("{room}", fred.room) for one in templates]
-        assert [one.rpartition("/")[2] for one in uris] == ["occupants", "messages"]
-        await bridge.request("resources/subscribe", {"uri": uris[1]})
-        since = (await bridge.status())["cursor"]
-        wilma.say("not this one")
-        await bridge.call("xmppWait", since=since, contains="not this one")
-        assert bridge.pending_frames == 0
-        fred.say("hello from Fred")
-        assert await bridge.frame() == {
-            "jsonrpc": "2.0",
-            "method": "notifications/resources/updated",
-            "params": {"uri": uris[1]},
-        }
-        for uri, known in zip(uris, ("Fred", "hello from Fred"), strict=True):
-            (content,) = (await bridge.request("resources/read", {"uri": uri}))["contents"]
-            assert json.loads(content["text"])["room"] == fred.room
-            assert known in content["text"]
-            assert "not this one" not in content["text"]
-        with pytest.raises(RpcFailedError) as refused:
-            await bridge.request("resources/read", {"uri": "bridge://room/nowhere@x/messages"})
-        assert refused.value.code == -32002
-        await bridge.request("resources/unsubscribe", {"uri": uris[1]})
 
 
 async def test_all_rooms_together_have_one_send_rate(sandbox: XmppServer, tmp_path: Path) -> None:

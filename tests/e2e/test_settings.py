@@ -117,24 +117,6 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
         assert (await run.call("xmppSend", message="second"))["sent"] is True
 
 
-async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
-    places: Places,
-) -> None:
-    write_settings(
-        places.here, {"XMPP_SERVICE": "xmpp://evil.example", "MUC_ROOM": "r@evil.example"}
-    )
-    async with places.run(
-        XMPP_USERNAME="bot@localhost", XMPP_PASSWORD=NOWHERE["XMPP_PASSWORD"]
-    ) as run:
-        status = await run.status()
-        assert status["phase"] == "unconfigured"
-        told = "\n".join(status["problems"])
-        assert "XMPP_SERVICE" in told
-        assert "TIA_ENV_PATH" in told
-        assert NOWHERE["XMPP_PASSWORD"] not in told
-    assert NOWHERE["XMPP_PASSWORD"] not in run.stderr
-
-
 async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:
     for arguments, environment, by in (
         (("serve", "--read-only"), NOWHERE, "--read-only"),

@@ -2,18 +2,19 @@ import asyncio
 import json
 import os
 import sys
-from asyncio import StreamReader, StreamWriter
+from asyncio import Future, StreamReader
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from bridge.mcp.session import CHANGES_SECONDS
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.faults.relay import Relay, Way
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -70,55 +71,14 @@ class Unread:
             transport.close()
 
 
-class Tap:
-    """A relay in front of an XMPP server, which notes when the bridge writes its leave."""
-
-    def __init__(self, server: XmppServer) -> None:
-        self._server = server
-        self._said = b""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.left_at: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self.port = 0
-
-    async def __aenter__(self) -> Self:
-        self._listener = await asyncio.start_server(self._relay, "127.0.0.1", 0)
-        self.port = self._listener.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._listener.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._listener.wait_closed()
-
-    async def _relay(self, bridge_in: StreamReader, bridge_out: StreamWriter) -> None:
-        server_in, server_out = await asyncio.open_connection(
-            self._server.host, self._server.port("plaintext")
-        )
-        ways = [
-            asyncio.create_task(self._copy(bridge_in, server_out, self._listen)),
-            asyncio.create_task(self._copy(server_in, bridge_out, lambda data: None)),
-        ]
-        self._tasks.update(ways)
-
-    async def _copy(
-        self, reader: StreamReader, writer: StreamWriter, listen: Callable[[bytes], None]
-    ) -> None:
-        try:
-            with suppress(ConnectionError):
-                while data := await reader.read(65536):
-                    listen(data)
-                    writer.write(data)
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-    def _listen(self, data: bytes) -> None:
-        self._said += data
-        if b'type="unavailable"' in self._said.replace(b"'", b'"') and not self.left_at.done():
-            self.left_at.set_result(monotonic())
+@asynccontextmanager
+async def tapped(server: XmppServer) -> AsyncIterator[tuple[dict[str, str], Future[float]]]:
+    """Settings that lead to this server by a relay, and when the bridge's leave passed it."""
+    left_at: Future[float] = asyncio.get_running_loop().create_future()
+    async with Relay(server.host, server.port("plaintext")) as relay:
+        leave = rb"""type=["']unavailable"""
+        relay.once(Way.TO_SERVER, leave, lambda: left_at.set_result(monotonic()))
+        yield server.environment(XMPP_SERVICE=f"xmpp://127.0.0.1:{relay.port}"), left_at
 
 
 @contextmanager
@@ -289,40 +249,38 @@ async def _signalled_over_and_over(bridge: BridgeProcess) -> None:
 async def test_a_signal_puts_the_leave_on_the_wire_at_once(
     end: Callable[[BridgeProcess], Awaitable[None]], sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    async with Tap(sandbox) as tap:
-        settings = sandbox.environment() | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{tap.port}"}
-        async with (
-            Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-            BridgeProcess(tmp_path, settings) as bridge,
-        ):
-            await bridge.joined()
-            await witness.joined("McpDebug")
-            started = monotonic()
-            await end(bridge)
-            took = await tap.left_at - started
-            assert took < LEAVE_SECONDS * SLACK
-            await witness.left("McpDebug")
-            assert await bridge.wait() == 0
+    async with (
+        tapped(sandbox) as (settings, left_at),
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.joined()
+        await witness.joined("McpDebug")
+        started = monotonic()
+        await end(bridge)
+        took = await left_at - started
+        assert took < LEAVE_SECONDS * SLACK
+        await witness.left("McpDebug")
+        assert await bridge.wait() == 0
     assert bridge.stderr.count("closed") == 1
 
 
 async def test_a_signal_puts_the_leave_on_the_wire_at_once_with_replies_that_nobody_reads(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    async with Tap(sandbox) as tap:
-        settings = sandbox.environment() | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{tap.port}"}
-        async with (
-            Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-            unread(tmp_path, settings) as (bridge, _),
-        ):
-            await witness.joined("McpDebug")
-            for number in range(UNREAD_REPLIES):
-                bridge.send(echo(number))
-            witness.say("still busy?")
-            await bridge.stderr_says("still busy?")
-            started = monotonic()
-            bridge.terminate()
-            took = await tap.left_at - started
-            assert took < LEAVE_SECONDS * SLACK
-            assert await bridge.wait() == 0
-            assert monotonic() - started < GONE_SECONDS * SLACK
+    async with (
+        tapped(sandbox) as (settings, left_at),
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        unread(tmp_path, settings) as (bridge, _),
+    ):
+        await witness.joined("McpDebug")
+        for number in range(UNREAD_REPLIES):
+            bridge.send(echo(number))
+        witness.say("still busy?")
+        await bridge.stderr_says("still busy?")
+        started = monotonic()
+        bridge.terminate()
+        took = await left_at - started
+        assert took < LEAVE_SECONDS * SLACK
+        assert await bridge.wait() == 0
+        assert monotonic() - started < GONE_SECONDS * SLACK

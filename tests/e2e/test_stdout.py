@@ -1,10 +1,8 @@
 from pathlib import Path
 
-import pytest
-
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
-from tests.servers.server import XmppServer, write_settings
+from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 # `BridgeProcess` fails a test by itself when a line on stdout is no frame that was asked for.
@@ -27,40 +25,6 @@ async def test_a_thread_that_prints_all_the_time_reaches_stderr_and_no_frame(
         witness.say("hello")
         await bridge.until(lambda it: it["lastIncoming"])
     assert bridge.stderr.count("NOISE thread") > 4
-
-
-@pytest.mark.parametrize("name", ["slixmpp.xmlstream", "dotenv.parser"])
-async def test_a_module_that_prints_when_it_is_imported_reaches_stderr_and_no_frame(
-    name: str, sandbox: XmppServer, tmp_path: Path
-) -> None:
-    env_file = tmp_path / "settings.env"
-    write_settings(env_file, sandbox.environment())
-    loud = noise.at_start(tmp_path / "site", noise.WRITE, noise.on_import_of(name))
-    async with BridgeProcess(
-        tmp_path / "home", loud, arguments=("--env-file", str(env_file))
-    ) as bridge:
-        await bridge.initialize()
-        await bridge.joined()
-        await bridge.call("xmppSend", message="hello")
-    # Three ways through `sys.stdout`, one past it.
-    assert bridge.stderr.count(f"NOISE {name}\n") == 4
-
-
-async def test_a_sandbox_that_prints_reaches_stderr_and_no_frame(tmp_path: Path) -> None:
-    names = ("bridge.sandbox.server", "cryptography", "bridge.sandbox.domain")
-    loud = noise.at_start(tmp_path / "site", noise.WRITE, noise.on_import_of(*names))
-    async with BridgeProcess(tmp_path / "home", loud, arguments=("serve", "--sandbox")) as bridge:
-        await bridge.joined()
-    assert "NOISE bridge.sandbox.server" in bridge.stderr
-
-
-async def test_what_is_printed_to_a_buffer_that_nobody_flushes_reaches_no_frame(
-    tmp_path: Path,
-) -> None:
-    lazy = noise.at_start(tmp_path / "site", "print('NOISE in the buffer')\n")
-    async with BridgeProcess(tmp_path / "home", lazy) as bridge:
-        await bridge.bare("echo", message="hello")
-    assert "NOISE in the buffer" in bridge.stderr
 
 
 async def test_room_traffic_is_on_stderr_and_never_on_stdout(

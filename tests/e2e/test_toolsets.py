@@ -1,5 +1,3 @@
-import json
-import os
 import shutil
 import subprocess
 import sys
@@ -201,34 +199,3 @@ async def test_the_settings_sets_that_do_not_do_are_problems_and_the_others_are_
     assert "dice and loaded-dice both have a tool throw_dice" in told[-1]
     for one in told:
         assert f"ERROR: {one}" in bridge.stderr
-
-
-def test_the_client_starts_the_bridge_with_the_sets_it_is_told(
-    tmp_path: Path, installed: str
-) -> None:
-    child = subprocess.run(
-        [COMMAND, "client", "--sandbox", "--toolset", "dice"],
-        input=b"hello\n",
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": installed},
-        capture_output=True,
-        check=True,
-    )
-    assert child.stdout == b"Echo: hello\n"
-    assert LOADED.encode() in child.stderr
-
-
-def test_a_pipe_lists_the_tools_of_a_model_that_is_set_up(tmp_path: Path) -> None:
-    asked = b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n'
-    model = {"LLM_BASE_URL": "https://llm.example.org/v1", "LLM_MODEL": "m"}
-    for environment, listed_too in ((model, ["scout", "xmppDigest"]), ({}, [])):
-        ran = subprocess.run(
-            [COMMAND],
-            input=asked,
-            capture_output=True,
-            cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **environment},
-            timeout=20,
-            check=True,
-        )
-        assert further(json.loads(ran.stdout)["result"]["tools"]) == listed_too

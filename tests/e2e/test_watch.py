@@ -32,11 +32,11 @@ def _without_times(text: str) -> str:
 
 
 async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
-    xmpp_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
+    settings = prosody.environment()
     async with (
-        _room(xmpp_server, settings) as wilma,
+        _room(prosody, settings) as wilma,
         Watching(tmp_path, settings) as watching,
     ):
         await wilma.joined(WATCHER)
@@ -82,17 +82,6 @@ async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
     (first,) = re.findall("  <Wilma>.*\n((?: {30}.*\n)*)", plain)
     assert len(first.splitlines()) == 2  # 63 characters in lines of 30
     assert max(map(len, plain.splitlines())) <= 60
-
-
-@pytest.mark.parametrize("no", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}])
-async def test_on_a_terminal_there_is_no_colour_where_nobody_wants_it(
-    no: dict[str, str], sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with Watching(tmp_path, sandbox.environment() | no, columns=80) as watching:
-        await watching.shows("in the room as")
-        watching.signal(signal.SIGTERM)
-        assert await watching.ended() == 0
-    assert "\x1b" not in watching.out
 
 
 async def test_json_is_one_object_a_line_in_ascii_with_the_exact_text(
@@ -208,8 +197,6 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
     [
         (("--room", "nix"), 'xmpp-bridge: --room "nix" is no room of the settings; MUC_ROOM has'),
         (("--stanzas", "--first"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
-        (("--timeout", "0"), "argument --timeout: '0' is no number from 1 to 1000000"),
-        (("--pattern", "["), "--pattern is no regular expression of RE2: missing ]"),
     ],
 )
 async def test_what_cannot_be_picked_is_a_usage_error(
@@ -265,27 +252,6 @@ async def test_a_reader_who_has_seen_enough_ends_it_though_nothing_more_happens(
         watching.close_stdout()
         assert await watching.ended() == 0
     assert "roken" not in watching.err
-
-
-def test_head_ends_it_quietly(tmp_path: Path) -> None:
-    ran = shell('set -o pipefail; "$@" | head -n 1', tmp_path, "watch", "--sandbox", "--json")
-    assert (ran.returncode, "BrokenPipe" in ran.stderr) == (0, False), ran.stderr
-    assert json.loads(ran.stdout)["kind"] == "connection"
-
-
-@pytest.mark.parametrize(
-    ("redirection", "complaint"),
-    [
-        (">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown"),
-        ("> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on device"),
-    ],
-)
-def test_where_nothing_can_be_shown_it_says_so(
-    redirection: str, complaint: str, tmp_path: Path
-) -> None:
-    ran = shell(f'"$@" {redirection}', tmp_path, "watch", "--sandbox")
-    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, complaint)
-    assert "Traceback" not in ran.stderr
 
 
 def test_with_stderr_closed_it_watches_all_the_same(tmp_path: Path) -> None:

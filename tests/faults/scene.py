@@ -57,6 +57,10 @@ DEADLINES = dict.fromkeys(Stage, 1.0) | {Stage.SASL: 1.5, Stage.JOIN: 2.0}
 """Long enough for a healthy server on a busy machine, short enough for a silent one."""
 
 
+ON_PROSODY = pytest.mark.parametrize("server_process", ["prosody"], indirect=True)
+"""Plays on one server what is alike on each."""
+
+
 class Eyes:
     """Sees each record that a participant writes, and waits for what a test expects of it.
 

@@ -4,9 +4,6 @@ import asyncio
 import re
 from dataclasses import replace
 
-import pytest
-
-from bridge.xmpp.model.events import Phase
 from tests.faults.reaching import participant_at
 from tests.faults.scene import CALM
 from tests.faults.scripted_server import (
@@ -17,7 +14,6 @@ from tests.faults.scripted_server import (
     Step,
     Wire,
     bound,
-    cut_off_after,
     said,
     then,
 )
@@ -69,18 +65,3 @@ async def test_whoever_leaves_first_tells_what_came() -> None:
         last = wire.heard[wire.heard.index(b"unavailable") :]
         assert re.findall(rb'<a [^>]*h="(\d+)"', last) == [str(JOINING + 1).encode()]
         assert last.index(b"<a ") < last.index(b"</stream:stream>")
-
-
-async def test_a_stream_that_ends_with_an_answer_owed_is_no_mistake_of_ours(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    last = cut_off_after(said("Wilma", "last words", "m") + ASKING)
-    async with (
-        ScriptedServer(_script(_settle, last), HONEST) as server,
-        participant_at(server, timing=CALM) as eyes,
-    ):
-        await eyes.hears("last words")
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("connection-reset", Phase.WAITING)
-        await eyes.joined()
-    assert not [one for one in caplog.records if one.levelname == "ERROR"]

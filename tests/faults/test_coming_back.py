@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from bridge.settings.values import Secret
 from bridge.text import iso
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model import backoff
@@ -25,7 +24,16 @@ from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.joining import suffixed
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults.relay import Treatment, Way
-from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
+from tests.faults.scene import (
+    HASTY,
+    NICKNAME,
+    ON_PROSODY,
+    Eyes,
+    Scene,
+    configure,
+    scene,
+    told,
+)
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
@@ -153,6 +161,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         _never_twice(eyes)
 
 
+@ON_PROSODY
 async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
     open_stage: Scene,
 ) -> None:
@@ -212,6 +221,7 @@ async def test_what_a_room_with_its_archive_off_does_not_tell_is_a_gap(
             await eyes.until(lambda _: eyes.gaps())
 
 
+@ON_PROSODY
 async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Scene) -> None:
     stage = open_stage
     _without_stream_management(stage)
@@ -233,6 +243,7 @@ async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Sc
         assert len(told(eyes.messages(), "meanwhile")) == 1
 
 
+@ON_PROSODY
 async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
@@ -275,6 +286,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
         assert len(told(eyes.messages(), "in flight")) <= heard
 
 
+@ON_PROSODY
 async def test_what_is_said_on_a_stream_that_has_just_ended_is_known_not_to_be_sent(
     stage: Scene,
 ) -> None:
@@ -308,6 +320,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         assert eyes.status().connected
 
 
+@ON_PROSODY
 async def test_a_room_that_lifts_its_bar_is_entered_at_the_next_look(
     stage: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +334,7 @@ async def test_a_room_that_lifts_its_bar_is_entered_at_the_next_look(
             await eyes.joined()
 
 
+@ON_PROSODY
 @pytest.mark.parametrize("nickname", [NICKNAME, "N" * 1_023], ids=["short", "as long as can be"])
 async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene, nickname: str) -> None:
     guessed = [nickname, *(suffixed(nickname, f"-{number}") for number in range(2, 8))]
@@ -336,6 +350,7 @@ async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene, nickname:
         assert f"in the room as {eyes.participant.memberships[0].occupant}" in told
 
 
+@ON_PROSODY
 async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
     stage: Scene,
 ) -> None:
@@ -360,17 +375,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
 
 
-async def test_with_better_settings_a_hopeless_participant_tries_at_once(stage: Scene) -> None:
-    right = stage.settings
-    stage.set(password=Secret("wrong-passes-4711"))
-    async with stage.participant() as eyes:
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("not-authorized", Phase.FAILED)
-        assert eyes.participant.begin_anew(right)
-        await eyes.joined()
-        assert eyes.status().attempt == 0
-
-
+@ON_PROSODY
 async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
@@ -388,26 +393,3 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         await eyes.participant.memberships[0].say("a new room", 5)
         assert not eyes.gaps()
         assert _resumed(eyes) == [False, False]
-
-
-@pytest.mark.parametrize("former", [NICKNAME, "Former"])
-async def test_after_a_restart_our_own_line_in_the_history_is_not_the_last_incoming(
-    former: str, stage: Scene
-) -> None:
-    async with stage.witness() as wilma:
-        await configure(wilma, whois="anyone")
-        wilma.say("hers")
-        async with stage.participant(stage.settings._replace(nickname=former)) as eyes:
-            await eyes.hears("hers")
-            await eyes.joined()
-            await eyes.participant.memberships[0].say("ours", 10)
-        async with stage.participant() as eyes:
-            assert (await eyes.hears("ours")).source is Source.HISTORY
-            last = eyes.status().last_incoming
-            assert last is not None
-            assert last.message.body == "hers"
-            wilma.say("now")
-            await eyes.hears("now")
-            last = eyes.status().last_incoming
-            assert last is not None
-            assert last.message.body == "now"

@@ -13,14 +13,11 @@ from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
 from bridge.xmpp.model.journal import Journal
-from bridge.xmpp.muc import archive
 from bridge.xmpp.muc.archive import (
-    MAX_PAGES,
     MAX_RESULTS,
     ArchiveError,
     ArchivePage,
     ArchiveQuery,
-    ArchiveTimeoutError,
 )
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import Publisher
@@ -147,81 +144,6 @@ async def test_a_server_that_gives_more_than_was_asked_is_borne_up_to_the_bound(
         assert len(found.results) == MAX_RESULTS
 
 
-async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
-    asked: list[str] = []
-
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        asked.append(iq.findtext(".//{http://jabber.org/protocol/rsm}max") or "")
-        for number in range(3):
-            wire.send(result(query, str(number), "x" * 3_000_000))
-        wire.send(fin(iq, "0", "2"))
-
-    async with asking(answer) as (connection, _):
-        with pytest.raises(ArchiveError, match="more than a page"):
-            await asyncio.wait_for(
-                archive_of(connection, ROOM).page(ArchiveQuery(most=9)), 2 * SECONDS
-            )
-        assert asked == ["9", "4", "2"]
-        await connection.request("get", None, stanzas.ping())
-
-
-@pytest.mark.parametrize(
-    "padded",
-    ["<body>b</body><x xmlns='x'/>", "<body>b</body><subject>s</subject>"],
-    ids=["other elements", "subject"],
-)
-async def test_a_result_may_carry_whatever_it_likes(padded: str) -> None:
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        wire.send(result(query, "1", "b").replace("<body>b</body>", padded))
-        wire.send(fin(iq, complete=True))
-
-    async with asking(answer) as (connection, _):
-        assert bodies(await archive_of(connection, ROOM).page(ArchiveQuery())) == ["b"]
-
-
-async def test_a_page_that_repeats_itself_for_ever_is_told_once() -> None:
-    asked = 0
-
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        nonlocal asked
-        asked += 1
-        for number in range(3):
-            wire.send(result(query, str(number), f"line {number}"))
-        wire.send(fin(iq, "0", "2"))
-
-    async with asking(answer) as (connection, _):
-        found = await search(connection)
-        assert bodies(found) == ["line 0", "line 1", "line 2"]
-        assert not found.more
-        assert asked == 2
-
-
-async def test_an_archive_that_is_never_complete_is_left_after_so_many_pages() -> None:
-    asked = 0
-
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        nonlocal asked
-        asked += 1
-        wire.send(result(query, str(asked), "on and on"))
-        wire.send(fin(iq, str(asked), str(asked)))
-
-    async with asking(answer) as (connection, _):
-        found = await search(connection)
-        assert (len(found.results), found.more) == (MAX_PAGES, True)
-        assert asked == MAX_PAGES
-
-
-@pytest.mark.parametrize("id_", ["", "i" * 1_025], ids=["none", "too long"])
-async def test_results_without_a_usable_id_are_left_out(id_: str) -> None:
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        wire.send(result(query, id_, "nowhere"))
-        wire.send(fin(iq, id_, id_))
-
-    async with asking(answer) as (connection, _):
-        found = await search(connection)
-        assert (found.results, found.more, found.next_id) == ((), False, None)
-
-
 async def test_pages_of_nothing_that_lead_on_are_followed() -> None:
     asked = 0
 
@@ -236,16 +158,6 @@ async def test_pages_of_nothing_that_lead_on_are_followed() -> None:
         assert bodies(await search(connection)) == ["at last"]
 
 
-async def test_an_answer_without_an_end_is_the_end() -> None:
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        wire.send(result(query, "1", "the only one"))
-        wire.send(f"<iq type='result' id='{iq.get('id')}' from='{ROOM}'/>")
-
-    async with asking(answer) as (connection, _):
-        found = await search(connection)
-        assert (bodies(found), found.more) == (["the only one"], False)
-
-
 async def test_a_connection_that_is_cut_in_mid_page_is_told_as_such() -> None:
     def answer(wire: Wire, iq: Element, query: str) -> None:
         del iq
@@ -255,18 +167,3 @@ async def test_a_connection_that_is_cut_in_mid_page_is_told_as_such() -> None:
     async with asking(answer) as (connection, _):
         with pytest.raises(ConnectionFailedError):
             await asyncio.wait_for(search(connection), SECONDS)
-
-
-async def test_an_archive_that_falls_silent_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(archive, "REQUEST_SECONDS", 0.1)
-
-    def answer(wire: Wire, iq: Element, query: str) -> None:
-        del iq
-        wire.send(result(query, "1", "and then"))
-
-    async with asking(answer) as (connection, _):
-        with pytest.raises(ArchiveTimeoutError):
-            await asyncio.wait_for(search(connection), SECONDS)
-        assert not connection.ended.done()

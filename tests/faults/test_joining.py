@@ -63,24 +63,6 @@ async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
         assert len(server.wires) == 1
 
 
-@pytest.mark.parametrize(
-    ("condition", "hint"),
-    [("not-allowed", "MUC_ROOM"), ("not-acceptable", "MCP_BOT_NICKNAME")],
-    ids=["creating rooms is forbidden", "the nickname is reserved"],
-)
-async def test_a_room_that_will_not_take_us_is_looked_at_later(
-    condition: str, hint: str, tmp_path: Path
-) -> None:
-    async with (
-        ScriptedServer(refusing(condition)) as server,
-        BridgeProcess(tmp_path, server.environment()) as bridge,
-    ):
-        status = await bridge.until(lambda it: it["phase"] == "failed")
-        assert status["lastError"]["condition"] == condition
-        assert hint in status["lastError"]["hint"]
-        assert "nextAttemptAt" in status
-
-
 async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_under(
     tmp_path: Path,
 ) -> None:

@@ -13,9 +13,11 @@ from bridge.xmpp.model.journal import Numbering
 from tests.faults.odd_xml import CLASSICS
 
 HEADER = b"<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
-MILLION = 1_000_000
+WARM, ALL = 100_000, 200_000
+"""Stanzas until the trace is full, and altogether."""
 TOGETHER = 500
-GROWN_MB = 10
+GROWN_MB = 4
+"""What may be added by the second half: of a name that is kept it would be ten times as much."""
 
 
 def resident_mb() -> float:
@@ -32,7 +34,7 @@ def hostile(first: int) -> Iterator[bytes]:
 
 
 @pytest.mark.soak
-def test_a_million_hostile_stanzas_leave_no_memory_behind() -> None:
+def test_hostile_stanzas_leave_no_memory_behind() -> None:
     xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
     list(xml.feed(HEADER))
     trace = Trace(Numbering("epoch"))
@@ -42,7 +44,7 @@ def test_a_million_hostile_stanzas_leave_no_memory_behind() -> None:
             for element in xml.feed(b"".join(hostile(first))):
                 trace.append("in", "1", element, xml.raw, 0.0)
 
-    take(range(0, 100_000, TOGETHER))
+    take(range(0, WARM, TOGETHER))
     before = resident_mb()
-    take(range(100_000, MILLION, TOGETHER))
+    take(range(WARM, ALL, TOGETHER))
     assert resident_mb() - before < GROWN_MB

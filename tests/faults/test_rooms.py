@@ -20,7 +20,17 @@ from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
 from tests.faults.relay import Way
-from tests.faults.scene import CALM, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
+from tests.faults.scene import (
+    CALM,
+    HASTY,
+    NICKNAME,
+    ON_PROSODY,
+    Eyes,
+    Scene,
+    configure,
+    scene,
+    told,
+)
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import running_ejabberd
 from tests.servers.process import ServerProcess
@@ -278,6 +288,7 @@ async def _expect_it_back(fate: Fate, play: Play) -> None:
     assert play.us.status().nickname == NICKNAME
 
 
+@ON_PROSODY
 async def test_a_nickname_that_is_taken_in_one_room_is_ours_in_the_others(
     stage: Scene, guests: list[Guest]
 ) -> None:
@@ -299,6 +310,7 @@ async def test_a_nickname_that_is_taken_in_one_room_is_ours_in_the_others(
             assert (await guest.witness.heard("hello")).nick == NICKNAME
 
 
+@ON_PROSODY
 @pytest.mark.parametrize("protected", [0, UNLUCKY], ids=["the default room", "another room"])
 async def test_the_room_password_is_sent_to_the_default_room_only(
     protected: int, stage: Scene, guests: list[Guest]
@@ -347,31 +359,6 @@ async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
     assert _resumed(eyes) == [False, True]
 
 
-async def test_a_room_that_rests_when_the_session_is_cut_rests_on(
-    stage: Scene, guests: list[Guest]
-) -> None:
-    async with stage.participant() as eyes:
-        play = Play(stage, guests, eyes)
-        for us in eyes.rooms:
-            await us.joined()
-        await deeds.kick(play)
-        fault, _, _ = await play.us.fault()
-        assert fault.condition == "not-allowed"
-        stage.relay.cut()
-        fault, _, _ = await play.us.fault()
-        assert fault.condition == "connection-reset"
-        for us, guest in play.others:
-            await us.joined()
-            assert (guest.joins, guest.leaves) == (1, 0)
-        fault, changed, _ = await play.us.fault()
-        assert (fault.condition, changed.phase) == ("not-allowed", WAITING)
-        assert changed.next_attempt_in_ms is not None
-        assert 50_000 < changed.next_attempt_in_ms <= 60_000
-        eyes.participant.leave()
-        for _, guest in play.others:
-            await guest.witness.left(NICKNAME)
-
-
 THROTTLED_SECONDS = 60.0
 """Limit for one of fifty rooms on a server that reads slowly, on a busy machine."""
 
@@ -409,6 +396,7 @@ def fault_in(event: Event) -> Fault | None:
     return event.fault if isinstance(event, ConnectionChanged) else None
 
 
+@ON_PROSODY
 async def test_rooms_may_be_added_removed_and_put_in_another_order(
     stage: Scene, guests: list[Guest]
 ) -> None:

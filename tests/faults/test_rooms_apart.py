@@ -60,7 +60,7 @@ async def test_each_room_is_heard_in_its_place_and_nobody_else_anywhere() -> Non
             from_ = f" from='{sender}'" if sender else ""
             wire.send(f"<message{from_} type='groupchat'><body>forged</body></message>")
         for room in ("other@conference.localhost", "lobby@localhost", f"{LOBBY}.evil.example"):
-            wire.send(said("Wilma", "forged", room=room))
+            wire.send(said("Wilma", "forged", room=room) + present("Ghost", room=room))
         # Alike but for the room, so that nothing else can tell them apart.
         for room in ROOMS:
             wire.send(said("Wilma", "hello", "same", room=room))

@@ -4,16 +4,10 @@ import asyncio
 import socket
 from xml.etree.ElementTree import Element
 
-import pytest
-
-from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp.link.stanzas import CLIENT
+from bridge.wire.xmlstream import StanzaTooLongError
 from bridge.xmpp.link.stream import (
-    MAX_DEPTH,
     MAX_NEGOTIATION_BYTES,
-    MAX_STANZA_BYTES,
     MAX_UNSENT_BYTES,
-    SLICE_BYTES,
     Stream,
 )
 from tests.faults.scripted_server import HEADER
@@ -37,15 +31,13 @@ class Peer:
         self.reasons.append(reason)
         self.ended.set()
 
-    async def take(self, data: bytes, *, settled: bool) -> None:
+    async def take(self, data: bytes) -> None:
         """Let the stream have `data` and then the end, and wait for that."""
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         with theirs:
             theirs.setblocking(False)
             await loop.create_connection(lambda: self.stream, sock=ours)
-            if settled:
-                self.stream.end_negotiation()
             async with asyncio.timeout(LIMIT_SECONDS):
                 sending = asyncio.create_task(loop.sock_sendall(theirs, data))
                 await asyncio.wait(
@@ -65,64 +57,11 @@ def message_of(size: int) -> bytes:
     return (start + "x" * (size - len(start) - len(end)) + end).encode()
 
 
-def nested(depth: int) -> bytes:
-    inner = depth - 1
-    return f"{HEADER}<message>{'<a>' * inner}{'</a>' * inner}</message>".encode()
-
-
-TOO_LONG = message_of(len(HEADER) + MAX_STANZA_BYTES + 1)
-TWO = message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :]
-TOO_DEEP = nested(MAX_DEPTH + 1)
-
-
-@pytest.mark.parametrize(
-    ("data", "settled", "reasons"),
-    [
-        (message_of(len(HEADER) + MAX_STANZA_BYTES), True, [""]),
-        (TOO_LONG + b"<message/>", True, ["it has more than 4,194,304 bytes", ""]),
-        (
-            message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :],
-            True,
-            [""] * 2,
-        ),
-        (message_of(MAX_NEGOTIATION_BYTES), False, [""]),
-        (nested(MAX_DEPTH), True, [""]),
-        (TOO_DEEP + b"<message/>", True, ["its elements are nested more than 128 deep", ""]),
-        (nested(MAX_DEPTH).replace(b"<a></a>", b"<a>" + b" " * SLICE_BYTES + b"</a>"), True, [""]),
-    ],
-    ids=["long", "too long", "two", "talk", "deep", "too deep", "deep, in slices"],
-)
-async def test_a_stanza_at_the_edge_is_whole_and_one_beyond_alone_is_not(
-    data: bytes, settled: bool, reasons: list[str]
-) -> None:
-    peer = Peer()
-    await peer.take(data, settled=settled)
-    assert peer.reasons[0] is None
-    assert [getattr(one, "reason", "") for one in peer.elements] == reasons
-
-
 async def test_a_login_that_goes_on_and_on_ends_the_stream() -> None:
     peer = Peer()
-    await peer.take(message_of(MAX_NEGOTIATION_BYTES) + b" ", settled=False)
+    await peer.take(message_of(MAX_NEGOTIATION_BYTES) + b" ")
     assert isinstance(peer.reasons[0], StanzaTooLongError)
     assert len(peer.elements) == 1
-
-
-@pytest.mark.parametrize("cut", [1, 2, 3, 9])
-async def test_a_declaration_is_refused_however_it_is_torn(cut: int) -> None:
-    declared = b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + HEADER.partition("?>")[2].encode()
-    peer = Peer()
-    await peer.take(b" " * (SLICE_BYTES - cut) + declared + b"<message/>", settled=True)
-    assert isinstance(peer.reasons[0], NotWellFormedError)
-    assert peer.elements == []
-
-
-async def test_cdata_behind_the_header_is_no_declaration() -> None:
-    peer = Peer()
-    header = HEADER.encode() + b" " * SLICE_BYTES
-    await peer.take(header + b"<message><body><![CDATA[<!DOCTYPE]]></body></message>", settled=True)
-    assert peer.reasons[0] is None
-    assert peer.elements[0].findtext(f"{{{CLIENT}}}body") == "<!DOCTYPE"
 
 
 async def test_what_a_server_does_not_read_is_kept_up_to_a_bound() -> None:

@@ -211,25 +211,6 @@ async def bound_login(
     return status, flags[0]
 
 
-async def test_under_tls_1_2_a_login_is_bound_to_the_handshake(
-    authority: Authority, certificate: Certificate, tmp_path: Path
-) -> None:
-    scram = Scram(("SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"))
-    status, first = await bound_login(
-        scram, authority, certificate, tmp_path, ssl.TLSVersion.TLSv1_2
-    )
-    assert (status["connected"], status["sasl"]) == (True, "SCRAM-SHA-256-PLUS")
-    assert first.startswith("p=tls-unique,,")
-
-
-async def test_under_tls_1_3_a_login_is_bound_to_the_certificate_where_the_server_can(
-    authority: Authority, certificate: Certificate, tmp_path: Path
-) -> None:
-    status, first = await bound_login(PLUS, authority, certificate, tmp_path)
-    assert (status["connected"], status["sasl"]) == (True, "SCRAM-SHA-256-PLUS")
-    assert first.startswith("p=tls-server-end-point,,")
-
-
 async def test_an_offer_that_somebody_cut_out_is_noticed_by_the_server(
     authority: Authority, certificate: Certificate, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -73,11 +72,6 @@ async def connected(
             Client(stdio_client(server, stderr), mode=mode, **callbacks) as client,
         ):
             yield client
-
-
-def everything(home: Path, mode: str, **callbacks: Any) -> Any:
-    """A client of the server of test tools."""
-    return connected(home, mode, command=(sys.executable, EVERYTHING), **callbacks)
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -159,45 +153,6 @@ async def test_a_call_that_the_client_gives_up_is_given_up_here(
         assert text_of(await client.call_tool("echo", {"message": "yes"})) == "Echo: yes"
     said = (tmp_path / "stderr").read_text(encoding="utf-8")
     assert "cancelled after" in said
-
-
-async def test_progress_reaches_the_callback_and_grows(mode: str, tmp_path: Path) -> None:
-    seen: list[tuple[float, float | None, str | None]] = []
-
-    async def note(done: float, total: float | None, message: str | None) -> None:
-        seen.append((done, total, message))
-
-    async with everything(tmp_path, mode) as client:
-        result = await client.call_tool("test_tool_with_progress", {}, progress_callback=note)
-        assert text_of(result) == "Done."
-    assert seen == [(0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100")]
-
-
-async def test_log_messages_reach_a_client_of_2026_that_asks_with_each_request(
-    tmp_path: Path,
-) -> None:
-    seen: list[object] = []
-
-    async def note(params: types.LoggingMessageNotificationParams) -> None:
-        seen.append(params.data)
-
-    async with everything(tmp_path, "auto", logging_callback=note, log_level="info") as client:
-        await client.call_tool("test_tool_with_logging", {})
-    assert seen == ["Tool execution started", "Tool processing data", "Tool execution completed"]
-
-
-async def test_log_messages_reach_a_legacy_client_from_the_level_it_set(tmp_path: Path) -> None:
-    seen: list[object] = []
-
-    async def note(params: types.LoggingMessageNotificationParams) -> None:
-        seen.append(params.data)
-
-    async with everything(tmp_path, "legacy", logging_callback=note) as client:
-        with pytest.warns(MCPDeprecationWarning, match="logging"):
-            await client.set_logging_level("warning")
-        await client.call_tool("test_tool_with_logging", {})
-        await client.call_tool("test_logging_tool", {})
-    assert seen == ["Only for whoever wants it"]
 
 
 async def test_resources_are_listed_and_read(

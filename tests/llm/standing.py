@@ -66,10 +66,6 @@ class Desk(Client):
         return found[0]
 
 
-WAYS = ("bare", "2025-11-25", "2026-07-28")
-"""How a tool can be called: each of the three ways of speaking."""
-
-
 async def called(desk: Desk, way: str, name: str, **arguments: object) -> dict[str, Any]:
     """Call a tool, in this way, of a client without sampling; return its object or its error."""
     if way == "bare":

@@ -11,7 +11,6 @@ from bridge.llm.tools import (
     MAX_QUESTION_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
     TOOLSET,
-    WRITTEN_NOTICE,
     shown_to_model,
 )
 from bridge.mcp.jsonrpc import compact
@@ -19,9 +18,9 @@ from bridge.mcp.schema import render
 from bridge.tools.entries import RESULT_BYTES, fit
 from bridge.xmpp.model.events import OccupantJoined, SubjectChanged
 from bridge.xmpp.model.journal import Journal
-from tests.llm.model_service import Asked, ModelService, model_service, saying, silent, thinking
-from tests.llm.standing import WAYS, Desk, called, configured, events_in, room
-from tests.mcp.sample_tools import notification, request
+from tests.llm.model_service import Asked, ModelService, model_service, saying, thinking
+from tests.llm.standing import Desk, called, configured, events_in, room
+from tests.mcp.sample_tools import request
 from tests.tools.played import ROOM
 
 PLANTED = (
@@ -50,30 +49,6 @@ async def _scouted(home: Path, journal: Journal, service: ModelService, **more: 
     found = await called(desk, "2025-11-25", "scout", **arguments)
     await desk.end()
     return found
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_every_tool_works_in_every_way_of_speaking(way: str, tmp_path: Path) -> None:
-    journal = room("the build is broken", "it was me")
-    async with model_service(saying(_finding("epoch-2")), saying(_topic())) as service:
-        desk = Desk(journal, configured(tmp_path, service))
-        found = await called(desk, way, "scout", question="Who broke the build?")
-        assert found["answer"] == "Wilma did."
-        assert found["found"] is True
-        assert found["cursors"] == ["epoch-2"]
-        assert [one["body"] for one in found["events"]] == ["it was me"]
-        assert (found["read"], found["next"]) == (2, "epoch-2")
-        assert (found["gap"], found["more"]) == (None, False)
-        assert found["notice"] == WRITTEN_NOTICE
-        digest = await called(desk, way, "xmppDigest")
-        assert digest["topics"] == _topic()["topics"]
-        assert (digest["read"], digest["next"], digest["more"]) == (2, "epoch-2", False)
-        assert digest["notice"] == WRITTEN_NOTICE
-        await desk.end()
-    assert [one["body"] for one in events_in(service.asked[0])] == [
-        "the build is broken",
-        "it was me",
-    ]
 
 
 def test_they_only_read_and_reach_outside() -> None:
@@ -294,17 +269,6 @@ async def test_a_question_may_be_as_long_as_allowed(extra: int, tmp_path: Path) 
 
 
 # When it goes wrong
-
-
-async def test_cancelling_the_call_hangs_up_on_the_service(tmp_path: Path) -> None:
-    async with model_service(silent) as service:
-        desk = Desk(room("x"), configured(tmp_path, service))
-        await desk.shake_hands("2025-11-25")
-        desk.send(request(1, "tools/call", name="xmppDigest", arguments={}))
-        await service.came.wait()
-        desk.send(notification("notifications/cancelled", requestId=1))
-        await service.left.wait()
-        await desk.end()
 
 
 # The client's own model

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from bridge.mcp import revisions
-from bridge.mcp.asking import STATE_SECONDS, Elicitation, Question, elicitation
+from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
-from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
@@ -44,25 +43,6 @@ def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
         ("debug", "looked down"),
         ("warning", {"top": 2}),
     ]
-
-
-async def test_a_form_that_was_filled_in_is_a_value_of_its_type() -> None:
-    context, told = listening()
-    filled = await context.elicit("Who?", Person)
-    assert filled == Elicitation("accept", Person("Anna"))
-    (asked,) = told
-    assert asked == ({"form": elicitation("Who?", Person)}, STATE_SECONDS)
-
-
-async def test_a_form_that_was_filled_in_wrongly_is_the_persons_to_mend() -> None:
-    @dataclass(frozen=True)
-    class Other:
-        age: int
-
-    context, _ = listening()
-    with pytest.raises(ToolError, match=r"content.age is missing") as raised:
-        await context.elicit("How old?", Other)
-    assert raised.value.condition == "not-acceptable"
 
 
 # Whether a request can go to the client

@@ -25,15 +25,6 @@ async def test_bytes_are_read_from_a_pipe_until_its_end() -> None:
     assert found == [b"one", b"two"]
 
 
-async def test_bytes_are_read_from_a_socket_until_its_end() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b"one")
-        theirs.shutdown(socket.SHUT_WR)
-        async with asyncio.timeout(PATIENCE):
-            assert [chunk async for chunk in read_chunks(ours.fileno())] == [b"one"]
-
-
 async def test_bytes_are_read_from_a_regular_file_in_bounded_chunks(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_bytes(b"x" * (READ_BYTES + 1))
@@ -50,12 +41,6 @@ async def test_a_regular_file_leaves_the_loop_to_others_between_chunks(tmp_path:
     with path.open("rb") as file:
         async for _ in read_chunks(file.fileno()):
             assert went.is_set()
-
-
-async def test_an_empty_device_is_at_its_end_at_once() -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    assert [chunk async for chunk in read_chunks(nothing)] == []
-    os.close(nothing)
 
 
 async def test_a_terminal_that_hangs_up_is_at_its_end() -> None:

@@ -152,13 +152,6 @@ def test_it_runs_where_nothing_of_the_source_lies_around(installed: Path, tmp_pa
         assert answer["result"]["content"] == [{"type": "text", "text": "Echo: hello"}]
 
 
-def test_the_installed_command_reaches_a_room(installed: Path, tmp_path: Path) -> None:
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    command = (installed / "xmpp-bridge", "client", "--sandbox")
-    (line,) = _run(*command, cwd=tmp_path, environ=environ, said="send hello\n").splitlines()
-    assert json.loads(line)["sent"] is True
-
-
 def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
     imported: set[str] = set()
     for path in (TOP / "bridge").rglob("*.py"):
@@ -202,14 +195,11 @@ def fetching(tmp_path: Path) -> dict[str, str]:
     return environ
 
 
-@pytest.mark.parametrize(
-    "tool", [("uvx", "--from"), ("pipx", "run", "--spec")], ids=lambda it: it[0]
-)
 def test_it_runs_without_being_installed(
-    tool: tuple[str, ...], built: Built, fetching: dict[str, str], tmp_path: Path
+    built: Built, fetching: dict[str, str], tmp_path: Path
 ) -> None:
-    asked = ("xmpp-bridge", "--version")
-    said = _run(*tool, built.wheel, *asked, cwd=tmp_path, environ=fetching)
+    command = ("uvx", "--from", built.wheel, "xmpp-bridge", "--version")
+    said = _run(*command, cwd=tmp_path, environ=fetching)
     assert said == f"xmpp-bridge {bridge.__version__}\n"
 
 

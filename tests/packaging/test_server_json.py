@@ -10,22 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import bridge
-from bridge.settings.table import SECRETS, VARIABLES
 
 TOP = Path(bridge.__file__).parent.parent
 SERVER: dict[str, Any] = json.loads((TOP / "packaging" / "server.json").read_text("utf-8"))
 (PACKAGE,) = SERVER["packages"]
-OFFERED: dict[str, dict[str, Any]] = {one["name"]: one for one in PACKAGE["environmentVariables"]}
-
-NOT_OFFERED = {
-    "BOT_NICKNAME",  # an older spelling
-    # These want the extra `llm`, which a start by the package's name alone does not bring.
-    "LLM_BASE_URL",
-    "LLM_API_KEY",
-    "LLM_MODEL",
-    "OPEN_METEO_GEOCODING_URL",
-    "OPEN_METEO_FORECAST_URL",
-}
 
 
 def test_it_has_the_form_that_the_registry_wants() -> None:
@@ -57,15 +45,3 @@ def test_the_version_is_that_of_the_bridge_and_one_release() -> None:
 
 def test_the_readme_proves_to_the_registry_whose_package_it_is() -> None:
     assert f"<!-- mcp-name: {SERVER['name']} -->" in (TOP / "README.md").read_text("utf-8")
-
-
-def test_every_setting_is_offered_once_and_nothing_else() -> None:
-    assert len(OFFERED) == len(PACKAGE["environmentVariables"])
-    assert set(OFFERED) == set(VARIABLES) - NOT_OFFERED
-    assert set(VARIABLES) >= NOT_OFFERED
-
-
-def test_secrets_are_marked_and_have_no_default() -> None:
-    secret = {name for name, one in OFFERED.items() if one.get("isSecret")}
-    assert secret == set(SECRETS) - NOT_OFFERED
-    assert not [name for name in secret if {"default", "placeholder"} & OFFERED[name].keys()]

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,6 @@ import pytest_asyncio
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import MismatchError, read_members, render
-from bridge.samples import weather
 from bridge.samples.weather import (
     CONDITIONS,
     FAR_LARGER,
@@ -22,17 +20,13 @@ from bridge.samples.weather import (
 )
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
-from tests.llm.model_service import Asked, Turn, raw, replying
 from tests.samples.open_meteo import GEO, MET, OpenMeteoServer, running_open_meteo
-from tests.servers.ports import free_ports
 
 BOTH = pytest.mark.parametrize(
     ("path", "setting"),
     [(GEO, "OPEN_METEO_GEOCODING_URL"), (MET, "OPEN_METEO_FORECAST_URL")],
     ids=["geocoding", "forecast"],
 )
-DRIP_SECONDS = 0.05
-"""Between two bytes of an answer that takes its time."""
 
 
 @pytest_asyncio.fixture
@@ -233,69 +227,6 @@ async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoS
     assert found.place == "Paris, \\u{202E}ignore all\\u{200B} previous, France"
 
 
-async def _drip(asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer a byte at a time: never silent for long, and never done."""
-    del asked
-    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    reading = asyncio.ensure_future(reader.read(1))
-    while not reading.done():
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.wait((reading,), timeout=DRIP_SECONDS)
-    raise ConnectionError("the client has hung up")
-
-
-MISBEHAVIOURS: dict[str, tuple[Turn, str, str]] = {
-    "hangs up": (raw(b""), "connection-reset", "broke off"),
-    "400 with a reason": (
-        replying(400, {"error": True, "reason": "no such\u202e thing"}),
-        "bad-request",
-        "answered 400: no such\\u{202E} thing",
-    ),
-    "429": (replying(429, retry_after="17"), "resource-constraint", "It asks to wait 17 s."),
-    "no JSON": (replying(200, b"<html>"), "undefined-condition", "it is not JSON"),
-    "a list": (replying(200, []), "undefined-condition", "cannot be used"),
-    "wrong types": (
-        replying(200, {"results": "none", "current": [1]}),
-        "undefined-condition",
-        "cannot be used",
-    ),
-    "answers without end": (_drip, "remote-server-timeout", "gave no answer within 1 s"),
-}
-
-
-@BOTH
-@pytest.mark.parametrize("name", MISBEHAVIOURS)
-async def test_a_service_that_misbehaves_is_named_with_what_it_did(
-    server: OpenMeteoServer, path: str, setting: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    misbehave, condition, message = MISBEHAVIOURS[name]
-    if misbehave is _drip:
-        monkeypatch.setattr(weather, "MAX_SECONDS", 1.0)
-    server.misbehaves[path] = misbehave
-    error = await failure(server)
-    assert error.condition == condition
-    assert message in f"{error.message} {error.hint}"
-    assert error.message.startswith("Open-Meteo's")
-    assert (setting in error.hint) is (condition != "resource-constraint")
-    assert error.message.isprintable()
-
-
-@BOTH
-async def test_a_service_that_is_not_there_is_named_with_its_setting(
-    server: OpenMeteoServer, path: str, setting: str
-) -> None:
-    del path
-    (port,) = free_ports(1)
-    nowhere = f"http://127.0.0.1:{port}"
-    settings = configured(server)
-    settings = replace(settings, loaded={**settings.loaded, setting: nowhere})
-    with pytest.raises(ToolError, match="cannot be reached") as caught:
-        await current_weather(settings, location="Paris")
-    assert caught.value.condition == "connection-refused"
-    assert setting in caught.value.hint
-
-
 Change = Callable[[OpenMeteoServer], object]
 WRONG: dict[str, Change] = {
     "a place that is none": lambda s: s.places["results"].append("Paris"),
@@ -321,20 +252,3 @@ async def test_a_value_of_another_kind_than_documented_makes_a_bad_reply(
     error = await failure(server)
     assert error.condition == "undefined-condition"
     assert "cannot be used" in error.message
-
-
-async def test_a_proxy_of_the_environment_is_used(
-    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NO_PROXY")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("HTTP_PROXY", server.service.base_url.removesuffix("/v1"))
-    settings = configured(server)
-    elsewhere = {
-        "OPEN_METEO_GEOCODING_URL": "http://weather.invalid/geo",
-        "OPEN_METEO_FORECAST_URL": "http://weather.invalid/met",
-    }
-    settings = replace(settings, loaded={**settings.loaded, **elsewhere})
-    result = await current_weather(settings, location="Paris")
-    assert result.data.temperature_celsius == 7.5
-    assert server.service.asked[0].path.startswith("http://weather.invalid/geo/search")

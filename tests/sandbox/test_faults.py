@@ -89,17 +89,6 @@ async def test_a_drop_cuts_one_connection_and_leaves_the_others(
     assert await answers(alice)
 
 
-async def test_a_drop_that_names_nobody_cuts_all_who_are_in_the_room(
-    server: Sandbox, alice: Seat, robot: Seat
-) -> None:
-    async with seated(server) as outside:
-        lost = [asyncio.create_task(gone(seat)) for seat in (alice, robot)]
-        await asyncio.sleep(0)
-        server.fault("drop", room=str(ROOM))
-        await asyncio.gather(*lost)
-        assert await answers(outside)
-
-
 async def test_a_kick_is_told_everybody_and_with_seconds_comes_again_until_it_is_ended(
     server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
@@ -165,15 +154,6 @@ async def test_a_nickname_that_is_said_to_be_taken_is_a_conflict_until_it_is_end
     await robot.join(ELSEWHERE, "Robot")
 
 
-async def test_who_has_the_nickname_already_keeps_it(
-    server: Sandbox, alice: Seat, robot: Seat
-) -> None:
-    server.fault("duplicate-nickname", nickname="Robot")
-    robot.client.send_presence(pto=JID(f"{ROOM}/Robot"), pshow="dnd")
-    seen = await alice.sees(lambda s: s.name == "presence" and s["from"].resource == "Robot")
-    assert seen["show"] == "dnd"
-
-
 async def test_a_lost_reflection_reaches_all_but_the_speaker(
     server: Sandbox, alice: Seat, robot: Seat
 ) -> None:
@@ -194,24 +174,6 @@ async def test_a_late_reflection_comes_after_what_others_say_meanwhile(
     alice.say("second", ROOM)
     heard = [await robot.sees(lambda s: s.name == "message" and s["body"]) for _ in "12"]
     assert [message["body"] for message in heard] == ["second", "first"]
-
-
-async def test_a_reflection_that_is_late_and_lost_is_lost(
-    server: Sandbox, alice: Seat, robot: Seat
-) -> None:
-    server.fault("lost-reflection", nickname="Robot")
-    server.fault("late-reflection", nickname="Robot", seconds=0.001)
-    robot.say("lost", ROOM)
-    await alice.hears("lost")
-    alice.say("heard", ROOM)
-    assert (await robot.sees(lambda s: s.name == "message" and s["body"]))["body"] == "heard"
-
-
-async def test_neither_hides_that_a_message_was_refused(server: Sandbox, robot: Seat) -> None:
-    server.fault("lost-reflection")
-    robot.say("to nobody", f"{ROOM}/nobody", "chat")
-    refusal = await robot.sees(lambda s: s.name == "message" and s["type"] == "error")
-    assert refusal["error"]["condition"] == "item-not-found"
 
 
 async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
@@ -262,16 +224,3 @@ async def test_a_fault_that_can_never_hit_is_refused(
     with pytest.raises(ValueError, match=told):
         server.fault(name, room=given.get("room", ""), nickname=given.get("nickname", ""))
     server.fault("refused-login", nickname="ROBOT")()
-
-
-async def test_faults_work_side_by_side(server: Sandbox, alice: Seat, robot: Seat) -> None:
-    server.fault("lost-reflection", nickname="Robot")
-    server.fault("duplicate-nickname", nickname="Robot")
-    server.fault("kick", nickname="Alice")
-    await robot.sees_leaving("Alice")
-    robot.say("anybody?", ROOM)
-    with pytest.raises(PresenceError):
-        await alice.join(ROOM, "Robot")
-    await alice.join(ROOM, "Alice")
-    robot.say("you are back", ROOM)
-    await alice.hears("you are back")

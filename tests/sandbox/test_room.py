@@ -158,18 +158,6 @@ def test_nobody_can_write_what_only_the_room_may_say() -> None:
     assert "forged" not in str(Party("alice").send(ALICE, forged))
 
 
-@pytest.mark.parametrize(
-    ("xml", "expected"),
-    [
-        ("<message><body>x</body></message>", "bad-request"),
-        ("<iq type='set' id='1'><a xmlns='urn:a'/></iq>", "service-unavailable"),
-    ],
-    ids=["message", "iq"],
-)
-def test_what_a_room_does_not_know_comes_back(xml: str, expected: str) -> None:
-    assert condition(Party("alice").send(ALICE, xml)) == expected
-
-
 def test_errors_are_never_answered() -> None:
     party = Party("alice")
     for nick in ("", "alice", "nobody"):

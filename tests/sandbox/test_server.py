@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from slixmpp import JID
-from slixmpp.exceptions import IqError
 
 from bridge.sandbox import server
 from bridge.sandbox.server import HOST, ROOM_LIMIT, Sandbox
@@ -34,35 +33,6 @@ async def debug(address: Sandbox) -> AsyncIterator[Seat]:
 async def witness(address: Sandbox) -> AsyncIterator[Seat]:
     async with seated(address, *next(iter(ACCOUNTS.items()))) as seat:
         yield seat
-
-
-async def test_a_new_room_is_ones_own_to_kick_others_from(debug: Seat, witness: Seat) -> None:
-    presence, *_ = await debug.join(ROOM, "debug")
-    assert presence["muc"]["status_codes"] == {100, 110, 201}
-    await witness.join(ROOM, "witness")
-    with pytest.raises(IqError) as refusal:
-        await witness.muc.set_role(ROOM, "debug", "none")
-    assert refusal.value.condition == "not-allowed"
-    await debug.muc.set_role(ROOM, "witness", "none", reason="noise")
-    kicked = await witness.sees_leaving("witness")
-    assert kicked["muc"]["status_codes"] == {110, 307}
-    assert kicked["muc"]["item"]["reason"] == "noise"
-    assert kicked["muc"]["item"]["actor"]["nick"] == "debug"
-
-
-async def test_an_occupant_pings_itself_and_others_and_learns_when_it_is_out(
-    debug: Seat, witness: Seat
-) -> None:
-    await debug.join(ROOM, "debug")
-    await witness.join(ROOM, "witness")
-    ping: Any = debug.client.plugin["xep_0199"]
-    for target in ("localhost", ROOM, f"{ROOM}/debug", f"{ROOM}/witness"):
-        await ping.send_ping(JID(target), timeout=LIMIT)
-    debug.muc.leave_muc(ROOM, "debug")
-    await witness.sees_leaving("debug")
-    with pytest.raises(IqError) as out:
-        await ping.send_ping(JID(f"{ROOM}/debug"), timeout=LIMIT)
-    assert out.value.condition == "not-acceptable"
 
 
 async def test_a_lost_connection_is_a_leaving(address: Sandbox, debug: Seat) -> None:

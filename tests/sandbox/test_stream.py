@@ -81,13 +81,6 @@ async def test_a_failed_login_says_why_and_may_be_tried_again(sent: str, conditi
         await wire.authenticate(ACCOUNT, address.password)
 
 
-async def test_a_wrong_proof_is_not_authorized() -> None:
-    async with Sandbox() as address, Wire.to(address) as wire:
-        await wire.open()
-        await wire.prove(ACCOUNT, "wrong")
-        assert "<not-authorized/>" in await wire.until("</failure>")
-
-
 async def test_nothing_is_passed_on_before_a_resource_is_bound() -> None:
     async with Sandbox() as address, Wire.to(address) as wire:
         await wire.open()

@@ -113,13 +113,6 @@ def test_a_name_of_no_readable_file_is_a_warning_whatever_else_is_used(
     assert folders.load({"TIA_ENV_PATH": "nowhere"}, env_file=folders.here).warnings == ()
 
 
-def test_the_file_beside_the_package_comes_last(folders: Folders) -> None:
-    write(folders.package, ACCOUNT)
-    assert settled(folders.load({})).username == "bot"
-    assert folders.reasons({}) == [MISSING, USED]
-    assert folders.reasons({"TIA_ENV_PATH": "nowhere/.env"}) == [MISSING, MISSING, USED]
-
-
 @pytest.mark.parametrize("name", ["XMPP_SERVICE", "XMPP_DOMAIN", *sorted(REQUIRED)])
 def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders, name: str) -> None:
     write(folders.here, {name: "x"})

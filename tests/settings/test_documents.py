@@ -1,13 +1,15 @@
 """Everything that lists settings comes from the table, where each is one row."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from bridge.settings import values
-from bridge.settings.table import TABLE, Variable
+from bridge.settings.table import TABLE, VARIABLES, Variable
+from tests.docs.pages import TOP
 from tests.settings.documents import DOCUMENTS
-from tests.settings.folders import ACCOUNT, Folders, write
+from tests.settings.folders import ACCOUNT, REQUIRED, Folders, settled, write
 
 ADDED = Variable(
     "BRIDGE_TEST_LIMIT", values.whole_number(range(1, 10)), "a limit, 1 to 9", "5", who="ignored"
@@ -42,3 +44,26 @@ def test_every_row_is_an_attribute_of_the_configuration(folders: Folders) -> Non
     configuration = folders.load(ACCOUNT | {"BRIDGE_HISTORY": "500"})
     assert configuration.history == configuration.loaded["BRIDGE_HISTORY"] == 500
     assert [*configuration.loaded] == [row.name for row in TABLE]
+
+
+def test_the_example_names_every_variable_with_its_true_default(folders: Folders) -> None:
+    example = (TOP / ".env.example").read_text("utf-8")
+    assert set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE)) == set(VARIABLES)
+
+    pristine = folders.load({}, env_file=write(folders.here, example, "pristine"))
+    assert {problem.variable for problem in pristine.problems} == REQUIRED | {"XMPP_DOMAIN"}
+
+    blank = re.compile(r"^([A-Z_]+)=$", re.MULTILINE)
+    filled = blank.sub(lambda match: f"{match[0]}{ACCOUNT[match[1]]}", example)
+    defaults = folders.load({}, env_file=write(folders.here, filled, "filled"))
+    settled(defaults)
+
+    write(folders.here, "certificate", "ca.pem")
+    uncommented = re.sub(r"^#(?=[A-Z_]+=)", "", filled, flags=re.MULTILINE)
+    everything = folders.load({}, env_file=write(folders.here, uncommented, "everything"))
+    settled(everything)
+    assert everything.warnings == ()
+    for name in ("read_only", "send_rate", "history", "log_level"):
+        assert getattr(everything, name) == getattr(defaults, name)
+    for name in ("nickname", "tls_verify", "allow_plaintext", "domain"):
+        assert getattr(everything.settings, name) == getattr(defaults.settings, name)

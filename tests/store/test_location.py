@@ -25,7 +25,7 @@ from bridge.store.errors import (
 )
 from bridge.store.location import default_path, identity, put_aside, unusable
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.tables import APPLICATION_ID, VERSION
+from bridge.store.tables import VERSION
 from tests.disk import mask, no_file_beyond
 from tests.nobody import NOBODY, without_privileges
 from tests.racing import put
@@ -83,12 +83,6 @@ def test_whatever_the_umask_all_of_it_is_for_its_owner_alone(umask: int, path: P
     assert modes.keys() == {"rooms.db", "rooms.db-wal", "rooms.db-shm", "rooms.db-lock"}
     assert set(modes.values()) == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_a_folder_that_was_there_is_left_as_it_was(path: Path) -> None:
-    path.parent.mkdir(0o755)
-    _made(path)
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
 
 
 def _other_database(path: Path) -> None:
@@ -359,12 +353,6 @@ def test_who_is_killed_while_putting_aside_leaves_no_events_to_the_next_store(
     with pytest.raises(KeyboardInterrupt):
         put_aside(path, broken)
     assert moved == ["rooms.db-wal"]
-
-
-def test_the_file_says_whose_it_is(path: Path) -> None:
-    header = _made(path)
-    assert header[68:72] == b"XMPB" == APPLICATION_ID.to_bytes(4, "big")
-    assert int.from_bytes(header[60:64], "big") == VERSION
 
 
 def test_a_store_is_made_beside_whatever_else_is_there(path: Path) -> None:

@@ -155,17 +155,6 @@ def test_what_is_too_old_goes_at_once_and_what_is_not_stays(
     assert len(rows(path)) == 95
 
 
-def test_it_goes_a_little_at_a_time(
-    database: SqliteDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 40)
-    _say(database, 50, NOW - DAYS * DAY_SECONDS - 1)
-    _say(database, 450)
-    retention, clocks = Retention(DAYS, 1_024), Clocks(NOW, 0.0, 0.0)
-    assert [retention.apply(database, clocks) for _ in range(3)] == [True, True, False]
-    assert len(rows(path)) == 450
-
-
 def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
     database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,18 +177,6 @@ def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
         machine.run(300)
         machine.start()
     assert len(rows(path)) == 2_000 - 5 * 300
-
-
-def test_so_does_one_on_a_machine_that_sleeps_most_of_the_time(
-    database: SqliteDatabase, path: Path
-) -> None:
-    _say(database, 100, NOW - DAYS * DAY_SECONDS + 3_600)
-    machine = Machine(database)
-    for _ in range(4):
-        machine.run(600)
-        machine.sleep(1_800)
-    machine.run(60)
-    assert rows(path) == []
 
 
 @pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])

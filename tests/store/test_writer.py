@@ -39,23 +39,6 @@ def _gaps(hall: Hall) -> list[tuple[str, str]]:
     return [(event["from"], event["to"]) for event, _, _ in hall.rows() if event["kind"] == "gap"]
 
 
-def test_of_two_in_a_room_one_writes_and_the_other_takes_over_without_a_gap(hall: Hall) -> None:
-    first, _ = hall.start_two_inside()
-    marks = []
-    for _ in range(4):
-        marks.append(hall.say())
-        hall.pass_time(1)
-    assert {run for _, _, run in hall.rows()} == {first.run}
-    marks.append(hall.say())  # which the first one never writes
-    hall.kill(first)
-    hall.pass_time(2)
-    marks.append(hall.say())
-    hall.pass_time(8)
-    assert _marks(hall) == marks
-    assert _marks(hall, shared=False) == []
-    assert _gaps(hall) == []
-
-
 def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
@@ -90,51 +73,6 @@ def test_who_was_killed_left_a_gap_from_its_last_transaction_on(hall: Hall) -> N
     hall.pass_time(10)
     assert _marks(hall) == []
     assert _gaps(hall) == [(iso(written), iso(entered))]
-
-
-def test_what_only_one_saw_is_kept_with_its_observer(hall: Hall) -> None:
-    first, second = hall.start(), hall.start()
-    for one in (first, second):
-        hall.enter(one)
-        hall.pass_time(1)
-    first.inside = False  # its connection hangs, and it does not know
-    mark = hall.say()
-    first.inside = True
-    hall.pass_time(SETTLED)
-    assert [(event["jid"], all_, run) for event, all_, run in hall.rows()] == [
-        (mark, False, second.run)
-    ]
-
-
-def test_two_alike_are_two(hall: Hall) -> None:
-    first, _ = hall.start_two_inside()
-    hall.pass_time(1)
-    for _ in range(3):
-        hall.say("again")
-    hall.pass_time(3)
-    hall.kill(first)
-    hall.say("again")
-    hall.pass_time(10)
-    assert len(_marks(hall)) == 4
-    assert _marks(hall, shared=False) == []
-
-
-def test_what_was_written_is_not_written_again_when_its_writer_ends_before_we_see_it(
-    hall: Hall,
-) -> None:
-    first, second = hall.start_two_inside()
-    hall.pass_time(1)
-    second.stalled = True
-    mark = hall.say()
-    late = second.waiting.pop()
-    hall.pass_time(1)
-    second.stalled = False
-    hall.pass_time(1)
-    hall.close(first)
-    hall.pass_time(0.5)
-    second.waiting.append(late)
-    hall.pass_time(1)
-    assert _marks(hall) == [mark]
 
 
 def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall: Hall) -> None:

@@ -1,13 +1,10 @@
-"""A real bot, good and broken in each way, under scenario files and under the plugin's fixtures."""
+"""A real bot, good and broken in each way, under scenario files."""
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
-
-import pytest
 
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
@@ -52,28 +49,6 @@ expect = {{ from = "Robot", contains = "pong", within = {WITHIN_SECONDS} }}
 expect_nothing = {{ from = "Robot", during = 1 }}
 """
 
-TESTS = f"""
-import os
-import subprocess
-import sys
-
-import pytest
-
-
-@pytest.mark.parametrize("fault", {[*FAULTS]})
-def test_robot(fault, xmpp_server, xmpp_actor_sync):
-    alice = xmpp_actor_sync("Alice")
-    environ = {{**os.environ, **xmpp_server.environment(), "FAULT": fault}}
-    with subprocess.Popen([sys.executable, {str(ROBOT)!r}], env=environ) as robot:
-        try:
-            alice.expect_join("Robot", within={JOIN_SECONDS})
-            alice.say("!ping")
-            alice.expect(contains="pong", from_="Robot", within={WITHIN_SECONDS})
-            alice.expect_nothing(from_="Robot", during=1)
-        finally:
-            robot.kill()
-"""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -96,57 +71,29 @@ def _run(folder: Path, *arguments: str | Path) -> Run:
     )
     assert report.exists(), ran.stdout + ran.stderr
     failures = {
-        case.attrib["name"].removeprefix("test_robot[").removesuffix("]"): (
-            None if (failure := case.find("failure")) is None else failure.text
-        )
+        case.attrib["name"]: (None if (failure := case.find("failure")) is None else failure.text)
         for case in ElementTree.parse(report).iter("testcase")  # noqa: S314 - pytest's own
     }
     return Run(failures, ran.stdout + ran.stderr)
 
 
-Make = Callable[[Path], list[str]]
-
-
-def _files(folder: Path) -> list[str]:
-    for fault in FAULTS:
-        (folder / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
-    return [f"{fault}.room.toml" for fault in FAULTS]
-
-
-def _tests(folder: Path) -> list[str]:
-    (folder / "test_robot.py").write_text(TESTS, "utf-8")
-    return ["test_robot.py"]
-
-
-def _options(server: XmppServer, folder: Path) -> list[str | Path]:
-    if server.name == "sandbox":
-        return []
-    actors, bot = env_file(server, folder, server.witness), env_file(server, folder, server.bot)
-    return ["--xmpp-env-file", actors, "--xmpp-bot-env-file", bot]
-
-
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [("prosody", _files), ("sandbox", _tests)],
-    ids=["scenarios on prosody", "fixtures on the sandbox"],
-)
 def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
-    name: str, make: Make, request: pytest.FixtureRequest, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    server: XmppServer = request.getfixturevalue(name)
-    run = _run(tmp_path, *make(tmp_path), *_options(server, tmp_path))
+    for fault in FAULTS:
+        (tmp_path / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
+    actors = env_file(prosody, tmp_path, prosody.witness)
+    bot = env_file(prosody, tmp_path, prosody.bot)
+    files = [f"{fault}.room.toml" for fault in FAULTS]
+    run = _run(tmp_path, *files, "--xmpp-env-file", actors, "--xmpp-bot-env-file", bot)
     assert {fault for fault, failure in run.failures.items() if failure is None} == {"good"}
-    expected = FAULTS
-    if make is _tests:  # to an actor a crash looks like this
-        expected = FAULTS | {"crashing": FAULTS["leaving"]}
     missing = {
         fault: (one, run.failures[fault])
-        for fault, told in expected.items()
+        for fault, told in FAULTS.items()
         for one in told
         if one not in (run.failures[fault] or "")
     }
     assert missing == {}
-    if make is _files:  # what a test starts by itself, pytest shows as it is
-        told = run.output + "".join(one or "" for one in run.failures.values())
-        assert "Robot logged in with ***" in told
-        assert "-passes-" not in told  # as all passwords of our servers have it
+    told = run.output + "".join(one or "" for one in run.failures.values())
+    assert "Robot logged in with ***" in told
+    assert "-passes-" not in told  # as all passwords of our servers have it

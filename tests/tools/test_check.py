@@ -107,18 +107,6 @@ def nowhere(**overrides: str) -> dict[str, str]:
     } | overrides
 
 
-async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
-    result = await desk.check(desk.current())
-    assert (result["ok"], result["condition"]) == (False, "unconfigured")
-    (stage,) = result["phases"]
-    assert (stage["name"], stage["ok"]) == ("settings", False)
-    for variable in ("XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"):
-        assert variable in stage["detail"]
-        assert variable in result["diagnosis"]
-    assert str(desk.file) in stage["detail"]
-    assert desk.standing.begun == []
-
-
 async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(desk: Desk) -> None:
     desk.write(**nowhere())
     result = await desk.check(desk.current())

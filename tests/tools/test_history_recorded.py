@@ -1,14 +1,9 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
 import tracemalloc
-from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.recording.recorded import Reader
@@ -394,52 +389,6 @@ async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
     else:
         found = [(one["body"], one.get("heard")) for one in page["entries"]]
         assert found == [*told, ("imitated", None)]
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS, "x@y"])), max_size=30),
-    st.integers(0, 10),
-    st.none() | st.integers(0, 10),
-    st.integers(1, 4),
-    st.sampled_from([None, "logs"]),
-)
-async def test_pages_of_any_size_tell_each_event_once(
-    happened: list[tuple[int, str]], after: int, before: int | None, limit: int, room: str | None
-) -> None:
-    with TemporaryDirectory() as folder:
-        shelf = Shelf(Path(folder) / "rooms.db")
-        for number, (at, jid) in enumerate(happened):
-            shelf.say(str(number), at=at, room=jid)
-        played = _played(shelf, in_rooms(ROOM, LOGS))
-        wanted = [LOGS] if room else [ROOM, LOGS]
-        expected = [
-            str(number)
-            for number, (at, jid) in enumerate(happened)
-            if jid in wanted and after <= at <= (at if before is None else before)
-        ]
-        span: dict[str, object] = {"after": iso(after), "room": room, "limit": limit}
-        if before is not None:
-            span["before"] = iso(before)
-        told: list[str] = []
-        places: list[str] = []
-        page: dict[str, Any] = {"more": True}
-        since: dict[str, object] = {}
-        while page["more"]:
-            page = await page_of(played, **span, **since)
-            told += bodies(page)
-            places += [one["cursor"] for one in page["entries"]]
-            since = {"since": page["next"]}
-        assert told == expected
-        assert all(int(a.split("-")[1]) < int(b.split("-")[1]) for a, b in pairwise(places))
-        if before is None:
-            assert bodies(await page_of(played, **since)) == []
-        newest = await page_of(played, before=iso(before or 10), room=room, limit=500)
-        assert bodies(newest) == [
-            str(number)
-            for number, (at, jid) in enumerate(happened)
-            if jid in wanted and at <= (before or 10)
-        ]
 
 
 @pytest.mark.parametrize("most", [4_000, RESULT_BYTES])

@@ -265,17 +265,6 @@ def _uris(room: str, what: str) -> list[str]:
     return [f"bridge://room/{one}/{what}" for one in (room.replace("@", "%40"), room)]
 
 
-def test_the_resources_are_those_of_the_default_room() -> None:
-    played = _in_three()
-    played.hear("in the lobby")
-    heard = played.publish(events.MessageReceived(f"{LOGS}/W", "W", "in the logs"), LOGS)
-    uris = [resources.STATUS, *_uris(LOGS, "messages")]
-    assert resources.changed_by(played.journal.encode(heard), [ROOM, LOGS]) == uris
-    told = wire(resources.messages.function(played.link))
-    assert (told["room"], [one["body"] for one in told["entries"]]) == (ROOM, ["in the lobby"])
-    assert wire(resources.occupants.function(played.link)) == _occupants(played, room=ROOM)
-
-
 def _in_three() -> Played:
     played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
     played.picture = in_room(ROOM, "Wilma")

@@ -22,8 +22,6 @@ from bridge.xmpp.link.stanzas import (
     IqError,
     StanzaError,
 )
-from bridge.xmpp.model.faults import ConnectionFailedError, Fault
-from bridge.xmpp.queries.disco import ROOM_INFO
 from bridge.xmpp.queries.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
 from tests.tools.standing import OWN, outside, standing, standing_in
@@ -171,60 +169,6 @@ def _feature(name: str) -> str:
     return f"<feature var={quoteattr(name)}/>"
 
 
-async def test_a_server_tells_who_it_is_what_it_can_and_how_we_are_connected() -> None:
-    told = await _info(
-        _saying(
-            "<identity category='server' type='im' name='Prosody'/>"
-            + _feature("urn:xmpp:secret:0")
-            + _feature("urn:xmpp:mam:2"),
-            "<query xmlns='jabber:iq:version'><name>Prosody</name><version>1</version></query>",
-            "<query xmlns='jabber:iq:last' seconds='60'/>",
-        ),
-        "server",
-    )
-    assert told["identities"] == [{"category": "server", "type": "im", "name": "Prosody"}]
-    assert told["features"] == [
-        {"feature": "urn:xmpp:mam:2", "xep": "XEP-0313", "name": "Message Archive Management"},
-        {"feature": "urn:xmpp:secret:0"},
-    ]
-    assert told["featureCount"] == 2
-    assert told["software"] == {"name": "Prosody", "version": "1"}
-    assert (told["answered"], told["uptimeSeconds"]) == (True, 60)
-    assert {"room", "rooms", "self", "notes", "fields"}.isdisjoint(told)
-    assert told["connection"] == {
-        "jid": "bot@example/r",
-        "service": "xmpp://example:5222",
-        "tls": {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "verified": True},
-        "sasl": "SCRAM-SHA-256",
-        "channelBinding": "tls-server-end-point",
-        "streamManagement": True,
-        "resumable": False,
-    }
-
-
-async def test_a_room_tells_how_it_is_set_up_and_what_we_are_in_it() -> None:
-    told = await _info(
-        _saying(
-            "<identity category='conference' type='text' name='Lobby'/>"
-            + _feature("muc_membersonly")
-            + f"<x xmlns='{DATA_FORMS}' type='result'>"
-            f"<field var='FORM_TYPE'><value>{ROOM_INFO}</value></field>"
-            "<field var='muc#roominfo_description'><value>for tests</value></field></x>"
-        ),
-        "room",
-    )
-    assert told["room"]["membersOnly"] is True
-    assert (told["room"]["title"], told["room"]["description"]) == ("Lobby", "for tests")
-    assert "moderated" not in told["room"]
-    assert told["room"]["archived"] is False
-    assert told["fields"] == [
-        {"form": ROOM_INFO, "field": "muc#roominfo_description", "values": ["for tests"]}
-    ]
-    assert told["self"]["nickname"] == "McpDebug"
-    assert (told["self"]["role"], told["self"]["affiliation"]) == ("participant", "none")
-    assert "connection" not in told
-
-
 @pytest.mark.parametrize("over", [0, 1])
 async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     identities = "".join(
@@ -331,26 +275,6 @@ async def test_an_error_answer_has_a_round_trip_too_and_its_meaning() -> None:
     assert "server" not in pong
 
 
-async def test_a_silent_occupant_is_compared_with_the_room_and_the_server_in_the_time_given() -> (
-    None
-):
-    def answer(to: str, _: str) -> Element | Exception | None:
-        return None if to == f"{ROOM}/Wilma" else parsed("<iq type='result'/>")
-
-    link, stream = standing(answer, "Wilma")
-    pong = await _ping(link, "Wilma", seconds=SILENCE_SECONDS)
-    assert pong["reachable"] is False
-    assert "roundTripMs" not in pong
-    assert pong["error"]["condition"] == "remote-server-timeout"
-    assert pong["error"]["message"] == f'"{ROOM}/Wilma" did not answer within 0.3 s.'
-    assert pong["verdict"] == "The occupant alone is silent: the room and our server answer."
-    assert pong["notice"] == NOTICE
-    assert (pong["self"]["address"], pong["self"]["inRoom"]) == (OWN, "in")
-    assert (pong["server"]["address"], pong["server"]["reachable"]) == ("example", True)
-    assert min(pong["self"]["roundTripMs"], pong["server"]["roundTripMs"]) > 0
-    assert [to for to, _ in stream.asked] == [f"{ROOM}/Wilma", "example", OWN]
-
-
 @pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
 async def test_out_of_the_room_a_nickname_is_refused_with_the_reason(tool: Tool) -> None:
     with pytest.raises(ToolError) as refusal:
@@ -369,12 +293,3 @@ async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
         await query.xmpp_info(link, target="Wilma")
     assert refusal.value.condition == "item-not-found"
     assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
-
-
-@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
-async def test_the_end_of_the_connection_is_no_answer(tool: Tool) -> None:
-    fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
-    link, _ = standing(lambda *_: ConnectionFailedError(fault))
-    with pytest.raises(ToolError, match="ended before") as refusal:
-        await tool(link, target="room")
-    assert refusal.value.condition == "connection-reset"

@@ -62,16 +62,6 @@ def test_an_echo_takes_one_text_and_says_so(given: dict[str, str]) -> None:
         status_module.echo(**given)
 
 
-def test_a_status_warns_of_a_room_that_is_too_full_to_be_known(
-    configuration: Configuration,
-) -> None:
-    crowded = Played(picture=dataclasses.replace(STATUS, crowded=True))
-    assert (
-        "The room has more occupants than the 10000 that are kept."
-        in _status(crowded, configuration)["warnings"]
-    )
-
-
 def test_a_status_in_the_room_has_what_there_is_to_say(configuration: Configuration) -> None:
     played = Played(dataclasses.replace(STATUS, subject=None))
     played.journal.append(SubjectChanged("tests"), 0.0)

@@ -157,26 +157,3 @@ async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
     with pytest.raises(ArgumentError, match="of is not the cursor of an entry") as refusal:
         await _trace(played, of=cursor)
     assert refusal.value.condition == "item-not-found"
-
-
-async def test_keepalives_are_hidden_unless_asked_for() -> None:
-    played = Played()
-    append(played.trace, "in", "1", Element("{urn:xmpp:sm:3}r"), 0.0)
-    append(played.trace, "in", "1", _message("hello"), 0.0)
-    for given_, numbers in (({}, ["epoch-2"]), ({"keepalives": True}, ["epoch-1", "epoch-2"])):
-        page = await _trace(played, **given_)
-        assert [one["cursor"] for one in page["entries"]] == numbers
-
-
-async def test_what_we_sent_is_from_us_under_each_of_our_names() -> None:
-    played = Played()
-    append(played.trace, "out", "1", _message("mine"), 0.0)
-    stanza = _message("hers")
-    stanza.set("from", f"{ROOM}/Wilma")
-    append(played.trace, "in", "1", stanza, 0.0)
-    for sender in ("McpDebug", f"{ROOM}/McpDebug", "bot@example", "bot@example/r"):
-        (entry,) = (await _trace(played, **{"from": sender}))["entries"]
-        assert "mine" in entry["xml"]
-    (entry,) = (await _trace(played, **{"from": "Wilma"}))["entries"]
-    assert "hers" in entry["xml"]
-    assert (await _trace(played, **{"from": "Fred"}))["entries"] == []

@@ -63,7 +63,6 @@ FIRST_MESSAGES = {
     "a count that is an exponent": (f"r={NONCE}x,s={SALT},i=²", "count is no number"),
     "a count with a sign": (f"r={NONCE}x,s={SALT},i=+4096", "count is no number"),
     "a count in hexadecimal": (f"r={NONCE}x,s={SALT},i=0x1000", "count is no number"),
-    "a count with a dot behind": (f"r={NONCE}x,s={SALT},i=4096.", "count is no number"),
     "a count in full-width digits": (
         f"r={NONCE}x,s={SALT},i=\uff14\uff10\uff19\uff16",
         "count is no number",
@@ -75,11 +74,8 @@ FIRST_MESSAGES = {
     "a final message": ("v=AAAA", "nonce"),
     "a client's message": (f"n,,n=user,r={NONCE}x", "fields"),
     "nothing": ("", "fields"),
-    "a comma": (",", "fields"),
     "a field without a name": ("=", "fields"),
     "an attribute of two letters": (f"r={NONCE}x,ss={SALT},i=4096", "fields"),
-    "a comma at the end": (f"r={NONCE}x,s={SALT},i=4096,", "fields"),
-    "a NUL in front": (f"\0r={NONCE}x,s={SALT},i=4096", "fields"),
 }
 
 
@@ -169,14 +165,8 @@ FINAL_MESSAGES: dict[str, tuple[Callable[[str], str], str]] = {
         lambda proof: f"v={b64encode(b64decode(proof) + b'x').decode()}",
         "wrong",
     ),
-    "the proof reversed": (
-        lambda proof: f"v={b64encode(b64decode(proof)[::-1]).decode()}",
-        "wrong",
-    ),
     "the proof under another name": (lambda proof: f"p={proof}", "skipped"),
-    "the proof in capitals": (lambda proof: f"V={proof}", "skipped"),
     "the proof with a line break": (lambda proof: f"v={proof}\n", "Base64"),
-    "the proof in hexadecimal": (lambda proof: f"v={b64decode(proof).hex()}", "wrong"),
     "the right one second": (lambda proof: f"v=AAAA,v={proof}", "twice"),
     "the right one first": (lambda proof: f"v={proof},v=AAAA", "twice"),
     "the proof without padding": (lambda proof: f"v={proof.rstrip('=')}", "Base64"),
@@ -267,40 +257,6 @@ def test_any_name_and_password_prove_themselves_to_the_sandbox_and_it_to_us(
     assert scram.first().split(",", 2)[2].count(",") == 1
     scram.challenge(server.challenge.decode())
     scram.verify(server.verify(scram.final(password).encode()).decode())
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        b"n,,n=user,r=a\0b\xff,m=x",
-        b"n,,n=user,r=abc," + b"x=y," * 50_000,
-        b"n,,n=user,r=" + b"r" * 200_000,
-        b"y,a=" + b"=2C" * 50_000 + b",n=user,r=abc",
-        b"n,,n=" + b"=" * 200_000 + b",r=abc",
-        b"c=biws,r=abc,p=AAAA",
-        b"n,,n=user,r=abc\n",
-    ],
-)
-def test_the_sandbox_takes_or_refuses_any_first_message(first: bytes) -> None:
-    """It tells nothing else: no traceback, and no time that grows faster than what came."""
-    conditions = []
-    try:
-        Exchange(first, {"user": PASSWORD})
-    except AuthenticationError as refusal:
-        conditions.append(str(refusal))
-    assert set(conditions) <= {"malformed-request", "not-authorized"}
-
-
-FINALS = st.lists(
-    st.sampled_from([b"c=", b"biws", b",", b"r=", b"abc", b"p=", b"AAAA", b"=", b"\xff", b"\n"])
-).map(b"".join)
-
-
-@given(FINALS)
-def test_no_final_message_without_the_password_passes_the_sandbox(final: bytes) -> None:
-    server = Exchange(b"n,,n=user,r=abc", {"user": PASSWORD})
-    with pytest.raises(AuthenticationError):
-        server.verify(final)
 
 
 def test_a_proof_is_compared_in_constant_time() -> None:

@@ -125,15 +125,6 @@ def test_who_is_gone_is_said_to_be_with_the_reason(name: str) -> None:
     assert found.hint
 
 
-@pytest.mark.parametrize("there", ["robot", "Rob\u200bot", "Robot-2"])
-def test_names_like_it_are_told(there: str) -> None:
-    other = Occupant(f"{ROOM}/{there}", there, "participant", "none", 0.0)
-    status = replace(STATUS, occupants=(*STATUS.occupants, other))
-    found = look("present", evidence(occupant=None, status=status))
-    assert found.ok is False
-    assert "; in the room is " in found.detail
-
-
 def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
     there = [
         Occupant(f"{ROOM}/{one}", one, "participant", "none", 0.0) for one in ("Robot", "ROBOT")

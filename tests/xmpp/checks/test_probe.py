@@ -105,17 +105,17 @@ async def test_others_see_it_come_under_its_own_name_speak_and_go(
     assert f"in the room {room} with 1 other occupant, " in report.diagnosis
 
 
-async def test_it_sends_only_when_it_is_told_to(xmpp_server: XmppServer) -> None:
-    environment = xmpp_server.environment()
+async def test_it_sends_only_when_it_is_told_to(sandbox: XmppServer) -> None:
+    environment = sandbox.environment()
     room = environment["MUC_ROOM"]
-    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+    async with Witness(sandbox, sandbox.witness, room, "Wilma") as wilma:
         assert (await check(environment)).ok
         wilma.say("the end")
         assert (await wilma.heard(lambda one: True)).body == "the end"
 
 
-async def test_a_wrong_password_ends_it_at_the_login(endpoint: Endpoint) -> None:
-    report = await check(endpoint.environment(XMPP_PASSWORD="not-the-password"))
+async def test_a_wrong_password_ends_it_at_the_login(prosody: XmppServer) -> None:
+    report = await check(prosody.environment(XMPP_PASSWORD="not-the-password"))
     told = failed(report, "sasl")
     assert "XMPP_PASSWORD" in told.hint
     assert "chosen: SCRAM-SHA-" in told.detail
@@ -137,10 +137,10 @@ async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
 
 
 async def test_checks_that_are_off_are_told_of_where_they_would_be(
-    real_server: XmppServer,
+    prosody: XmppServer,
 ) -> None:
     report = await check(
-        real_server.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
+        prosody.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
     )
     assert report.ok
     (tls,) = (one for one in report.phases if one.name == "tls")
@@ -196,17 +196,6 @@ async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
 
 
 # What takes a server that lies.
-
-
-async def test_a_name_without_an_address_is_told() -> None:
-    environment = {
-        "XMPP_SERVICE": f"xmpp://{'x' * 64}.invalid",
-        "XMPP_DOMAIN": DOMAIN,
-        "XMPP_USERNAME": "bot",
-        "XMPP_PASSWORD": "bot-passes-4711",
-        "MUC_ROOM": ROOM,
-    }
-    failed(await check(environment), "resolve")
 
 
 def answering(
@@ -277,20 +266,6 @@ async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:
     assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}" and 1 more')
 
 
-async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
-    async def refuse(wire: Wire) -> None:
-        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "X-\u202e&#10;FORGED"))
-        await wire.element("auth")
-        text = "<text>no\u202e&#10;[Server] forged</text>"
-        wire.send(f"<failure xmlns='{scripted.SASL}'><not-authorized/>{text}</failure>")
-        await wire.gone()
-
-    report = await checked(replace(HONEST, authenticate=refuse))
-    told = failed(report, "sasl").detail
-    assert 'offered: "SCRAM-SHA-256, X-\\\\u{202E}\\nFORGED"; ' in told
-    assert '("no\\\\u{202E}\\n[Server] forged")' in report.diagnosis
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_detail_has_a_bound_whatever_is_in_it(extra: int) -> None:
     reports: list[CheckStage] = []
@@ -346,7 +321,7 @@ async def test_a_nickname_that_the_room_refuses_may_be_only_ours() -> None:
         await wire.gone()
 
     report = await checked(replace(HONEST, join=join))
-    assert "may still take the one in MCP_BOT_NICKNAME" in failed(report, "join").hint
+    assert "MCP_BOT_NICKNAME" in failed(report, "join").hint
 
 
 async def test_the_longest_nickname_leaves_room_for_its_mark() -> None:

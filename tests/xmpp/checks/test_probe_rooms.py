@@ -36,35 +36,6 @@ def of(report: Report, room: str) -> dict[str, CheckStage]:
 # What real servers show.
 
 
-async def test_three_rooms_that_are_well_are_visited_one_after_the_other_on_one_connection(
-    real_server: XmppServer,
-) -> None:
-    rooms = [real_server.room() for _ in range(3)]
-    environment = real_server.environment(MUC_ROOM=",".join(rooms), MCP_BOT_NICKNAME="Beetle")
-    async with AsyncExitStack() as stack:
-        wilma, fred = [
-            await stack.enter_async_context(Witness(real_server, real_server.witness, room, nick))
-            for room, nick in zip(rooms, ("Wilma", "Fred"), strict=False)
-        ]
-        report = await check(environment, send=True)
-        for witness in (wilma, fred):
-            said = await witness.heard(MESSAGE)
-            assert said.nick.startswith("Beetle-check-")
-            await witness.left(said.nick)
-    visited = [*IN_A_ROOM[:-1], "send", "leave"]
-    assert stages(report) == [
-        *((name, None, True) for name in CONNECTION_STAGES),
-        *((name, room, True) for room in rooms for name in visited),
-    ]
-    assert of(report, rooms[0])["occupants"].detail == '1 besides us: "Wilma"'
-    assert of(report, rooms[2])["occupants"].detail == "nobody else"
-    assert of(report, rooms[2])["join"].hint == "MUC_ROOM may have a typo."
-    assert report.diagnosis.startswith("Everything works: in 3 rooms with 2 other occupants, ")
-    assert f"Joining created rooms that did not exist, {rooms[2]}: MUC_ROOM" in report.diagnosis
-    assert (report.ok, report.condition, len(report.created)) == (True, None, 1)
-    assert report.rooms == [CheckedRoom(room, True, None) for room in rooms]
-
-
 async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppServer) -> None:
     rooms = [real_server.room() for _ in range(3)]
     environment = real_server.environment(MUC_ROOM=",".join(rooms), MCP_BOT_NICKNAME="Beetle")
@@ -187,17 +158,6 @@ async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
         *(False, True, False),
         *(False, False, True),
     ]
-
-
-async def test_a_room_that_returns_the_message_is_left_and_the_next_one_visited() -> None:
-    async with ScriptedServer(with_rooms(refusing=LOBBY)) as server:
-        environment = server.environment(MUC_ROOM=f"{LOBBY},{TEAM}")
-        report = await Probe(settings(environment)).run(send=True)
-    assert [(name, room) for name, room, ok in stages(report) if not ok] == [("send", LOBBY)]
-    assert "voice" in of(report, LOBBY)["send"].hint
-    assert report.condition == "forbidden"
-    assert report.rooms is not None
-    assert [one.ok for one in report.rooms] == [False, True]
 
 
 async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> None:

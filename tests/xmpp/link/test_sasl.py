@@ -120,7 +120,7 @@ async def test_plain_sends_the_password_only_where_it_may() -> None:
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
 
 
-@pytest.mark.parametrize("offered", [["PLAIN"], ["DIGEST-MD5", "PLAIN"], []])
+@pytest.mark.parametrize("offered", [["PLAIN"], ["SCRAM-SHA-256-PLUS", "PLAIN"], []])
 async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> None:
     server = ServerSide()
     with pytest.raises(ConnectionFailedError) as refusal:
@@ -135,14 +135,6 @@ async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
     account = settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
     await login(server, "PLAIN", account=account)
     assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
-
-
-async def test_few_iterations_are_refused_where_the_certificate_was_not_checked() -> None:
-    scram = ScramServer("sha256")
-    server = ServerSide(scram.challenge)
-    with pytest.raises(ScramError, match="it wants 16 iterations; the least is 4096"):
-        await login(server, "SCRAM-SHA-256", genuine=False)
-    assert len(server.heard) == 1
 
 
 END_POINT = ChannelBinding("tls-server-end-point", b"digest")

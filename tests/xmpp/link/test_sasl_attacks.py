@@ -52,26 +52,6 @@ async def test_a_name_that_is_not_exactly_a_mechanism_of_ours_is_none(attack: st
     assert server.heard == []
 
 
-@pytest.mark.parametrize(
-    "offered",
-    [
-        ["PLAIN"],
-        ["PLAIN", "PLAIN"],
-        ["\n PLAIN\t"],
-        ["SCRAM-SHA-256-PLUS", "PLAIN"],
-        ["PLAIN", "SCRAM-SHA-224", "DIGEST-MD5"],
-    ],
-)
-@pytest.mark.parametrize("bindings", [[], BINDINGS])
-async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
-    offered: list[str], bindings: list[ChannelBinding]
-) -> None:
-    server = Hostile()
-    with pytest.raises(ConnectionFailedError):
-        await login(server, *offered, named=["tls-telepathy"], bindings=bindings, genuine=False)
-    assert server.heard == []
-
-
 @pytest.mark.parametrize("scram", ["SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize(
     "answer",

@@ -6,12 +6,8 @@ from gc import collect
 from weakref import ref
 from xml.etree.ElementTree import Element
 
-import pytest
-
-from bridge.wire.xmlstream import NotWellFormedError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.stream import (
-    MAX_DEPTH,
     SLICE_BYTES,
     Stream,
 )
@@ -122,26 +118,6 @@ async def test_nothing_of_a_flood_is_lost_and_the_end_is_told_last() -> None:
         assert await line.lost() is None
         at_the_end.append(len(line.received))
     assert at_the_end == [20_000]
-
-
-@pytest.mark.parametrize("broken", [b"<a></b>", b"<!DOCTYPE a []>", b"\x00", b"\xff"])
-async def test_what_is_not_well_formed_ends_it(broken: bytes) -> None:
-    async with _line() as line:
-        line.stream.data_received(HEADER + broken)
-        assert isinstance(await line.lost(), NotWellFormedError)
-
-
-@pytest.mark.parametrize(
-    "end",
-    [b"</stream:stream>", b"<a></b>", b"<a>" * MAX_DEPTH + b"<a/>" + b"</a>" * MAX_DEPTH],
-    ids=["in good order", "not well-formed", "too deep"],
-)
-async def test_nothing_is_taken_in_behind_the_end(end: bytes) -> None:
-    async with _line() as line:
-        line.stream.data_received(HEADER + _message("one") + end + _message("two"))
-        line.stream.data_received(_message("three"))
-        await line.lost()
-        assert line.bodies() == ["one"]
 
 
 async def test_what_was_handed_over_is_let_go_of() -> None:

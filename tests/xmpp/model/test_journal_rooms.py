@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -48,27 +47,6 @@ def test_an_event_is_kept_with_its_room_and_numbered_among_all() -> None:
     assert journal.of(LOBBY).cursor == journal.cursor == "epoch-3"
 
 
-def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one() -> None:
-    journal = _journal(8, LOBBY, LOGS)
-    _happen(journal, LOBBY, 4)  # its share
-    _happen(journal, CONNECTION, 3)
-    _happen(journal, LOGS, 100)
-    # The connection has none: its oldest go while it holds most of what is beyond a share.
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [4, 0, 4]
-    assert _numbers(journal.of(LOBBY)) == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("rooms", [(), (LOBBY,)])
-def test_with_one_room_the_oldest_goes_whether_of_the_room_or_of_the_connection(
-    rooms: tuple[str, ...],
-) -> None:
-    journal = _journal(4, *rooms)
-    for room in (CONNECTION, LOBBY, LOBBY, CONNECTION, LOBBY, LOBBY):
-        _happen(journal, room, 1)
-    assert _numbers(journal) == [3, 4, 5, 6]
-    assert (journal.forgotten, journal.oldest) == (2, "epoch-2")
-
-
 def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
     journal = _journal(9, LOBBY, LOGS, TEAM)
     for room in ROOMS:
@@ -94,20 +72,6 @@ def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile(
     seen += _numbers(reading)
     assert seen == [*range(1, 7), *range(11, 17)]
     assert since(journal, "epoch-16")[1] == Loss(17, 17, "evicted")
-
-
-def test_many_events_make_room_for_a_long_one() -> None:
-    evicted = 300
-    journal = _journal(10_000, LOBBY, LOGS, max_characters=4 * evicted)
-    for _ in range(evicted):
-        _happen(journal, LOBBY, 3, characters=1)
-        _happen(journal, LOGS, 1, characters=1)
-    _happen(journal, CONNECTION, 1, characters=evicted)
-    assert _held(journal, LOBBY, LOGS, CONNECTION) == [2 * evicted, evicted, 1]
-    kept = [_numbers(journal.of(room)) for room in (LOBBY, LOGS, CONNECTION)]
-    assert _numbers(journal) == sorted(chain(*kept))
-    assert (kept[0][0] - journal.forgotten) in {1, 2}
-    assert journal.of(LOBBY).forgotten == journal.forgotten
 
 
 class Reader:

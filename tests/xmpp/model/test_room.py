@@ -63,12 +63,6 @@ def _names(status: RoomStatus) -> list[str]:
     return [one.nickname for one in status.occupants]
 
 
-def test_a_new_room_knows_nothing() -> None:
-    status = Story().tell()
-    assert (status.connected, status.phase, status.since) == (False, Phase.RESOLVING, 0)
-    assert (status.occupants, status.subject, status.last_incoming) == ((), None, None)
-
-
 def test_a_join_is_connected_and_a_loss_is_not() -> None:
     story = Story()
     assert story.tell(ConnectionChanged(Phase.JOINED)).connected
@@ -164,15 +158,6 @@ def test_to_speak_is_to_say_something_live(message: MessageReceived, *, spoke: b
     assert (wilma.last_message_at == 2) is spoke
 
 
-@pytest.mark.parametrize(
-    ("role", "voice"),
-    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
-)
-def test_voice_is_of_moderators_and_participants(role: str, *, voice: bool) -> None:
-    (occupant,) = Story(Phase.JOINED).tell(replace(_joined("A"), role=role)).occupants
-    assert occupant.voice is voice
-
-
 def test_nicknames_of_one_account_are_found_by_its_bare_jid() -> None:
     story = Story(Phase.JOINED)
     story.tell(_present("A", jid="bot@x/1"), _present("B", jid="w@x/1"), _present("hidden"))
@@ -235,12 +220,6 @@ def test_who_went_while_we_were_out_is_told_of_once_we_are_back() -> None:
     )
 
 
-def test_an_empty_subject_is_none() -> None:
-    story = Story(Phase.JOINED)
-    assert story.tell(SubjectChanged("tests")).subject == "tests"
-    assert story.tell(SubjectChanged("")).subject is None
-
-
 def test_the_last_incoming_message_is_the_newest_with_a_body_and_from_somebody_else() -> None:
     story = Story()
     status = story.tell(
@@ -255,13 +234,6 @@ def test_the_last_incoming_message_is_the_newest_with_a_body_and_from_somebody_e
 
 def _told(body: str, stamp: str | None, *, own: bool = False) -> MessageReceived:
     return replace(_said(body, source=Source.HISTORY, own=own), delayed_from=stamp)
-
-
-def test_the_last_incoming_message_may_be_one_that_the_room_tells_of_on_joining() -> None:
-    story = Story()
-    first, second = _told("a", "1960-01-01T00:00:00.000Z"), _told("b", "1960-01-02T00:00:00.000Z")
-    mine = _told("mine", "1960-01-03T00:00:00.000Z", own=True)
-    assert story.tell(first, second, mine).last_incoming == LastIncoming(second, -315_532_800.0)
 
 
 def test_what_the_history_has_as_ours_is_not_the_last_incoming_message() -> None:
@@ -322,13 +294,6 @@ def test_a_session_that_is_resumed_finds_everybody_again_and_a_new_one_nobody() 
     assert (entering.occupants, entering.subject) == ((), None)
 
 
-def test_a_status_is_a_picture_of_its_moment() -> None:
-    story = Story(Phase.JOINED)
-    before = story.tell(_joined("A"))
-    story.tell(_joined("B"))
-    assert _names(before) == ["A"]
-
-
 def _present(
     nickname: str = "A",
     *,
@@ -386,12 +351,6 @@ def test_presence_that_cannot_be_read_changes_nothing_of_somebody_known() -> Non
     unread = _present(role=UNKNOWN, affiliation=UNKNOWN)
     assert _meeting(_present(jid="a@example/1")).classify(unread) is None
     assert _meeting().classify(unread) == unread
-
-
-def test_what_is_taken_back_is_a_change_too() -> None:
-    event = _meeting(_present(show="away", status="out")).classify(_present())
-    assert isinstance(event, OccupantChanged)
-    assert (event.show, event.status) == (None, None)
 
 
 def test_a_change_is_told_from_the_last_one_and_keeps_the_time_of_entering() -> None:

@@ -1,6 +1,5 @@
 """What the archives of real servers do, with the facts that `archive` relies on."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -285,11 +284,3 @@ async def test_who_is_banned_may_not_read(real_server: XmppServer) -> None:
         await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
         with pytest.raises(ArchiveForbiddenError):
             await archive_of(connection, room).page(ArchiveQuery())
-
-
-async def test_a_room_may_be_written_as_people_write_it(real_server: XmppServer) -> None:
-    past = await told(real_server)
-    written = past.room.replace("room", "Room")
-    async with asyncio.timeout(SECONDS), standing(real_server, written) as connection:
-        assert await archive_of(connection, written).exists()
-        assert len((await search(connection, written, ArchiveQuery(), 3)).results) == 3

@@ -183,31 +183,6 @@ async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -
     ]
 
 
-async def test_the_time_of_a_self_ping_is_told_while_we_are_in_the_room() -> None:
-    def answer(target: str | None) -> str | None:
-        if len(standing.pinged) == 2:
-            seen.append(staying.membership.status().self_ping_ms)
-            standing.ended.set_result(END)
-        return None
-
-    seen: list[float | None] = []
-    standing = Standing(answer)
-    async with inside(standing, SHORT) as staying:
-        await asyncio.shield(standing.ended)
-    assert seen[0] is not None
-    assert seen[0] >= 0
-    assert staying.membership.status().self_ping_ms is None
-
-
-async def test_a_room_that_does_not_know_us_is_left_and_entered_again() -> None:
-    standing = Standing(lambda _: "not-acceptable")
-    async with inside(standing, SHORT) as staying:
-        assert (await staying.fault()).condition == "not-acceptable"
-        assert standing.pinged == [OWN]
-        assert not staying.membership.inside
-    assert "unavailable" in standing.sent[0]
-
-
 @pytest.mark.parametrize("answer", [SILENCE, "remote-server-timeout"])
 async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: str) -> None:
     standing = Standing(lambda _: answer)
@@ -296,16 +271,6 @@ async def test_a_doubt_asks_the_room_at_once() -> None:
         staying.membership.doubt()
         assert (await staying.fault()).condition == "not-acceptable"
     assert standing.pinged == [OWN]
-
-
-async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> None:
-    standing = Standing(lambda _: None)
-    async with inside(standing, TIMING) as staying:
-        staying.membership.receive(parsed(KICKED))
-        assert (await staying.fault()).condition == "not-allowed"
-        assert not standing.ended.done()
-        assert not staying.membership.occupant
-    assert standing.sent == []
 
 
 async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> None:

@@ -141,22 +141,6 @@ async def test_of_a_burst_in_one_chunk_each_entry_has_its_own_stanza() -> None:
     assert [wire.stanzas_of(one) for one in wire.records] == [[number] for number in numbers]
 
 
-async def test_of_a_burst_that_was_read_later_each_entry_has_its_own_stanza() -> None:
-    wire = Wire()
-    burst = [
-        _present("Fred"),
-        _present("Fred", "<show>away</show>"),
-        _present("Fred"),
-        *(_said(f"{number}", more="id='same'") for number in range(20)),
-        KINDS["an encrypted one"],  # of which the trace keeps a redacted copy
-        _said("0", "Fred"),
-    ]
-    elements = [wire.traced(one) for one in burst]  # while the session was being resumed
-    for element, _ in elements:
-        wire.receive(element)
-    assert [wire.stanzas_of(one) for one in wire.records] == [[number] for _, number in elements]
-
-
 def _result(id_: str, inner: str, sender: str = ROOM) -> str:
     return (
         f"<message from='{sender}'><result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
