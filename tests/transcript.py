@@ -153,7 +153,7 @@ class Replay:
             case Notification(method="notifications/cancelled", params={"requestId": id_}):
                 self._asked.pop((type(id_), id_), None)
 
-    def _act(self, action: Action) -> None:
+    def _act(self, action: Action | None) -> None:
         match action:
             case Send():
                 self._send(action, sample_tools.STATELESS)

@@ -35,8 +35,8 @@ TITLES = {
 }
 """The message that the specification has for each code."""
 
-MAX_BATCH_MESSAGES = 4096
-"""The most messages in one batch: a decoded message takes far more memory than its bytes."""
+MAX_BATCH_MESSAGES = 256
+"""The most messages in one batch: the responses, which may have 45 kB each, go out in one piece."""
 
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""

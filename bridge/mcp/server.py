@@ -7,7 +7,7 @@ that one holds. An MCP method without it is answered under the revision that `in
 or before that under `UNNEGOTIATED`. A tool's own name as the method is a bare call.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -141,8 +141,11 @@ class Server:
 
     def receive(
         self, message: Message | list[Message], framing: Framing = Framing.LINES
-    ) -> list[Action]:
-        """Return what to do about `message`, which came in `framing`, in order."""
+    ) -> Iterable[Action | None]:
+        """Yield what to do about `message`, which came in `framing`, in order.
+
+        For a batch, None follows what to do about each of its messages.
+        """
         self._framing = framing
         if isinstance(message, list):
             return self._receive_batch(message)
@@ -221,14 +224,14 @@ class Server:
         own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
         return [Send(*response) for response in self.subscriptions.close(own)]
 
-    def _receive_batch(self, messages: list[Message]) -> list[Action]:
+    def _receive_batch(self, messages: list[Message]) -> Iterator[Action | None]:
         problem = None if messages else "a batch holds at least one message"
         if not self.session.revision.batches:
             problem = f"batches are not part of MCP {self.session.revision.date}"
         if problem is not None:
-            return [self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))]
+            yield self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))
+            return
         batch = jsonrpc.Batch()
-        actions: list[Action] = []
         for message in messages:
             if isinstance(message, Request) and message.method == "initialize":
                 reason = "initialize comes alone, not in a batch"  # 2025-03-26, "Initialization"
@@ -238,16 +241,15 @@ class Server:
                     case Send(message=Response() as response, cause=cause):
                         batch.responses.append(response)
                         if cause is not None and isinstance(message, Request):
-                            actions.append(Failed(cause, message))
+                            yield Failed(cause, message)
+                        continue
                     case Call(id=id_) if id_ is not None:
                         action.batch = batch
                         batch.pending += 1
-                        actions.append(action)
-                    case _:
-                        actions.append(action)
+                yield action
+            yield None
         if responses := batch.settle():
-            actions.append(Send(responses, self._framing))
-        return actions
+            yield Send(responses, self._framing)
 
     def _receive(self, message: Message) -> list[Action]:
         match message:

@@ -50,6 +50,10 @@ NOISE_REPLIES_PER_SECOND = 50
 Without this limit, two programs that answer each other's errors would go on for ever.
 """
 
+TURN_SECONDS = 0.01
+"""How long input is dealt with at a stretch; then other tasks have a turn of the loop. One read may
+bring a thousand calls, and in a large room each may take ten milliseconds."""
+
 CHANGES_SECONDS = 0.25
 """The least time between two notifications of changes, so that busy rooms do not flood clients."""
 
@@ -133,8 +137,8 @@ class Session:
         """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""
         try:
             async for chunk in chunks:
-                self._receive(self._framer.feed(chunk))
-            self._receive(self._framer.end())
+                await self._receive(self._framer.feed(chunk))
+            await self._receive(self._framer.end())
             self._input_ended = True
             for answer in self._asked.values():
                 _settle(answer, None)
@@ -164,7 +168,8 @@ class Session:
         if not self._over:
             self._send_now(self._server.announce(level, logger, data))
 
-    def _receive(self, frames: list[Frame | SkippedInput]) -> None:
+    async def _receive(self, frames: list[Frame | SkippedInput]) -> None:
+        began = self._clock()
         for frame in frames:
             at = self._clock()
             message: Message | list[Message]
@@ -182,6 +187,10 @@ class Session:
                     log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, received)
+                if self._clock() - began > TURN_SECONDS:
+                    self._flush()
+                    await asyncio.sleep(0)
+                    began = self._clock()
         self._flush()
 
     def _label(self, message: Message | list[Message] | list[Response]) -> str:
@@ -195,7 +204,7 @@ class Session:
                 return f"{dialect} {one_line(method, 100)} id {preview(id_)}"
         return f"? ? id {preview(message.id)}"
 
-    def _act(self, action: Action, received: Received) -> None:
+    def _act(self, action: Action | None, received: Received) -> None:
         match action:
             case Call():
                 self._start(action, received)

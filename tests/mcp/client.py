@@ -20,8 +20,11 @@ from tests.mcp.sample_tools import TOOLS, Workbench, request, serving
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
+        self.step = 0.0
+        """What passes with each look."""
 
     def __call__(self) -> float:
+        self.now += self.step
         return self.now
 
 

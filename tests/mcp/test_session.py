@@ -8,12 +8,14 @@ import pytest
 
 from bridge.mcp import session
 from bridge.mcp.framing import MAX_FRAME_BYTES, Framing
+from bridge.mcp.jsonrpc import MAX_BATCH_MESSAGES
 from bridge.mcp.session import (
     CHANGES_SECONDS,
     MAX_CALLS_AT_ONCE,
     MAX_PENDING_BYTES,
     MAX_PENDING_CALLS,
     NOISE_REPLIES_PER_SECOND,
+    TURN_SECONDS,
     Session,
 )
 from bridge.mcp.toolset import Toolset
@@ -40,6 +42,38 @@ async def test_plain_tools_are_answered_in_order_in_the_turn_that_read_them() ->
     assert ids(replies) == [0, 1, 2, 3, 4]
     assert len(client.writes) == 1
     assert client.bench.said == ["0", "1", "2", "3", "4"]
+    await client.end()
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["lines", "a batch"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("say", {"message": "x"}), ("tools/list", {}), ("resources/read", {"uri": "sample://words"})],
+    ids=["calls", "lists", "resources"],
+)
+async def test_many_requests_in_one_read_leave_others_their_turns_of_the_loop(
+    method: str, params: dict[str, object], batch: bool
+) -> None:
+    client = Client()
+    client.send(request("handshake", "initialize", protocolVersion="2025-03-26"))
+    await client.replies(1)
+    requests = [request(number, method, **params) for number in range(20)]
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    client.clock.step = TURN_SECONDS / 4  # what passes between two looks at the clock
+    beside = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    client.send(requests if batch else requests[0], *([] if batch else requests[1:]))
+    turns = 0
+    await client.replies(2 if batch else 21)
+    beside.cancel()
+    assert turns >= 4
     await client.end()
 
 
@@ -225,7 +259,8 @@ async def test_noise_takes_no_reply_from_whoever_shows_an_id() -> None:
 async def test_noise_within_batches_is_limited_too() -> None:
     client = Client()
     client.send(request(0, "initialize", protocolVersion="2025-03-26"))
-    client.send([7] * 1000 + [request(1, "ping")], [7] * 1000)
+    noise = [7] * (MAX_BATCH_MESSAGES - 1)
+    client.send([*noise, request(1, "ping")], noise)
     _, batch = await client.end()
     assert len(batch) == NOISE_REPLIES_PER_SECOND + 1
     assert batch[-1]["id"] == 1
