@@ -14,6 +14,9 @@ from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
 MAX_COMPLETIONS = 100
 """The most values in one completion (MCP, "Completion"); the rest are only counted."""
 
+MAX_URI_CHARACTERS = 16_384
+"""The longest URI that is compared with the templates: a room's JID has 2,047 bytes at most."""
+
 Definition = TypeVar("Definition", Tool, Resource, Prompt)
 
 
@@ -88,7 +91,8 @@ class Catalogue:
         """Return the resource at this URI, perhaps from a template; None if there is none."""
         if uri in self.resources:
             return self.resources[uri]
-        for template in self._templates.values():
+        templates = self._templates.values() if len(uri) <= MAX_URI_CHARACTERS else ()
+        for template in templates:
             values = template.variables(uri)
             if values is not None and all(
                 value in self._values(template.uri, name)

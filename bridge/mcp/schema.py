@@ -224,6 +224,8 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
 
 def _bounded(read: Reader, bounds: Bounds) -> Reader:
     def read_bounded(value: object, path: str) -> object:
+        if isinstance(value, list) and len(value) > (bounds.max_length or math.inf):
+            bounds.check(value, path)  # before each of its items is read
         inner = read(value, path)
         bounds.check(inner, path)
         return inner
@@ -392,7 +394,8 @@ def read_members(
         elif member.required:
             problems.append(f"{path}{member.wire} is missing")
     if problems or len(values) < len(given):
-        unknown = [name for name in given if name not in {member.wire for member in members}]
+        known = {member.wire for member in members}
+        unknown = [name for name in given if name not in known]
         problems += [f"{path}{name[:100]!r} is not known" for name in unknown[:5]]
     if problems:
         raise MismatchError("; ".join(problems))

@@ -18,6 +18,10 @@ MAX_LISTENERS = 64
 """The most open listening requests of a client: a change needs a notification for each."""
 
 
+MAX_URIS = 1_000
+"""How many resources of a listening request are looked at; a bridge has two hundred at most."""
+
+
 class Subscriptions:
     """Keeps which resources one client has subscribed to; `is_known` says which URIs there are.
 
@@ -43,7 +47,8 @@ class Subscriptions:
             reason = f"{MAX_LISTENERS} listening requests are open; end some"
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         uris = wanted.get("resourceSubscriptions")
-        asked = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        first = uris[:MAX_URIS] if isinstance(uris, list) else []
+        asked = [uri for uri in first if isinstance(uri, str)]
         honoured = [uri for uri in dict.fromkeys(asked) if self._is_known(uri)]
         self._listeners[id_] = frozenset(honoured), framing
         agreed = {"resourceSubscriptions": honoured} if honoured else {}

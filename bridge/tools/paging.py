@@ -34,6 +34,9 @@ OLDEST = "oldest"
 MAX_FILTER_CHARACTERS = 1_000
 """The most characters of a text or a pattern to look for."""
 
+CURSOR_BOUNDS = Bounds(max_length=512)
+"""The longest cursors have 392 characters, with the 128 bytes that an archive's id may have."""
+
 SLICE_SECONDS = 0.001
 """Time that one call works before others get their turn of the loop."""
 
@@ -49,10 +52,8 @@ SEARCHER = ThreadPoolExecutor(1, "search")
 own threads are for looking up names, and the process cannot end before all of them have ended."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
-MaxBytes = Annotated[
-    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}"
-]
-Since = Annotated[str | None, f'a cursor, or "{OLDEST}": what came after it']
+MaxBytes = Annotated[int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of JSON"]
+Since = Annotated[str | None, CURSOR_BOUNDS, f'a cursor, or "{OLDEST}": what came after it']
 Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]
 Contains = Annotated[
     str | None,
@@ -64,7 +65,7 @@ PatternText = Annotated[
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
     "regular expression (RE2) found there",
 ]
-Kinds = Annotated[list[Kind] | None, Bounds(min_length=1)]
+Kinds = Annotated[list[Kind] | None, Bounds(min_length=1, max_length=100)]
 Kept = TypeVar("Kept", bound="Numbered")
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")

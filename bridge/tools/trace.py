@@ -37,7 +37,9 @@ async def xmpp_trace(
     link: RoomLink,
     /,
     since: paging.Since = None,
-    of: Annotated[str | None, "an entry's cursor: only its own stanzas"] = None,
+    of: Annotated[
+        str | None, paging.CURSOR_BOUNDS, "an entry's cursor: only its own stanzas"
+    ] = None,
     limit: paging.Limit = 50,
     from_: paging.Sender = None,
     direction: Literal["in", "out"] | None = None,

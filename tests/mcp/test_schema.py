@@ -199,6 +199,7 @@ def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
         (Annotated[int, Bounds(maximum=5)], 6, "value is 6; the most is 5"),
         (Annotated[str, Bounds(min_length=1)], "", "value has 0 characters; the least is 1"),
         (Annotated[list[int], Bounds(max_length=1)], [1, 2], "value has 2 items; the most is 1"),
+        (Annotated[list[int], Bounds(max_length=1)], ["", 2], "value has 2 items; the most is 1"),
     ],
 )
 def test_a_misfit_is_told_with_its_place_and_what_would_fit(

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Notification
-from bridge.mcp.subscriptions import SUBSCRIPTION_ID, Subscriptions
+from bridge.mcp.subscriptions import MAX_URIS, SUBSCRIPTION_ID, Subscriptions
 
 KNOWN = ("a:1", "a:2", "a:3")
 
@@ -54,3 +54,11 @@ def test_as_many_are_told_as_watch(
     count = (uri in session_wide) + sum(uri in wanted for wanted in listeners.values())
     assert len(watching.updates(uri)) == count
     assert watching.has(uri) is (count > 0)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_as_many_resources_are_looked_at_as_allowed_and_no_more(extra: int) -> None:
+    uris = [*["b:1"] * (MAX_URIS - 1 + extra), "a:1"]
+    agreed = listen(subscriptions(), "l", resourceSubscriptions=uris).params
+    assert isinstance(agreed, dict)
+    assert agreed["notifications"] == ({} if extra else {"resourceSubscriptions": ["a:1"]})
