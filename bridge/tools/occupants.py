@@ -108,8 +108,8 @@ def occupants_of(
         room, accounts = name if several else None, status.accounts
         here += [
             (occupant, accounts.get(occupant.account or "", ()), room)
-            for occupant in sorted(status.occupants, key=lambda who: visible(who.nickname))
-            if nickname in {None, occupant.nickname, visible(occupant.nickname)}
+            for occupant in sorted(status.occupants, key=lambda who: who.visible_nickname)
+            if nickname in {None, occupant.nickname, occupant.visible_nickname}
         ]
         for departure in status.departures:
             named = nickname in {None, departure.nickname, visible(departure.nickname)}
@@ -117,7 +117,8 @@ def occupants_of(
                 entry = departure._asdict() | {"at": iso(departure.at), "room": room}
                 went.append((departure.at, nonempty(entry)))
     went.sort(key=lambda pair: -pair[0])
-    rest = [who for who in here if after is None or visible(who[0].nickname) > visible(after)]
+    begin = "" if after is None else visible(after)
+    rest = [who for who in here if who[0].visible_nickname > begin]
     left = fit({}, LEFT_BYTES, left=[entry for _, entry in went[:MAX_LEFT]])["left"]
     out = [name for name, status in statuses.items() if not status.connected]
     head: Occupants = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bridge.text import quoted, visible
+from bridge.text import quoted
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
@@ -137,7 +137,7 @@ class Evidence(NamedTuple):
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     """Return the occupant with this nickname, which may be written as `visible` escapes it."""
     for occupant in status.occupants:
-        if nickname in {occupant.nickname, visible(occupant.nickname)}:
+        if nickname in {occupant.nickname, occupant.visible_nickname}:
             return occupant
     return None
 

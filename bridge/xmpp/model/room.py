@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from bridge.text import iso, quoted, seconds_of
+from bridge.text import iso, quoted, seconds_of, visible
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
@@ -60,6 +60,13 @@ class Occupant:
     own: bool = False
     last_message_at: float | None = None
     """When we last saw a live message of theirs, private or encrypted ones included."""
+    visible_nickname: str = ""
+    """The nickname as users see it. It is made once: with many hidden characters that takes a
+    millisecond, and a room may have ten thousand such names."""
+
+    def __post_init__(self) -> None:
+        if not self.visible_nickname:
+            object.__setattr__(self, "visible_nickname", visible(self.nickname))
 
     @property
     def voice(self) -> bool:
@@ -374,7 +381,9 @@ class Room:
         known = self._occupants.pop(event.from_, None)
         if known is not None:
             jid = event.from_.removesuffix(event.sender) + event.new_nickname
-            self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
+            self._occupants[jid] = replace(
+                known, jid=jid, nickname=event.new_nickname, visible_nickname=""
+            )
             if (spoke := self._spoke.pop(event.from_, None)) is not None:
                 self._spoke[jid] = spoke
         if event.self_:
