@@ -27,7 +27,8 @@ from bridge.toolkit import (
 )
 
 MAX_LOCATION = 200
-"""The most characters of a location; the longest name of a town has 85."""
+"""The most characters of a location, and of a name in a reply; the longest name of a town has
+85."""
 
 PROMPT = (
     "Tell the person the weather in one or two plain sentences: place, conditions, temperature, "
@@ -189,7 +190,7 @@ def _places(reply: object) -> list[Town]:
     entries = reply.get("results", []) if isinstance(reply, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise MismatchError("`results` is no list of places")
-    return list(map(_place, entries))
+    return list(map(_place, entries[:MAX_PLACES]))
 
 
 def _place(entry: Mapping[str, object]) -> Town:
@@ -250,8 +251,8 @@ def _weather(place: Town, reply: object) -> CurrentWeather:
 
 def _text(entry: Mapping[str, object], key: str) -> str:
     value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        raise MismatchError(f"`{key}` is no string")
+    if value is not None and not (isinstance(value, str) and len(value) <= MAX_LOCATION):
+        raise MismatchError(f"`{key}` is no string of at most {MAX_LOCATION} characters")
     return visible(value or "")
 
 

@@ -12,6 +12,7 @@ from bridge.samples.weather import (
     FAR_LARGER,
     MAX_LOCATION,
     MAX_NAMED,
+    MAX_PLACES,
     STATE_CODES,
     CurrentWeather,
     Town,
@@ -83,6 +84,26 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
     assert (met["latitude"], met["longitude"]) == ("48.85", "2.35")
     assert met["timeformat"] == "unixtime"
     assert met["current"].split(",")[0] == "temperature_2m"
+
+
+@pytest.mark.parametrize("key", ["name", "admin1", "country", "timezone"])
+@pytest.mark.parametrize("extra", [0, 1])
+async def test_no_name_in_a_reply_is_longer_than_a_location(
+    server: OpenMeteoServer, key: str, extra: int
+) -> None:
+    server.places["results"][0][key] = "Paris".ljust(MAX_LOCATION + extra, "x")
+    if extra:
+        error = await failure(server)
+        assert f"`{key}` is no string of at most {MAX_LOCATION} characters" in error.message
+    else:
+        assert (await told(server, "Paris, FR")).temperature_celsius == 7.5
+
+
+async def test_no_more_places_are_looked_at_than_were_asked_for(server: OpenMeteoServer) -> None:
+    paris = server.places["results"][0]
+    last = paris | {"admin1": "Texas"}
+    server.places["results"] = [*[paris] * (MAX_PLACES - 1), last, {"name": "Paris"}]
+    assert (await told(server, "Paris, Texas")).place == "Paris, Texas, France"
 
 
 @pytest.mark.parametrize(
