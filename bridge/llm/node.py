@@ -31,6 +31,9 @@ So the result is no longer than a page of the room's history."""
 TASK = "Do what you are for with the data below."
 """The task of a node that writes none itself."""
 
+MAX_FENCES = 16
+"""How many pieces between fences are tried as the JSON, each of which takes some microseconds."""
+
 _THOUGHT = "</think>"
 """The end of the thoughts of models that write them into their answers."""
 
@@ -141,7 +144,7 @@ def _candidates(text: str) -> Iterator[str]:
     """Yield what may be the JSON: the whole text, what is in a fence, what is in braces."""
     if whole := text.strip():
         yield whole
-    for fenced in text.split("```")[1::2]:
+    for fenced in text.split("```", 2 * MAX_FENCES)[1::2]:
         yield fenced.partition("\n")[2]
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:

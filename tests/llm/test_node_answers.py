@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.node import MAX_ANSWER_BYTES, read_answer
+from bridge.llm.node import MAX_ANSWER_BYTES, MAX_FENCES, read_answer
 from bridge.mcp.schema import Bounds, MismatchError, describe, render
 
 
@@ -35,6 +35,16 @@ VERDICT = Verdict(True, "it } is { so")
 )
 def test_the_json_is_found_in_what_models_wrap_it_in(text: str) -> None:
     assert read_answer(text, READ) == VERDICT
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_the_json_is_in_one_of_the_first_fences(extra: int) -> None:
+    text = "```{no``` " * (MAX_FENCES - 1 + extra) + f"```json\n{FITTING}\n```"
+    if extra:
+        with pytest.raises(MismatchError):
+            read_answer(text, READ)
+    else:
+        read_answer(text, READ)
 
 
 def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
