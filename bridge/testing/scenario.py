@@ -73,7 +73,7 @@ def parse(text: str, verbs: Verbs) -> Scenario:
     """Return the scenario that `text` holds; raises `ScenarioError`."""
     try:
         scenario: Scenario = _TomlReader(text, verbs).read(Scenario, tomllib.loads(text), ())
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # `int` refuses more than 4,300 digits
         raise ScenarioError(one_line(str(error))) from None
     return scenario
 

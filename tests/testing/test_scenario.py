@@ -161,6 +161,7 @@ def test_a_mistake_is_told_with_its_line_and_its_key(right: str, wrong: str, tol
         ("step = [{leave = true}]\nbot = 3", "line 2: bot: a table is wanted"),
         ('"a\\u202eb" = 1', "line 1: a\\u{202E}b: there is no such key"),
         (f"a = {'[' * 5000}", ""),
+        (f"a = {'9' * 5000}", ""),
     ],
 )
 def test_what_is_no_scenario_at_all_is_told(text: str, told: str) -> None:
