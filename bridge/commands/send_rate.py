@@ -35,6 +35,8 @@ def counted(rate: RateLimiter, account: str) -> Iterator[float]:
     path = default_path(os.environ, home).with_name(name)
     try:
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        if path.parent.is_symlink():
+            raise OSError("its folder is a symbolic link")
         descriptor = open_private(path, os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

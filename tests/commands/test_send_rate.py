@@ -79,10 +79,16 @@ def _folder(file: Path) -> None:
     file.mkdir()
 
 
+def _linked_folder(file: Path) -> None:
+    file.parent.rename(file.parent.with_name("other"))
+    file.parent.symlink_to("other")
+
+
 FOREIGN: dict[str, Callable[[Path], None]] = {
     "a link": _link,
     "a second name": lambda file: file.with_name("other").hardlink_to(file),
     "a folder": _folder,
+    "a folder that is a link": _linked_folder,
 }
 
 

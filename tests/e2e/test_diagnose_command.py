@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR, XTERM, on_screen
 from tests.e2e.watching import Watching, run
 from tests.servers.server import XmppServer
@@ -29,6 +30,15 @@ async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path:
     code, out, err = await run(tmp_path, changed, "diagnose", "--sandbox", *arguments)
     assert (code, told in out + err) == (expected, True), out + err
     assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
+
+
+async def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_room(
+    tmp_path: Path,
+) -> None:
+    code, out, _ = await run(tmp_path, NOWHERE, "diagnose", "Robot")
+    assert code == 1
+    assert "\nNot in the room room@conference.localhost" in out
+    assert "XMPP_SERVICE" in out
 
 
 async def test_what_send_said_counts_if_it_was_recorded(
