@@ -35,6 +35,9 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
         try:
             check_readable(anchors)  # OpenSSL would wait for ever if it is a pipe
             context.load_verify_locations(anchors)
+            # A server's own certificate is an anchor too, even if somebody else signed it. Python
+            # 3.13 has this by default.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         except (OSError, UnusableError) as error:
             reason = getattr(error, "strerror", None) or error
             if isinstance(error, ssl.SSLError):
