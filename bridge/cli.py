@@ -327,6 +327,21 @@ def _add_settings_command(command: Parser) -> None:
     _add_flag(command, "--json", "one JSON object")
 
 
+def _add_init(command: Parser) -> None:
+    """Ask for account, server and room, and write the settings file.
+
+    Asks for the account, the server and the room, tries each answer out, and writes them into a
+    file that only you can read. A certificate that is not trusted is shown, and trusted from then
+    on if you say so. Then checks the way into the room, and offers to register the bridge with the
+    coding agents on this machine. Only on a terminal. Exit code 0 if the check passed.
+
+        xmpp-bridge init
+        xmpp-bridge init --env-file ~/bots/lab.env
+    """
+    _add_env_file(command, "the file to write (default: ~/.config/xmpp-bridge.env)")
+    command.set_defaults(env_file=Path("~/.config/xmpp-bridge.env"))
+
+
 def _add_watch(command: Parser) -> None:
     """Follow the room in the terminal.
 
@@ -486,6 +501,7 @@ def _add_unregister(command: Parser) -> None:
 COMMANDS: dict[str, Callable[[Parser], None]] = {
     "serve": _add_serve,
     "client": _add_client,
+    "init": _add_init,
     "check": _add_check,
     "send": _add_send,
     "diagnose": _add_diagnose,

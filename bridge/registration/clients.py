@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bridge.registration import KEYS
 from bridge.registration.formats import Format
 
 SEND_TOOL = "xmppSend"
@@ -62,6 +63,16 @@ def client(
         Client("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
     )
     return next(client for client in known if client.key == key)
+
+
+def installed(environ: Mapping[str, str], home: Path) -> list[Client]:
+    """Return the clients whose file is there, or the folder that they made for it."""
+    known = (client(key, environ, home) for key in KEYS)
+    return [
+        each
+        for each in known
+        if each.file.is_file() or (each.file.parent != home and each.file.parent.is_dir())
+    ]
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:

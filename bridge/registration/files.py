@@ -53,7 +53,8 @@ class ConfigFile:
         """
         folder = self._target.parent
         with _naming(folder, "made"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for missing in reversed([f for f in (folder, *folder.parents) if not f.exists()]):
+                missing.mkdir(exist_ok=True, mode=0o700)
         with _naming(self.path, "written"):
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
             try:

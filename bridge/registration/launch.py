@@ -51,17 +51,11 @@ def find_env_file(
     Raises `LaunchError` if there is none, or if it was found only because it lies in `cwd`.
     """
     loaded = load(environ, cwd=cwd, package_root=package_root, env_file=named)
-    if loaded.env_file is None and named is not None:
-        raise LaunchError(
-            f"--env-file {named}: {loaded.candidates[0].reason}.\n"
-            "It must set XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM."
-        )
     if loaded.env_file is None:
+        why = "none was found" if named is None else f"{named}: {loaded.candidates[0].reason}"
         raise LaunchError(
-            "there is no settings file yet to register. Write XMPP_SERVICE, XMPP_USERNAME, "
-            "XMPP_PASSWORD and MUC_ROOM, one NAME=value a line, into a file,\n"
-            "then name it: xmpp-bridge register CLIENT --env-file /path/to/.env   (to try things "
-            "out: xmpp-bridge sandbox > .env)"
+            f"there is no settings file to register ({why}).\nxmpp-bridge init asks for what it "
+            f"holds, and writes it to the path after {ENV_FILE_OPTION}."
         )
     path = Path(loaded.env_file)
     if ".." in path.parts:

@@ -67,13 +67,17 @@ class Edit(NamedTuple):
     """What was done, in words in front of the file's path."""
 
 
-def location_of(key: str, name: str) -> EntryLocation:
-    """Return where this user's client has the entry `name`; raises `LaunchError`."""
+def home_folder() -> Path:
+    """Return this user's folder; raises `LaunchError`."""
     try:
-        home = Path.home()
+        return Path.home()
     except RuntimeError as error:
         raise LaunchError("your home folder is not known: set HOME") from error
-    return EntryLocation(client(key, os.environ, home), name)
+
+
+def location_of(key: str, name: str) -> EntryLocation:
+    """Return where this user's client has the entry `name`; raises `LaunchError`."""
+    return EntryLocation(client(key, os.environ, home_folder()), name)
 
 
 def register(

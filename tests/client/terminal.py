@@ -39,6 +39,7 @@ class Terminal:
         *,
         command: str = "client",
         term: str = "xterm",
+        columns: int = COLUMNS,
         stdin: int | None = None,
         stderr: "IO[bytes] | int | None" = None,
     ) -> None:
@@ -46,10 +47,10 @@ class Terminal:
         """What was written and not yet asked for."""
         self.written = ""
         """All that was ever written."""
-        self.screen = Screen(COLUMNS)
+        self.screen = Screen(columns)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._controller, terminal = pty.openpty()
-        termios.tcsetwinsize(terminal, (40, COLUMNS))
+        termios.tcsetwinsize(terminal, (40, columns))
         self.modes_before = self.modes
         self.process = subprocess.Popen(
             [COMMAND, command, *arguments],
@@ -110,6 +111,14 @@ class Terminal:
     def asks(self, question: str) -> None:
         """Return once the cursor stands behind this question."""
         self._wait(lambda: self.screen.cursor_line == question, f"no {question!r} at the cursor")
+
+    def ends_with(self, question: str) -> None:
+        """Return once the screen ends with this question, in however many lines."""
+        wanted = "".join(question.split())
+        self._wait(
+            lambda: "".join("".join(self.screen.lines).split()).endswith(wanted),
+            f"no {question!r} at the end",
+        )
 
     def end(self) -> int:
         """Return the exit code, once it has ended by itself."""

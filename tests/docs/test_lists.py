@@ -128,7 +128,7 @@ def test_every_option_of_the_parser_is_in_it(command: str) -> None:
 
 
 def test_every_agent_that_can_be_registered_with_is_in_it() -> None:
-    rows = tables(section("README.md", "## Your agent"))["agent"]
+    rows = tables(section("README.md", "## Your server and your agent"))["agent"]
     assert [quoted(row[1])[0] for row in rows] == list(KEYS)
 
 
@@ -151,7 +151,7 @@ def test_the_ranges_in_the_table_are_those_of_the_bridge() -> None:
 
 
 def test_four_lines_are_a_whole_file(tmp_path: Path) -> None:
-    (block,) = blocks(section("README.md", "## Your own server"), "ini")
+    (block,) = blocks(section("README.md", "### By hand"), "ini")
     (tmp_path / ".env").write_text(block.text)
     read = _load({}, tmp_path)
     assert (read.problems, read.env_file) == ((), str(tmp_path / ".env"))

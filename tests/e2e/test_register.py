@@ -122,7 +122,7 @@ def test_without_settings_it_exits_2_and_says_how_to_make_them(
     ran = run("register", "codex", *named)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert len(ran.stderr.splitlines()) == 2
-    assert "XMPP_PASSWORD" in ran.stderr
+    assert "xmpp-bridge init" in ran.stderr
     assert not (home / ".codex").exists()
 
 

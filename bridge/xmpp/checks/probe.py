@@ -9,12 +9,14 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
+from bridge.xmpp.checks.attempt import look_at_certificate
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -164,34 +166,17 @@ class Probe:
     async def _look_again(
         self, refused: Connection, recorder: "StageRecorder", failed: ConnectionFailedError
     ) -> Fault:
-        """Read the certificate that was refused; return the fault, with the date if it has expired.
-
-        OpenSSL shows no certificate that it has not verified. So this opens a second connection,
-        without verification, and closes it before any account is named.
-        """
-        findings: list[str] = []
-        connection = Connection(
-            self._settings._replace(tls_verify=False, tls_ca_file=None),
-            resource="",
-            on_stage=lambda stage: findings.clear(),  # only those of TLS, the last stage, stay
-            on_stanza=lambda stanza: None,
-            on_finding=findings.append,
-        )
-        try:
+        """Read the refused certificate; return the fault, with the date if it has expired."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
-                await connection.reach()
-            seen = refused.certificate = connection.certificate
-            expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
-            if expired and seen is not None and seen.not_after < datetime.now(UTC):
-                reason = f"it {findings.pop()}"  # the last finding is the validity
-                return faults.of("certificate-time", refused.place, reason=reason)
-            for finding in findings:
-                recorder.add_finding(finding)
-        except (ConnectionFailedError, TimeoutError):
-            pass  # then there is nothing to add
-        finally:
-            connection.leave()
-            connection.close()
+                look = await look_at_certificate(self._settings)
+                seen = refused.certificate = look.certificate
+                expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
+                if expired and seen is not None and seen.not_after < datetime.now(UTC):
+                    reason = f"it {look.findings.pop()}"  # the last finding is the validity
+                    return faults.of("certificate-time", refused.place, reason=reason)
+                for finding in look.findings if look.fault is None else ():
+                    recorder.add_finding(finding)
         return failed.fault
 
 

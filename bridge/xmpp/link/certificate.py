@@ -7,7 +7,7 @@ from a server that nobody has verified: lengths that reach beyond the data, and 
 not have, are refused.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -70,6 +70,8 @@ class Certificate:
 
     not_before: datetime
     not_after: datetime
+    der: bytes = field(default=b"", repr=False)
+    """The bytes that were decoded."""
 
 
 def decode(data: bytes) -> Certificate:
@@ -88,6 +90,7 @@ def decode(data: bytes) -> Certificate:
         names=_names(fields[6:]),
         not_before=_time(times[0]),
         not_after=_time(times[1]),
+        der=data,
     )
 
 

@@ -14,7 +14,7 @@ from bridge.xmpp.link.stanzas import StanzaError
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.queries import disco
-from bridge.xmpp.queries.disco import Description
+from bridge.xmpp.queries.disco import Description, Item
 
 DISCO_SECONDS = 5.0
 """Seconds for one answer to a query; a query without an answer does not make joining fail."""
@@ -22,8 +22,8 @@ DISCO_SECONDS = 5.0
 MAX_SERVICES_ASKED = 10
 """Most items of the server that are asked whether they are room services."""
 
-MAX_ROOMS_COMPARED = 500
-"""Most rooms of a service whose names are compared with the name of ours."""
+MAX_ROOMS_LISTED = 500
+"""Most rooms of a service that are listed, or whose names are compared with the name of ours."""
 
 MAX_NAME_CHARACTERS = 60
 """Most characters of a room's name that is compared: the time grows with their square."""
@@ -62,6 +62,34 @@ def denial(place: Place, description: Description, refusal: StanzaError | None) 
     return faults.of("no-room-service", place) if denies(description) else None
 
 
+async def room_services(connection: Connection, domain: str, doubted: str = "") -> list[str]:
+    """Return the room services that the server of `domain` lists, but for the `doubted` one.
+
+    Those that were not found within `DISCO_SECONDS` are left out. Raises `ConnectionFailedError`
+    when the connection ends.
+    """
+    services: list[str] = []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCO_SECONDS):
+            items = await _items(connection, prepared(domain) or domain)
+            for item in items[:MAX_SERVICES_ASKED]:
+                if "@" not in item.jid and item.jid != doubted:
+                    description, _ = await ask(connection, item.jid)
+                    if stanzas.MUC in description.features:
+                        services.append(item.jid)
+    return services
+
+
+async def rooms_of(connection: Connection, service: str) -> list[Item]:
+    """Return the rooms that `service` (prepared) lists, at most `MAX_ROOMS_LISTED`.
+
+    The list is empty if it does not answer within `DISCO_SECONDS`. Raises `ConnectionFailedError`
+    when the connection ends.
+    """
+    items = await _items(connection, service)
+    return [item for item in items[:MAX_ROOMS_LISTED] if item.jid.endswith(f"@{service}")]
+
+
 async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
     """Return the JIDs of the rooms that `service` lists with names like that of `room`.
 
@@ -70,21 +98,23 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
     similar room.
     """
     try:
-        answer = await disco.ask(connection, service, stanzas.DISCO_ITEMS, DISCO_SECONDS)
+        rooms = await rooms_of(connection, service)
     except ConnectionFailedError:
         return []
-    listed = (item.jid for item in disco.items_in(answer)[:MAX_ROOMS_COMPARED])
     names = {
-        name: jid
-        for jid in listed
-        if jid != room
-        and jid.endswith(f"@{service}")
-        and len(name := jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
+        name: item.jid
+        for item in rooms
+        if item.jid != room and len(name := item.jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
     # In a thread: somebody may choose names for which the comparison takes half a second.
     similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR)
     return [names[name] for name in similar]
+
+
+async def _items(connection: Connection, address: str) -> tuple[Item, ...]:
+    answer = await disco.ask(connection, address, stanzas.DISCO_ITEMS, DISCO_SECONDS)
+    return disco.items_in(answer)
 
 
 class RoomService:
@@ -133,17 +163,8 @@ class RoomService:
 
     async def _find_others(self, doubted: str) -> None:
         """Query the server for its room services."""
-        domain = prepared(self._place.domain) or self._place.domain
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DISCO_SECONDS):
-                answer = await disco.ask(
-                    self._connection, domain, stanzas.DISCO_ITEMS, DISCO_SECONDS
-                )
-                for item in disco.items_in(answer)[:MAX_SERVICES_ASKED]:
-                    if "@" not in item.jid and item.jid != doubted:
-                        description, _ = await ask(self._connection, item.jid)
-                        if stanzas.MUC in description.features:
-                            self.others.append(item.jid)
+        domain = self._place.domain
+        self.others = await room_services(self._connection, domain, doubted)
         if self.others:
             self._on_finding(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 

@@ -9,7 +9,7 @@ from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.roomservice import (
     MAX_NAME_CHARACTERS,
-    MAX_ROOMS_COMPARED,
+    MAX_ROOMS_LISTED,
     MAX_SIMILAR,
     similar_rooms,
 )
@@ -64,7 +64,7 @@ async def test_a_service_that_does_not_say_has_none(
 
 @pytest.mark.parametrize("over", [0, 1])
 async def test_the_rooms_and_their_names_have_bounds(over: int) -> None:
-    before = (f"{number}@{SERVICE}" for number in range(MAX_ROOMS_COMPARED - 1 + over))
+    before = (f"{number}@{SERVICE}" for number in range(MAX_ROOMS_LISTED - 1 + over))
     assert bool(await similar(listing(*before, f"lobby@{SERVICE}"))) is not bool(over)
     long = "x" * (MAX_NAME_CHARACTERS + over)
     service = listing(f"{long}@{SERVICE}")

@@ -1,0 +1,257 @@
+"""`xmpp-bridge init`: asks for account, server and room, and writes the settings file.
+
+Each answer is tried out before the next question. Nothing is written before all are given.
+"""
+
+import argparse
+import asyncio
+import os
+import shlex
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Thread
+from typing import TypeAlias
+
+from bridge.commands.configuration import current_directory
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
+from bridge.logs import complain
+from bridge.registration.clients import installed
+from bridge.registration.errors import RegistrationError
+from bridge.registration.files import ConfigFile
+from bridge.registration.launch import ENV_FILE_OPTION, own_command
+from bridge.registration.register import home_folder
+from bridge.settings import sources
+from bridge.settings.env_file import difference, with_variables
+from bridge.settings.load import load
+from bridge.settings.table import SECRETS, TABLE, VARIABLES, Configuration, Settings
+from bridge.settings.values import SettingsError
+from bridge.text import one_line, quoted
+from bridge.views.questions import agrees, ask, is_possible, say
+from bridge.xmpp.checks.attempt import Attempt, look_at_certificate, try_out
+from bridge.xmpp.link import certificate, endpoint, from_slixmpp
+from bridge.xmpp.model.faults import Retry
+
+Read: TypeAlias = Callable[[str], str]
+"""Turns what is typed into the value of a variable."""
+
+ASKED = tuple(row.name for row in TABLE if row.participant)
+"""The variables that may be changed: those that decide whether the room can be joined."""
+
+UNKNOWN = {"XMPP_PASSWORD": "-", "MUC_ROOM": "room@conference.invalid"}
+"""Values of the variables that have to be set, until they are asked for."""
+
+FROM_DNS = "-"
+"""What is typed for the server that DNS names; its variable is not set then."""
+
+PATIENCE_SECONDS = 3.0
+"""How long the question for the server waits for DNS, after the password was typed."""
+
+MAX_ROOMS = 30
+"""Most rooms that are listed: they fit on a terminal. Any other can be named."""
+
+NAME_CHARACTERS = 60
+"""Most characters of a room's name in the list: its owner chooses it."""
+
+JID_CHARACTERS = 200
+"""Most characters of a room's JID in the list: it may have 3,000."""
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Ask, write the file, check it, and offer to register it."""
+    if not is_possible():
+        complain("xmpp-bridge: init asks questions, and works on a terminal only")
+        return USAGE
+    from_slixmpp.load()
+    ending = "Nothing was written."
+    try:
+        home = home_folder()
+        path = sources.absolute(parsed.env_file, current_directory(), {"HOME": str(home)})
+        setup = Setup(path)
+        setup.ask()
+        if not setup.write():
+            return FAILURE
+        check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
+        ending = f"The settings are in {path}. To check them again: {check}"
+        return follow_up(path, home)
+    except (KeyboardInterrupt, EOFError):
+        complain("")  # ends the line of the question
+        return INTERRUPTED
+    except (RegistrationError, SettingsError, UnicodeError) as error:
+        complain(f"xmpp-bridge: {one_line(str(error))}")
+        return FAILURE
+    finally:
+        say(ending)
+
+
+def follow_up(path: Path, home: Path) -> int:
+    """Check what was written, and offer to register it; return the exit code."""
+    command, *options = own_command(sys.argv[0], sys.executable)
+    # What the environment sets would win over the file.
+    environment = {name: os.environ[name] for name in os.environ.keys() - set(VARIABLES)}
+
+    def start(*words: str) -> int:
+        words = (command, *options[:-1], *words, ENV_FILE_OPTION, str(path))
+        return subprocess.call(words, env=environment)  # noqa: S603 - this very program
+
+    passed = start("check") == SUCCESS
+    for client in installed(os.environ, home):
+        if agrees(f"Register the bridge with {client.title}?", default=passed):
+            start("register", client.key)
+    return SUCCESS if passed else FAILURE
+
+
+class Setup:
+    """The answers, and the file into which they are written."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `RegistrationError` or `SettingsError` if there is a file that is no settings."""
+        self._file = ConfigFile(path)
+        self._before = self._file.read() or ""
+        self._values = dict(sources.read(path, trusted=True).values) if self._before else {}
+        """The answers, and before them the values of the file; an empty one counts as unset."""
+        self._trusted = NamedTemporaryFile(suffix=".pem")  # noqa: SIM115 - it goes with this object
+        """The certificate that the person was asked to trust, until it has a place of its own."""
+
+    def ask(self) -> None:
+        """Ask all questions."""
+        say(f"Your answers go into {self._file.path} at the end. Ctrl-C gives up.")
+        for problem in self._load().problems:
+            if problem.variable in ASKED and self._values.pop(problem.variable, ""):
+                say(str(problem))
+        self._ask_room(self._log_in())
+        self._ask("MCP_BOT_NICKNAME", "Nickname", self._settings().nickname)
+
+    def write(self) -> bool:
+        """Write the file, with consent if it is there already; return whether that was given.
+
+        Raises `RegistrationError`.
+        """
+        path = self._file.path
+        anchor, trusted = ConfigFile(path.with_name(f"{path.name}.pem")), Path(self._trusted.name)
+        if trusts := self._values.get("XMPP_TLS_CA_FILE") == str(trusted):
+            self._values["XMPP_TLS_CA_FILE"] = str(anchor.path)
+        after = with_variables(self._before, {name: self._values.get(name, "") for name in ASKED})
+        changes = difference(self._before, after, str(path)) if self._before else []
+        for line in changes:
+            say(line)
+        if changes and not agrees("Write it?", default=True):
+            return False
+        if trusts:
+            anchor.replace(anchor.read() or "", trusted.read_text("ascii"))
+        if after != self._before:
+            with suppress(OSError):
+                path.chmod(0o600)  # the new file and the backup get the mode of the former
+            self._file.replace(self._before, after)
+        return True
+
+    def _load(self) -> Configuration:
+        environ = {"HOME": os.environ.get("HOME", "")} | UNKNOWN | self._values
+        folder = self._file.path.parent
+        return load(environ, cwd=folder, package_root=folder, searching=False)
+
+    def _settings(self) -> Settings:
+        settings = self._load().settings
+        assert settings is not None  # what was wrong was dropped, and asked for again
+        return settings
+
+    def _ask(self, name: str, question: str, default: str = "", read: Read = str) -> None:
+        """Ask for a variable until its value is right."""
+        usual = default or self._values.get(name, "")
+        while True:
+            self._values[name] = read(ask(question, usual, secret=name in SECRETS))
+            problems = [p for p in self._load().problems if p.variable in {name, "XMPP_DOMAIN"}]
+            if not problems:
+                return
+            say(" ".join(map(str, problems)))
+
+    def _ask_account(self) -> None:
+        """Ask for the account and its server, which is looked up while the password is typed."""
+        known = self._load().settings
+        self._values["XMPP_DOMAIN"] = ""  # the JID has it
+        say("The bridge needs an account. Its JID is such as bot@example.org.")
+        self._ask("XMPP_USERNAME", "JID", known.jid if known else "")
+        findings: list[str] = []
+        lookup = Thread(target=_look_up, args=(self._settings(), findings), daemon=True)
+        lookup.start()
+        self._ask("XMPP_PASSWORD", "Password")
+        lookup.join(PATIENCE_SECONDS)
+        say(f"DNS: {'; '.join(findings) or 'no answer yet'}.")
+        say(f"A server is HOST, HOST:PORT, xmpps://HOST:PORT, or {FROM_DNS} as DNS says.")
+        self._ask("XMPP_SERVICE", "Server", self._values.get("XMPP_SERVICE") or FROM_DNS, _service)
+
+    def _log_in(self) -> Attempt:
+        """Ask for the account until it can log in, or until it is to be written all the same."""
+        self._ask_account()
+        while fault := (attempt := asyncio.run(try_out(self._settings()))).fault:
+            say(f"[{fault.condition}] {fault.message} {fault.hint}", failed=True)
+            if attempt.findings:
+                say(f"Tried: {'; '.join(attempt.findings)}.")
+            if fault.condition == "certificate-verify-failed" and self._trusts_certificate():
+                continue
+            if fault.retry is Retry.NEVER:
+                del self._values["XMPP_PASSWORD"]
+            elif agrees("Write the file all the same?", default=False):
+                break
+            self._ask_account()
+        return attempt
+
+    def _trusts_certificate(self) -> bool:
+        """Show the certificate; return whether the person trusts it from now on."""
+        if self._values.get("XMPP_TLS_CA_FILE") == self._trusted.name:  # that was another server's
+            del self._values["XMPP_TLS_CA_FILE"]
+        settings, trusted = self._settings(), Path(self._trusted.name)
+        presented = asyncio.run(look_at_certificate(settings)).certificate
+        if presented is None:
+            return False
+        validity = certificate.validity(presented, datetime.now(UTC))
+        say(f"It presents a {certificate.describe(presented)}, {validity}.")
+        say(f"SHA-256 fingerprint: {sha256(presented.der).digest().hex(':').upper()}")
+        trusted.write_text(ssl.DER_cert_to_PEM_cert(presented.der), "ascii")
+        settings = settings._replace(tls_ca_file=trusted)
+        if fault := asyncio.run(try_out(settings, log_in=False)).fault:
+            say(f"To trust it would not help: {fault.message} {fault.hint}")
+            return False
+        if trusts := agrees("Trust this certificate?", default=False):
+            self._values["XMPP_TLS_CA_FILE"] = str(trusted)
+        return trusts
+
+    def _ask_room(self, attempt: Attempt) -> None:
+        """List the rooms, and ask for the room, and for its password if it needs one."""
+        service = attempt.service or f"conference.{self._settings().domain}"
+        rooms = {str(number): room for number, room in enumerate(attempt.rooms[:MAX_ROOMS], 1)}
+        for number, room in rooms.items():
+            name = quoted(room.name, NAME_CHARACTERS) if room.name else ""
+            say(f"{number:>3}  {one_line(room.jid, JID_CHARACTERS)}  {name}".rstrip())
+        if len(attempt.rooms) > MAX_ROOMS:
+            say(f"... and {len(attempt.rooms) - MAX_ROOMS} more")
+        say(f"A room is its number, its name at {service}, or its JID. Put commas between several.")
+
+        def jids(text: str) -> str:
+            items = (item.strip() for item in text.split(",") if item.strip())
+            named = (rooms[item].jid if item in rooms else item for item in items)
+            return ",".join(item if "@" in item else f"{item}@{service}" for item in named)
+
+        self._ask("MUC_ROOM", "Room", read=jids)
+        if attempt.fault is None:
+            known, settings = self._values.pop("MUC_PASSWORD", ""), self._settings()
+            if asyncio.run(try_out(settings, room=settings.room)).needs_password:
+                self._ask("MUC_PASSWORD", "Password of the room", known)
+
+
+def _service(text: str) -> str:
+    """Read what is typed as a server; empty for what DNS says."""
+    if text == FROM_DNS:
+        return ""
+    return text if "://" in text else f"xmpp://{text}"
+
+
+def _look_up(settings: Settings, findings: list[str]) -> None:
+    with suppress(OSError):  # then the findings say so
+        asyncio.run(endpoint.resolve(settings._replace(service=None), findings.append))

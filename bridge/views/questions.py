@@ -1,0 +1,47 @@
+"""Asks a person at the terminal, one line an answer.
+
+Words of strangers stand above a question, in lines that are broken here, and never within it.
+Ctrl-C raises `KeyboardInterrupt`, Ctrl-D `EOFError`, and what the terminal's encoding does not know
+`UnicodeError`.
+"""
+
+import sys
+from contextlib import suppress
+from getpass import getpass
+
+from bridge.logs import write_out
+from bridge.text import one_line
+from bridge.views.output import look_of
+from bridge.views.screen import hanging
+
+with suppress(ImportError):  # some builds of Python lack it
+    import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
+
+INDENT = 2
+"""Columns by which the further lines of a paragraph are indented."""
+
+
+def is_possible() -> bool:
+    """Whether a person can be asked: both stdin and stdout are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def say(text: str, *, failed: bool = False) -> None:
+    """Show a paragraph, broken into lines."""
+    paint, columns = look_of(sys.stdout)
+    lines = hanging("", 0, one_line(text), INDENT, columns())
+    write_out("\n".join(map(paint.red, lines) if failed else lines))
+
+
+def ask(question: str, default: str = "", *, secret: bool = False) -> str:
+    """Return the line that is typed, or the default if it is empty; a `secret` is not shown."""
+    usual = f" [{'***' if secret else one_line(default)}]" if default else ""
+    typed = (getpass if secret else input)(f"{question}{usual}: ")
+    return (typed if secret else typed.strip()) or default
+
+
+def agrees(question: str, *, default: bool) -> bool:
+    """Return whether the answer is yes; `default` is what an empty line means."""
+    while (answer := ask(f"{question} (y/n)", "ny"[default]).lower()) not in {"y", "n"}:
+        say("Please answer y or n.")
+    return answer == "y"

@@ -1,0 +1,70 @@
+"""Tries out settings that are not complete yet, on a connection of its own that joins no room."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bridge.settings.table import Settings
+from bridge.xmpp.link.certificate import Certificate
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
+from bridge.xmpp.muc.roomservice import ask, room_services, rooms_of
+from bridge.xmpp.queries.disco import Item, room_configuration
+
+
+@dataclass(eq=False)
+class Attempt:
+    """The result of an attempt."""
+
+    fault: Fault | None = None
+    """Why it failed; None if it did not."""
+    findings: list[str] = field(default_factory=list)
+    """What the last stage of the connection tried and found."""
+    certificate: Certificate | None = None
+    """The server's certificate; None if no stream was secured, or if it cannot be read."""
+    service: str = ""
+    """The room service of the account's server; empty if none was found."""
+    rooms: Sequence[Item] = ()
+    """The rooms that this service lists."""
+    needs_password: bool = False
+    """Whether the room says that it needs a password."""
+
+
+async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
+    """Log in, and list the rooms of the server's room service, or look at `room` if it is given.
+
+    Without `log_in` the stream is secured and ended, and no account is named.
+    """
+    attempt = Attempt()
+    connection = Connection(
+        settings,
+        resource=f"xmpp-debug-bridge.attempt.{secrets.token_hex(4)}",
+        on_stage=lambda stage: attempt.findings.clear(),
+        on_stanza=lambda stanza: None,
+        on_finding=attempt.findings.append,
+    )
+    try:
+        await (connection.open() if log_in else connection.reach())
+        attempt.certificate = connection.certificate
+        if log_in:
+            connection.start_dispatch()
+        if room:
+            description, _ = await ask(connection, room)
+            attempt.needs_password = room_configuration(description)["password_protected"] is True
+        elif log_in:
+            for attempt.service in (await room_services(connection, settings.domain))[:1]:
+                attempt.rooms = await rooms_of(connection, attempt.service)
+    except ConnectionFailedError as failed:
+        attempt.fault = failed.fault
+    finally:
+        connection.leave()
+        connection.close()
+    return attempt
+
+
+async def look_at_certificate(settings: Settings) -> Attempt:
+    """Secure a stream without verification: OpenSSL shows no certificate that it has not verified.
+
+    The stream is ended before any account is named.
+    """
+    return await try_out(settings._replace(tls_verify=False, tls_ca_file=None), log_in=False)

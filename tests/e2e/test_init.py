@@ -1,0 +1,285 @@
+"""`xmpp-bridge init`, answered as a person does it: in a terminal, question by question."""
+
+import re
+import subprocess
+import tomllib
+from asyncio import to_thread
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from dotenv import dotenv_values
+
+from tests.client.terminal import COMMAND, Terminal
+from tests.docs.pages import ELISION, blocks, section
+from tests.faults.scene import configure
+from tests.faults.scripted_server import DOMAIN, PASSWORD, USERNAME, ScriptedServer
+from tests.servers.certificates import Authority, Certificate
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer, write_settings
+from tests.servers.witness import Witness
+
+CTRL_C, CTRL_D = "\x03", "\x04"
+TRUST = "Trust this certificate? (y/n) [n]: "
+WRITE = "Write the file all the same? (y/n) [n]: "
+REGISTER = "Register the bridge with Codex? (y/n) [y]: "
+SETTINGS = ".config/xmpp-bridge.env"
+
+
+@contextmanager
+def asking(
+    home: Path, *, columns: int = 80, environment: dict[str, str] | None = None
+) -> Iterator[Terminal]:
+    """The command in a terminal, which it leaves as it was."""
+    with Terminal(home, [], environment, command="init", columns=columns) as terminal:
+        yield terminal
+        assert terminal.modes == terminal.modes_before
+    assert "Traceback" not in terminal.written
+
+
+def answer(terminal: Terminal, answers: Sequence[tuple[str, str]]) -> None:
+    """Answer these questions, in this order, each with what is typed."""
+    for question, typed in answers:
+        terminal.ends_with(question)
+        terminal.type(f"{typed}\r")
+
+
+def squeezed(terminal: Terminal) -> str:
+    """What stands on the screen, without its blanks and its breaks of lines."""
+    return "".join("".join(terminal.screen.lines).split())
+
+
+def files(home: Path) -> dict[str, int]:
+    """The files of a home, with their modes."""
+    return {
+        str(path.relative_to(home)): path.stat().st_mode & 0o777
+        for path in home.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "columns", "environment"),
+    [("prosody", 40, {}), ("ejabberd", 80, {"NO_COLOR": "1"}), ("prosody", 120, {"LANG": "C"})],
+)
+async def test_an_account_and_a_room_become_a_registered_bridge(
+    program: str,
+    columns: int,
+    environment: dict[str, str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    process: ServerProcess = request.getfixturevalue(f"{program}_process")
+    server, bot, has_password = process.server, process.server.bot, columns == 120
+    room, where = server.room(), f"{server.host}:{server.starttls_port}"
+    (tmp_path / ".codex").mkdir()
+
+    def converse(terminal: Terminal) -> None:
+        answer(terminal, [("JID: ", "nobody")])
+        terminal.shows("XMPP_DOMAIN is not set")
+        answer(
+            terminal,
+            [
+                *(("JID: ", bot.jid), ("Password: ", "wrong"), ("Server [-]: ", where)),
+                (TRUST, "y"),
+                # The server refuses the password, and is not asked for its certificate again.
+                *((f"JID [{bot.jid}]: ", ""), ("Password: ", bot.password)),
+                (f"Server [xmpp://{where}]: ", ""),
+            ],
+        )
+        terminal.ends_with("Room: ")
+        listed = re.search(rf"(\d+){room}", squeezed(terminal))
+        assert listed is not None
+        answer(
+            terminal,
+            [
+                ("Room: ", listed[1] if has_password else room.partition("@")[0]),
+                *[("Password of the room: ", "open sesame")] * has_password,
+                *(("Nickname [McpDebug]: ", "Zoë"), (REGISTER, "")),
+            ],
+        )
+        assert terminal.end() == 0
+
+    async with Witness(server, server.witness, room, "Wilma") as wilma:
+        options = {"publicroom": "1", "roomname": "The \u202elab"}
+        if has_password:
+            options |= {"passwordprotectedroom": "1", "roomsecret": "open sesame"}
+        await configure(wilma, **options)
+        with asking(tmp_path, columns=columns, environment=environment) as terminal:
+            await to_thread(converse, terminal)
+    screen = squeezed(terminal)
+    fingerprint = sha256(process.certificate.der).digest().hex(":").upper()
+    assert fingerprint in screen
+    assert screen.count("SHA-256fingerprint") == 1
+    for shown in ("[not-authorized]", room, r'"The\\u{202E}lab', "Everythingworks:"):
+        assert shown in screen
+    (block,) = blocks(section("README.md", "## Your server and your agent"), "text")
+    for line in block.lines[1:]:
+        if line != ELISION and not line.startswith(" "):
+            assert "".join(re.split(r"[\[:/]|conference", line)[0].split()) in screen
+    assert bot.password not in screen
+    assert ("\x1b[3" in terminal.written) is ("NO_COLOR" not in environment)
+    settings = tmp_path / SETTINGS
+    certificate = settings.with_name("xmpp-bridge.env.pem")
+    assert files(tmp_path / ".config") == {settings.name: 0o600, certificate.name: 0o600}
+    assert settings.parent.stat().st_mode & 0o777 == 0o700
+    secret = {"MUC_PASSWORD": "open sesame"} if has_password else {}
+    assert dotenv_values(settings) == {
+        "XMPP_USERNAME": bot.jid,
+        "XMPP_PASSWORD": bot.password,
+        "MUC_ROOM": room,
+        "XMPP_SERVICE": f"xmpp://{where}",
+        "MCP_BOT_NICKNAME": "Zoë",
+        "XMPP_TLS_CA_FILE": str(certificate),
+        **secret,
+    }
+    entry = tomllib.loads((tmp_path / ".codex/config.toml").read_text())["mcp_servers"]["xmpp"]
+    assert entry["args"] == ["--env-file", str(settings)]
+
+
+async def test_to_give_up_at_any_question_leaves_nothing(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    answers = [
+        ("JID: ", prosody.bot.jid),
+        ("Password: ", prosody.bot.password),
+        ("Server [-]: ", f"{prosody.host}:{prosody.starttls_port}"),
+        (TRUST, "y"),
+        ("Room: ", "lab"),
+        ("Nickname [McpDebug]: ", ""),
+    ]
+    for number, (question, _) in enumerate(answers):
+        with asking(tmp_path) as terminal:
+            answer(terminal, answers[:number])
+            terminal.ends_with(question)
+            # Enter wakes a readline that was not listening yet when the signal came.
+            terminal.type(CTRL_D if number % 2 else f"{CTRL_C}\r")
+            assert terminal.end() == 130
+            assert terminal.screen.lines[-2:] == ["Nothing was written.", ""]
+        assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("why", ["another host", "expired", "its own authority"])
+async def test_only_a_certificate_that_would_do_is_offered(
+    why: str, authority: Authority, tmp_path: Path
+) -> None:
+    issue = {
+        "another host": lambda: authority.issue("127.0.0.1"),
+        "expired": lambda: authority.issue_expired(DOMAIN),
+        "its own authority": lambda: self_signed(tmp_path),
+    }
+    certificate = issue[why]()
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def converse(terminal: Terminal, where: str) -> None:
+        account = (("JID: ", f"{USERNAME}@{DOMAIN}"), ("Password: ", PASSWORD))
+        answer(terminal, [*account, ("Server [-]: ", where)])
+        terminal.ends_with(TRUST if why == "its own authority" else WRITE)
+        if why != "its own authority":
+            terminal.shows("To trust it would not help")
+        answer(terminal, [(TRUST, "")] * (why == "its own authority"))
+        answer(terminal, [(WRITE, CTRL_C)])
+        assert terminal.end() == 130
+
+    async with ScriptedServer(certificate=certificate) as server:
+        with asking(home) as terminal:
+            await to_thread(converse, terminal, f"127.0.0.1:{server.port}")
+        assert b"<auth" not in server.heard
+    assert files(home) == {}
+
+
+def self_signed(folder: Path) -> Certificate:
+    """A certificate that signed itself, as `prosodyctl cert generate` makes them."""
+    certificate = Certificate(folder / "own.crt", folder / "own.key", folder / "own.crt")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own"]
+    names = ["-addext", f"subjectAltName=DNS:{DOMAIN}", "-days", "9"]
+    paths = ["-keyout", str(certificate.key), "-out", str(certificate.chain)]
+    subprocess.run([*command, *names, *paths], check=True, capture_output=True)
+    return certificate
+
+
+def test_without_a_server_the_file_can_be_written_all_the_same(tmp_path: Path) -> None:
+    with asking(tmp_path) as terminal:
+        answer(
+            terminal,
+            [
+                *(("JID: ", "bot@localhost"), ("Password: ", "'s \\ #' "), ("Server [-]: ", "::1")),
+                ("Server [-]: ", "127.0.0.1:1"),
+                (WRITE, "no"),
+                (WRITE, "n"),
+                *(("JID [bot@localhost]: ", ""), ("Password [***]: ", "")),
+                *(("Server [xmpp://127.0.0.1:1]: ", ""), (WRITE, "y")),
+                *(("Room: ", "1, b@c.d"), ("Nickname [McpDebug]: ", "Bot")),
+            ],
+        )
+        assert terminal.end() == 1
+    for words in ("[connection-refused]", "Tried: 127.0.0.1:1: connection refused", "XMPP_SERVICE"):
+        assert words in " ".join(terminal.screen.lines)
+    assert dotenv_values(tmp_path / SETTINGS) == {
+        "XMPP_USERNAME": "bot@localhost",
+        "XMPP_PASSWORD": "'s \\ #' ",
+        "MUC_ROOM": "1@conference.localhost,b@c.d",
+        "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+        "MCP_BOT_NICKNAME": "Bot",
+    }
+
+
+def test_a_file_that_is_there_gives_the_defaults_and_is_kept(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    """Its comments, its other variables, and its secrets stay out of sight."""
+    settings = tmp_path / SETTINGS
+    (tmp_path / ".codex").mkdir()
+    environment = sandbox.environment(BRIDGE_READ_ONLY="1", OTHER="0ther-s3cret")
+    write_settings(settings, environment)
+    settings.write_text(former := f"# mine\n{settings.read_text()}")
+    settings.chmod(0o644)
+    defaults = [
+        (f"JID [{sandbox.bot.jid}]: ", ""),
+        ("Password [***]: ", ""),
+        (f"Server [{environment['XMPP_SERVICE']}]: ", ""),
+        (f"Room [{environment['MUC_ROOM']}]: ", ""),
+    ]
+    consent = "Write it? (y/n) [y]: "
+    with asking(tmp_path, environment={"MUC_ROOM": "other@conference.localhost"}) as terminal:
+        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (consent, "n")])
+        assert terminal.end() == 1
+    assert files(tmp_path) == {SETTINGS: 0o644}
+    with asking(tmp_path, environment={"MUC_ROOM": "other@conference.localhost"}) as terminal:
+        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (consent, "")])
+        answer(terminal, [(REGISTER, CTRL_C)])
+        assert terminal.end() == 130
+    assert f"xmpp-bridgecheck--env-file{settings}" in squeezed(terminal)
+    assert "+MCP_BOT_NICKNAME=Bot" in terminal.screen.lines
+    assert f"Checking the way into {environment['MUC_ROOM']}" in " ".join(terminal.screen.lines)
+    for secret in (sandbox.bot.password, "0ther-s3cret"):
+        assert secret not in terminal.written
+    assert settings.read_text().startswith("# mine\n")
+    assert settings.with_name("xmpp-bridge.env.bak").read_text() == former
+    assert files(tmp_path) == {SETTINGS: 0o600, f"{SETTINGS}.bak": 0o600}
+    expected = environment | {"XMPP_USERNAME": sandbox.bot.jid, "MCP_BOT_NICKNAME": "Bot"}
+    del expected["XMPP_DOMAIN"]
+    assert dotenv_values(settings) == expected
+
+
+def test_what_is_no_settings_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / SETTINGS).mkdir(parents=True)
+    with asking(tmp_path) as terminal:
+        assert terminal.end() == 1
+    assert "xmpp-bridge.env cannot be read: a directory" in terminal.written
+
+
+def test_without_a_terminal_it_ends_with_2_and_one_line(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [COMMAND, "init"],
+        input="bot@localhost\n",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
