@@ -30,6 +30,7 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.muc.publisher import NextRecord
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 
@@ -89,8 +90,7 @@ class Actor:
         self._name = one_line(settings.nickname)
         self._participant = Participant(settings)
         self._membership = self._participant.memberships[0]
-        self._news = asyncio.Event()
-        self._participant.listen(lambda record: self._news.set())
+        self._next_record = NextRecord(self._participant.listen)
         self._looked: dict[str, int] = {}
         """The number of the event that met the last expectation. The key is a nickname for joins
         and leaves, and an empty text for messages."""
@@ -101,7 +101,7 @@ class Actor:
         self._running = asyncio.create_task(self._participant.run())
         until = asyncio.get_running_loop().time() + ENTER_SECONDS
         while not (status := self._participant.status()).connected:
-            if status.last_error is not None or not await self._hear(until):
+            if status.last_error is not None or not await self._next_record.by(until):
                 raise self._not_in_room()
         ours = stanzas.occupant_jid(self._membership.jid, self.nickname)
         if self._membership.occupant != ours:
@@ -185,7 +185,7 @@ class Actor:
         with self._doing(f"be {quoted(nickname)}"):
             self._membership.connection.send(presence)
             while self._participant.status().nickname != nickname:
-                if not await self._hear(until):
+                if not await self._next_record.by(until):
                     raise TimeoutError
 
     async def kick(self, nickname: str, reason: str = "") -> None:
@@ -239,7 +239,7 @@ class Actor:
         while (status := self._participant.status()).connected:
             if any(occupant.nickname == nickname for occupant in status.occupants):
                 return True
-            if not await self._hear(until):
+            if not await self._next_record.by(until):
                 break
         return False
 
@@ -289,18 +289,8 @@ class Actor:
                 number = record.number
                 if wanted.is_met_by(record.event):
                     return record
-            if not await self._hear(until):
+            if not await self._next_record.by(until):
                 return None
-
-    async def _hear(self, until: float) -> bool:
-        """Wait for an event; return False if none came by `until`, a time of the loop."""
-        try:
-            async with asyncio.timeout_at(until):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        self._news.clear()
-        return True
 
     def _why(self, wanted: str, within: float, misses: list[tuple[str, Record]]) -> str:
         lines = [f"{self._name} waited {within:g} s for {wanted}, in vain."]

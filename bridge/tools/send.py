@@ -3,7 +3,6 @@
 import asyncio
 import math
 import time
-from contextlib import suppress
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.asking import STATE_SECONDS
@@ -29,6 +28,7 @@ from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
+from bridge.xmpp.muc.publisher import NextRecord
 
 MAX_WAIT_SECONDS = 50
 """The longest wait in one call, in seconds: clients give up on a call after a minute."""
@@ -251,17 +251,14 @@ async def _answers(
 
     After the first answer it waits `SECOND_ANSWER_SECONDS` at most. It reports progress meanwhile.
     """
-    journal = link.participant.journal
+    journal, loop = link.participant.journal, asyncio.get_running_loop()
     wanted = EventFilter(sender=sender)
-    began = reported = time.monotonic()
+    began = reported = loop.time()
     until, number = began + seconds, said.number
     answers: list[Entry] = []
-    news = asyncio.Event()
-    stop_listening = link.participant.listen(lambda record: news.set())
-    try:
+    with NextRecord(link.participant.listen) as next_record:
         while True:
-            news.clear()
-            now = time.monotonic()
+            now = loop.time()
             first = not answers
             for record in journal.of(said.room).after(number):
                 number = record.number
@@ -278,8 +275,4 @@ async def _answers(
             if now - reported >= PROGRESS_SECONDS:
                 reported = now
                 context.progress(round(now - began, 3), seconds, f"{len(answers)} answers so far")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(until - now, PROGRESS_SECONDS)):
-                    await news.wait()
-    finally:
-        stop_listening()
+            await next_record.by(min(until, now + PROGRESS_SECONDS))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Annotated, TypeAlias
@@ -16,6 +15,7 @@ from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.publisher import NextRecord
 
 MIN_CATCH_UP_SECONDS = 1.0
 """How long past events are searched at least, even with a timeout of 0."""
@@ -90,8 +90,6 @@ class _Wait:
         self._began = self._reported = monotonic()
         self._number = 0
         """The number of the event that was looked at last, or after which the wait began."""
-        self._news = asyncio.Event()
-        """Set when something was published since the journal was read."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: paging.LostEntries | None = None
@@ -99,28 +97,22 @@ class _Wait:
     async def run(self, start: str) -> Waited:
         """Wait for an event after `start` that matches, and return the result."""
         self._move_to(start)
-        stop_listening = self._participant.listen(lambda record: self._news.set())
-        try:
-            return self._result(await self._awaited())
-        finally:
-            stop_listening()
+        with NextRecord(self._participant.listen) as next_record:
+            return self._result(await self._awaited(next_record))
 
     def _move_to(self, cursor: str) -> None:
         self._number, gap = paging.position_of(self._records, cursor)
         if gap is not None:
             self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
 
-    async def _awaited(self) -> Record | None:
+    async def _awaited(self, next_record: NextRecord) -> Record | None:
         while True:
-            self._news.clear()
             if (record := await self._catch_up()) is not None:
                 return record
             self._report()
             if (left := self._seconds - self._elapsed()) <= 0:
                 return None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
-                    await self._news.wait()
+            await next_record.by(asyncio.get_running_loop().time() + min(left, PROGRESS_SECONDS))
 
     async def _catch_up(self) -> Record | None:
         """Look at the events in the journal, up to the newest; return the first that matches."""

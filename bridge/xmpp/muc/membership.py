@@ -30,7 +30,7 @@ from bridge.xmpp.muc.archive import RoomArchive
 from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
-from bridge.xmpp.muc.publisher import Publisher
+from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 from bridge.xmpp.queries import disco
@@ -278,7 +278,7 @@ class Membership:
         self._attached.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._attached.ended.done():
-            if not await self._wait(until):
+            if not await set_by(self._changed, until):
                 raise faults.ConnectionFailedError(
                     faults.of("leave-unconfirmed", self.place, seconds=seconds)
                 )
@@ -335,21 +335,15 @@ class Membership:
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
         self._emit(resting(fault, failures, seconds))
         while not self._retry and not self._attached.ended.done():
-            if not await self._wait(until):
+            if not await set_by(self._changed, until):
                 return
 
     async def first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
-        news = asyncio.Event()
-        stop = self._publisher.listen(lambda record: news.set())
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    while self.room.phase in UNDER_WAY and self.room.last_error is None:
-                        news.clear()
-                        await news.wait()
-        finally:
-            stop()
+        with NextRecord(self._publisher.listen) as next_record:
+            while self.room.phase in UNDER_WAY and self.room.last_error is None:
+                if not await next_record.by(deadline):
+                    return
 
     # Staying.
 
@@ -377,7 +371,7 @@ class Membership:
                 due = max(self._last_heard + timing.idle_before_ping, asked + timing.check_interval)
                 if loop.time() >= due:
                     break
-                await self._wait(due)
+                await set_by(self._changed, due)
             if (fault := self._why_out()) is not None:
                 return fault
             self._in_doubt = False
@@ -531,13 +525,3 @@ class Membership:
     def _step(self, step: Step) -> None:
         self._state = TRANSITIONS[self._state][step]
         self._removal = None
-
-    async def _wait(self, until: float | None) -> bool:
-        """Wait for a change until a time of the loop's clock; return False if none came by then."""
-        try:
-            async with asyncio.timeout_at(until):
-                await self._changed.wait()
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True

@@ -1,8 +1,10 @@
 """Records events: appends each to the journal, updates the room, and calls the listeners."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Self
 
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.journal import Journal, Record
@@ -44,3 +46,39 @@ class Publisher:
         """Call `listener` with each later record, in order; return a function that ends that."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
+
+
+class NextRecord:
+    """Waits for the next record that is published, in a `with` block or for good."""
+
+    def __init__(self, listen: Callable[[Callable[[Record], None]], Callable[[], None]]) -> None:
+        """`listen` is that of a publisher."""
+        self._came = asyncio.Event()
+        self._stop_listening = listen(lambda record: self._came.set())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_listening()
+
+    async def by(self, until: float) -> bool:
+        """Wait for a record since the last wait; return False if none has come by `until`.
+
+        `until` is a time of the loop's clock.
+        """
+        return await set_by(self._came, until)
+
+
+async def set_by(event: asyncio.Event, until: float | None) -> bool:
+    """Wait until `event` is set, and clear it; return False if it is not set by `until`.
+
+    `until` is a time of the loop's clock; None means for ever.
+    """
+    try:
+        async with asyncio.timeout_at(until):
+            await event.wait()
+    except TimeoutError:
+        return False
+    event.clear()
+    return True
