@@ -90,14 +90,14 @@ too-early: join; error, XEP-0045, 7.2.2
     The client spoke to the room {room} before its own presence had come back.
     -> Wait for the presence with status 110 before the first message.
 unnoticed: join; error, XEP-0045, 7.2
-    The client spoke to the room {room} as if it were inside, though the room had refused it in line
-    {line}.
+    The client spoke to the room {room} as if it were inside, though the room had refused it
+    {where}.
     -> Let the client look at presence of type error: it has not joined.
 put-out: removed; warning, XEP-0045, 15.6
     {message}
     -> {hint}
 went-on: removed; error, XEP-0045, 8.2
-    The client went on speaking to the room {room}, which had put it out in line {line}.
+    The client went on speaking to the room {room}, which had put it out {where}.
     -> Let the client look at presence of type unavailable with its own nickname: it is out, and has
     to join again.
 bounced: refused; error, RFC 6120, 8.3

@@ -34,7 +34,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     message, hint = meaning("stream", condition, stream, text)
     sent = ""
     if last is not None and last.element.tag == HOLE and last.element.text:
-        sent = f" The client had sent {last.element.text} (line {last.place.line})."
+        sent = f" The client had sent {last.element.text} ({last.place.words})."
     words = {"message": message, "hint": hint, "sent": sent, "after": after}
     name = "not-xml" if condition in NOT_XML else "error"
     yield cause(name, stanza.place, condition, **words)
@@ -111,7 +111,7 @@ def _after(stream: Stream, stanza: Stanza) -> str:
     words = ""
     last, before = stream.last_sent, stream.last
     if last is not None:
-        words = f" after the client's {_what(last.element)} in line {last.place.line}"
+        words = f" after the client's {_what(last.element)} {last.place.words}"
     if before is not None and before.seconds is not None and stanza.seconds is not None:
         silence = stanza.seconds - before.seconds
         if silence >= 1:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from bridge.capture.stanza import LogPlace
+from bridge.text import one_line
 
 
 class Severity(StrEnum):
@@ -30,6 +31,18 @@ class Finding(NamedTuple):
     place: LogPlace
     key: str = ""
     """Findings of one rule with the same key are told once, and counted."""
+
+    @property
+    def sentence(self) -> str:
+        """One line on what was found, and where."""
+        place = f"{self.place.file}:{self.place.line} " if self.place.file else ""
+        at = f"({self.place.at}) " if self.place.at else ""
+        return one_line(f"{place}{at}{self.name}: {self.message}")
+
+    @property
+    def advice(self) -> str:
+        """One line on what to do about it, and what the standard says."""
+        return one_line(f"-> {self.hint} ({self.clause})")
 
 
 EXPLAINS = {

@@ -167,7 +167,7 @@ class LogReader:
             return [self._hole(*key, entry.place)]
         if entry.format.raw:
             text = self._rests.pop(key, "") + text
-        elements, rest = _elements(text)
+        elements, rest = elements_of(text)
         captured = self._captured(entry, elements)
         if entry.format.raw and len(rest) <= MAX_ENTRY_CHARACTERS:
             self._rests[key] = rest
@@ -222,7 +222,7 @@ class LogReader:
                     seconds, at = time_in(str(item.get("at", "")))
                     session, sent = str(item.get("connection", "")), direction == "out"
                     place = LogPlace(self._file, self.lines, at)
-                    elements, rest = _elements(xml)
+                    elements, rest = elements_of(xml)
                     captured += self._captured(
                         _Entry(_OURS, session, sent, [], place, seconds), elements
                     )
@@ -234,7 +234,7 @@ class LogReader:
 _OURS = Format(JSON, "", re.compile("(?!)"), frozenset())
 
 
-def _elements(text: str) -> tuple[list[Element], str]:
+def elements_of(text: str) -> tuple[list[Element], str]:
     """Return the elements that are whole in a text, and what is behind the last of them."""
     elements: list[Element] = []
     at = 0

@@ -84,7 +84,7 @@ def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         if stream.is_complete and stream.bound:
             yield cause("never-joined", place, jid, room=quoted(jid))
     elif name := _OUTSIDE.get(room.state):
-        yield cause(name, place, jid, room=quoted(jid), line=room.place.line)
+        yield cause(name, place, jid, room=quoted(jid), where=room.place.words)
     elif room.former_nickname and heard is not None and stream.is_prompt(heard, stanza):
         former, nickname = room.former_nickname, room.nickname
         if is_named(former, heard.body) and not is_named(nickname, heard.body):
@@ -138,7 +138,7 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         name = "bounced-groupchat"
     elif original and type_ != "groupchat" and room and not nickname:
         name = "bounced-chat"
-    sent = f" The client sent it in line {original.place.line}." if original else ""
+    sent = f" The client sent it {original.place.words}." if original else ""
     words = {"message": message, "hint": hint, "sent": sent, "type": type_}
     yield cause(name, stanza.place, f"{condition} {bare(jid)}", **words)
 

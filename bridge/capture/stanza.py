@@ -36,6 +36,11 @@ class LogPlace(NamedTuple):
     at: str
     """The time as the log has it; empty if the log has none."""
 
+    @property
+    def words(self) -> str:
+        """The place within a sentence: its line, or where there are no lines its time."""
+        return f"in line {self.line}" if self.line else f"at {self.at}"
+
 
 class Stanza(NamedTuple):
     """One stanza, or another element, header or end of a stream, as the client had it."""

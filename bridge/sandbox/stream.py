@@ -130,10 +130,9 @@ class Stream:
         """Return the stream's header, or the next complete element in it."""
         try:
             while (element := next(self._elements, None)) is None:
-                if self._xml.ended:
+                if self._xml.ended or not (data := await self._reader.read(65_536)):
+                    # Whoever hangs up has ended the stream, too.
                     self._observe(self, True, "</stream:stream>")
-                    raise StreamEndedError
-                if not (data := await self._reader.read(65_536)):
                     raise StreamEndedError
                 self._elements = self._xml.feed(data)
         except XmlStreamError as error:

@@ -21,6 +21,7 @@ from bridge.testing.actor import Actor, ActorProxy
 from bridge.testing.bot import Mask
 from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
+from bridge.testing.streams import BotStreams
 from bridge.text import one_line
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
@@ -41,7 +42,9 @@ class Server:
 
     def __init__(self, env_file: Path | None = None, bot_env_file: Path | None = None) -> None:
         """Read the files; without any, the server is the sandbox. Raises `pytest.UsageError`."""
-        self._sandbox = None if env_file or bot_env_file else Sandbox()
+        self._streams = BotStreams()
+        is_real = env_file is not None or bot_env_file is not None
+        self._sandbox = None if is_real else Sandbox(observe=self._streams.observe)
         if self._sandbox is None:
             self._settings = self._bot = _read("--xmpp-env-file", env_file)
             if bot_env_file is not None:
@@ -49,6 +52,8 @@ class Server:
         self._actors: list[Actor] = []
         self._faults: list[Callable[[], None]] = []
         self._room = ""
+        self._bots: set[str] = set()
+        """The names of the accounts that bots were given."""
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
         self._mask = self.report_mask = Mask(())
@@ -88,6 +93,7 @@ class Server:
         settings = self._bot
         if self._sandbox is not None or account not in {None, settings.username, settings.jid}:
             settings = self._with_account(settings, account or BOT, "")
+        self._bots.add(settings.username.lower())
         variables = {
             "XMPP_SERVICE": str(settings.service or ""),
             "XMPP_DOMAIN": settings.domain,
@@ -137,13 +143,16 @@ class Server:
         return end
 
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
-        """Return what the last actor of this name saw, as titles and texts.
+        """Return what went wrong on the streams of bots, and what an actor saw: titles and texts.
 
-        If no actor has this name, it is what the first one saw.
+        It is what the last actor of this name saw, or else the first one. In the sandbox the
+        streams of bots are looked at, too.
         """
         named = [actor for actor in self._actors if actor.nickname == nickname]
         actors = named[-1:] or self._actors[:1]
-        return self._engine.run(actors[0].report()) if actors else []
+        looked = partial(self._streams.report, self._bots)
+        streams = self._engine.call(looked) if self._bots else []
+        return streams + (self._engine.run(actors[0].report()) if actors else [])
 
     def end_test(self) -> None:
         """End what the test began: its faults end, its actors leave, its room is given up."""
@@ -151,6 +160,8 @@ class Server:
             end()
         for actor in self._actors:
             self._engine.run(actor.leave())
+        self._streams.end_test()
+        self._bots.clear()
         self._faults, self._actors, self._room = [], [], ""
 
     async def _enter(self, actor: Actor) -> None:

@@ -27,9 +27,8 @@ def lines_of(streams: Iterable[Examined], paint: Paint, *, everything: bool) -> 
         times = " to ".join(at for at in (_at(stream.first), _at(stream.last)) if at)
         lines.append(one_line(f"{who}{rooms}{f', {times}' if times else ''}"))
         for finding in findings:
-            head = f"{_place(finding)} {finding.name}: {finding.message}"
-            lines.append(f"  {COLOURS[finding.severity](paint, finding.severity)} {one_line(head)}")
-            lines.append(f"    -> {one_line(finding.hint)} ({finding.clause})")
+            severity = COLOURS[finding.severity](paint, finding.severity)
+            lines += [f"  {severity} {finding.sentence}", f"    {finding.advice}"]
         if not findings:
             lines.append("  nothing wrong was found")
     return lines
@@ -72,11 +71,6 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 def _at(stanza: Stanza | None) -> str:
     return stanza.place.at if stanza else ""
-
-
-def _place(finding: Finding) -> str:
-    file, line, at = finding.place
-    return f"{file}:{line}{f' ({at})' if at else ''}"
 
 
 def _is_note(finding: Finding) -> bool:

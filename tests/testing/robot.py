@@ -60,6 +60,8 @@ class Robot(ClientXMPP):
                 self.loop.call_later(LATE_SECONDS, self.say, "pong")
             case "private":
                 self.send_message(JID(f"{self.room}/{nickname}"), "pong", mtype="chat")
+            case "untyped":
+                self.send_message(self.room, "pong")
             case "twice":
                 self.say("pong")
                 self.say("pong")

@@ -97,3 +97,10 @@ def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
     told = run.output + "".join(one or "" for one in run.failures.values())
     assert "Robot logged in with ***" in told
     assert "-passes-" not in told  # as all passwords of our servers have it
+
+
+def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(tmp_path: Path) -> None:
+    (tmp_path / "untyped.room.toml").write_text(SCENARIO % "untyped", "utf-8")
+    run = _run(tmp_path, "untyped.room.toml")
+    assert "XMPP: the stream of bot@localhost" in run.output
+    assert "It was of type normal, to the whole room. The client sent it at " in run.output

@@ -1,0 +1,42 @@
+"""Looks at the streams of the bots under test, which the sandbox serves, for the report."""
+
+import time
+from collections.abc import Collection
+
+from bridge.capture.capture import Capture, verdict
+from bridge.capture.reader import Captured, elements_of
+from bridge.capture.stanza import LogPlace, Stanza, bare
+from bridge.sandbox.stream import Stream
+from bridge.text import iso, one_line
+
+
+class BotStreams:
+    """What the rules of `bridge.capture` find on each stream of a sandbox, test by test."""
+
+    def __init__(self) -> None:
+        self._capture = Capture()
+
+    def observe(self, stream: Stream, sent: bool, xml: str) -> None:
+        """Take what a client has sent or gets: this is the observer of a sandbox."""
+        now = time.time()
+        place = LogPlace("", 0, iso(now))
+        for element in elements_of(xml)[0]:
+            self._capture.take(Captured(str(id(stream)), Stanza(sent, element, place, now)))
+
+    def end_test(self) -> None:
+        """Forget what was found; streams that go on are looked at from here on."""
+        self._capture = Capture()
+
+    def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:
+        """Return a title and a text for each stream of these accounts with findings."""
+        sections = []
+        for examined in self._capture.streams:
+            account = bare(examined.stream.account)
+            findings = examined.findings()
+            if findings and account.partition("@")[0] in accounts:
+                lines = [verdict(findings)]
+                for finding in findings:
+                    lines += [f"{finding.severity} {finding.sentence}", f"  {finding.advice}"]
+                text = "\n".join(one_line(line) for line in lines)
+                sections.append((f"XMPP: the stream of {one_line(account)}", text))
+        return sections
