@@ -62,9 +62,9 @@ def folder(tmp_path: Path) -> Path:
         (["none.room.toml"], 2, "not found: none.room.toml"),
         (["good.room.toml", "--no-such-option"], 2, "--no-such-option"),
         (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
-        (["--env-file", "none.env", "good.room.toml"], 2, "none.env"),
-        (["good.room.toml", "--env-file", "none.env"], 2, "none.env"),
-        (["good.room.toml", "--env-file=none.env"], 2, "none.env"),
+        (["--env-file", "none.env", "good.room.toml"], 2, "--xmpp-env-file none.env"),
+        (["good.room.toml", "--env-file", "none.env"], 2, "--xmpp-env-file none.env"),
+        (["good.room.toml", "--env-file=none.env"], 2, "--xmpp-env-file none.env"),
         ([], 2, "the following arguments are required: FILE\n"),
     ],
 )

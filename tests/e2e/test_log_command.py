@@ -133,7 +133,7 @@ def test_times_and_filters_narrow_what_is_shown(
 def test_what_was_recorded_late_by_less_than_a_second_is_shown_by_its_time(
     shelf: Shelf, tmp_path: Path
 ) -> None:
-    for body, at in (("third", 20.9), ("first", 20.0), ("second", 20.5), ("fourth", 21.5)):
+    for body, at in (("second", 20.9), ("third", 21.2), ("first", 20.5), ("fourth", 21.5)):
         shelf.say(body, at=at)
     for arguments in (("--since", "1970-01-01T00:00:20Z"), ("--limit", "4")):
         lines = _log(tmp_path, *arguments).stdout.splitlines()
