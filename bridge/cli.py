@@ -227,6 +227,8 @@ def _add_client(command: Parser) -> None:
     _add_settings(command)
     _add_toolsets(command)
     _add_flag(command, "--json", "each answer as it came, in one line")
+    help_ = "show all that the server logs while it starts"
+    command.add_argument("-v", "--verbose", action="store_true", help=help_)
     command.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )

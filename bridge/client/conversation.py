@@ -30,6 +30,12 @@ GREETING = 'Connected! Type a message or "help" for commands.'
 ROOM_SECONDS = 10.0
 """How long the greeting waits until the bridge is in the room, or says why it is not."""
 
+JOINED = "in the room"
+"""How the words about the room begin once the bridge is in it."""
+
+MAX_START_LINES = 1_000
+"""Most lines of a server's log that are kept while it starts; with as many, all are shown."""
+
 SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
 """Phases in which the bridge stays for a while: the greeting waits no longer."""
 
@@ -58,12 +64,15 @@ OCCUPANTS_CHANGED = (" * ", " in the room as ")
 """Parts of the lines after which the nicknames are read again, for completion."""
 
 
-async def run_client(command: Sequence[str], *, as_json: bool, configuration: Configuration) -> int:
+async def run_client(
+    command: Sequence[str], *, as_json: bool, verbose: bool, configuration: Configuration
+) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
-    `configuration` gives the log its level and file, and may have a model.
+    `configuration` gives the log its level and file, and may have a model. A terminal shows what
+    the server logs while it starts only if that fails, or with `verbose`.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     task = asyncio.current_task()
@@ -74,7 +83,9 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
         complain(f"[Client] WARNING: {one_line(problem)}")
     try:
-        return await _talk(command, configuration, interactive=interactive, as_json=as_json)
+        return await _talk(
+            command, configuration, interactive=interactive, as_json=as_json, verbose=verbose
+        )
     except asyncio.CancelledError as error:
         if not error.args:
             raise
@@ -82,7 +93,12 @@ async def run_client(command: Sequence[str], *, as_json: bool, configuration: Co
 
 
 async def _talk(
-    command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
+    command: Sequence[str],
+    configuration: Configuration,
+    *,
+    interactive: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
     # escape sequences. So we read its stderr, and show its lines and their events escaped.
@@ -102,7 +118,10 @@ async def _talk(
             handler = _LogHandler(frontend.tell, configuration.log_level)
             logging.getLogger("bridge").handlers[0] = handler
         interpret = None if as_json else interpreter_for(configuration)
-        return await Conversation(client, frontend, interpret, to_terminal).run()
+        conversation = Conversation(client, frontend, interpret, to_terminal)
+        if verbose or not to_terminal or configuration.log_level == "DEBUG":
+            conversation.end_start(failed=True)
+        return await conversation.run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
         return 1
@@ -138,6 +157,8 @@ class Conversation:
         self._to_terminal = to_terminal
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
+        self._start: list[str] | None = []
+        """What the server has logged so far while it starts; None once that is shown."""
         self._following = False
         """Whether events of the room are shown at the prompt."""
         self._runner = CommandRunner(client, frontend, interpret)
@@ -155,18 +176,23 @@ class Conversation:
 
         Raises `ServerError` if the server ends first.
         """
-        client = self._client
-        await client.open()
-        if client.bare or client.server.framing is not Framing.LINES:
-            framing = client.server.framing.value
-            self._note(f"[Client] this server takes {client.dialect}, framed by {framing}")
+        client, failed = self._client, True
         try:
+            await client.open()
+            if client.bare or client.server.framing is not Framing.LINES:
+                framing = client.server.framing.value
+                self._note(f"[Client] this server takes {client.dialect}, framed by {framing}")
             async with asyncio.timeout(self._answer_seconds):
-                await self._client.read_catalogue()
-                if "xmppStatus" in self._client.catalogue.tools:
-                    self._note(f"[Client] {await self._room_state()}")
+                await client.read_catalogue()
+                state = JOINED
+                if "xmppStatus" in client.catalogue.tools:
+                    state = await self._room_state()
+                    self._note(f"[Client] {state}")
+                failed = not state.startswith(JOINED)
         except TimeoutError:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s, and given up") from None
+        finally:
+            self.end_start(failed=failed)
         self._frontend.tell(GREETING)
         loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
@@ -180,6 +206,15 @@ class Conversation:
             loop.remove_signal_handler(signal.SIGINT)
             self._following = False
             self._frontend.close()
+
+    def end_start(self, *, failed: bool) -> None:
+        """Show what the server logged while it started, or if that went well only its warnings."""
+        lines, self._start = self._start or [], None
+        warnings = [line for line in lines if failed or re.search("WARNING|ERROR|CRITICAL", line)]
+        for line in warnings:
+            self._note(one_line(line))
+        if left_out := len(lines) - len(warnings):
+            self._note(f"[Client] the server logged at its start, {left_out} lines: -v shows them")
 
     async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
         """Have a form filled in for the command in flight; cancel it if there is no command."""
@@ -202,7 +237,7 @@ class Conversation:
             await asyncio.sleep(POLL_SECONDS)
         match status:
             case {"phase": "joined"}:
-                return one_line(f"in the room {status.get('room')} as {status.get('nickname')}")
+                return one_line(f"{JOINED} {status.get('room')} as {status.get('nickname')}")
             case {"lastError": {"message": message}}:
                 return one_line(f"not in the room: {message}")
             case {"phase": "unconfigured"}:
@@ -278,6 +313,11 @@ class Conversation:
 
     def _take_log_line(self, line: str) -> None:
         """Show a line of the server's log; read the nicknames again if they may have changed."""
+        if self._start is not None:
+            self._start.append(line)
+            if len(self._start) == MAX_START_LINES:
+                self.end_start(failed=True)
+            return
         event_line = EVENT_LINE.match(line) if self._following else None
         if event_line is None or not self._to_terminal:
             self._note(one_line(line))

@@ -19,6 +19,9 @@ SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", 
 ROOM_FIELDS = ("to", "room")
 """The fields of a result with its room, which a person is shown first."""
 
+FOR_MODELS = "notice"
+"""The field of a result that a person is not shown: it tells a model what to make of the rest."""
+
 FIRST_LINE_CHARACTERS = 100
 """Most characters of a name, a title or a description in a list."""
 
@@ -210,6 +213,7 @@ def _short(value: Json) -> str:
     if not isinstance(value, dict):
         return _as_json(value, indent=2)
     lines = []
+    value = {key: field_ for key, field_ in value.items() if key != FOR_MODELS}
     for name, field_ in ({key: value[key] for key in ROOM_FIELDS if key in value} | value).items():
         items = objects(value, name)
         if isinstance(field_, list) and len(items) < len(field_):

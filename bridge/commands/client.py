@@ -16,7 +16,11 @@ def run(parsed: argparse.Namespace) -> int:
         return FAILURE
     command = parsed.server or _own_command(parsed)
     configuration = read(parsed, {})  # for the model and the log; the server reads them itself
-    return asyncio.run(run_client(command, as_json=parsed.json, configuration=configuration))
+    return asyncio.run(
+        run_client(
+            command, as_json=parsed.json, verbose=parsed.verbose, configuration=configuration
+        )
+    )
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:

@@ -216,7 +216,7 @@ def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_pa
     )
     *_, table = hostile_server.command(tmp_path, {})
     command = [sys.executable, "-c", program, table]
-    with Terminal(tmp_path, ["--", *command], stdin=subprocess.DEVNULL) as terminal:
+    with Terminal(tmp_path, ["-v", "--", *command], stdin=subprocess.DEVNULL) as terminal:
         assert terminal.end() == 0
     assert "\\u{1B}[31m" in terminal.written
     assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.client import other_server
 from tests.client.terminal import Terminal
+from tests.e2e.bridge_process import NOWHERE
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -255,3 +256,27 @@ def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed.shows("Echo: hello")
     assert sandboxed.written.count("(queued") == 1
     sandboxed.prompts()
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "lines"),
+    [
+        (["--sandbox"], {}, 1),
+        (["--sandbox", "-v"], {}, 10),
+        (["--sandbox"], {"BRIDGE_HISTROY": "500"}, 2),
+        ([], NOWHERE, 5),
+    ],
+)
+def test_what_the_server_logs_at_its_start_is_one_line_unless_it_fails_or_all_is_asked_for(
+    tmp_path: Path, options: list[str], settings: dict[str, str], lines: int
+) -> None:
+    with Terminal(tmp_path, options, settings) as terminal:
+        terminal.prompts()
+        shown = [
+            one for one in terminal.screen.lines if one.startswith(("[Server]", "[Client] the"))
+        ]
+        assert (len(shown) == lines) if lines < 3 else (len(shown) >= lines)
+        assert ("-v shows them" in shown[-1]) is (lines < 3)
+        assert (lines == 2) is any("BRIDGE_HISTORY" in one for one in shown)
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
