@@ -49,6 +49,10 @@ COMMAND_CHARACTERS = 200
 short, and to search a message of 250 kB takes half a second."""
 
 
+UNLESS = "unless somebody speaks to it in private"
+"""What the bridge cannot see, and what anybody can have a bot answer in public."""
+
+
 class Finding(NamedTuple):
     """Whether one cause applies."""
 
@@ -200,8 +204,8 @@ def _loop(evidence: Evidence) -> Finding:
         if repeats == LOOP_REPEATS:
             return Finding(
                 False,
-                f"{who} answers itself: at {iso(after.at)} it said {_text(_body(after))}, which "
-                "repeats what it had said before, and so on.",
+                f"{who} answers itself, {UNLESS}: at {iso(after.at)} it said "
+                f"{_text(_body(after))}, which repeats what it had said before, and so on.",
                 "Let the program ignore messages under its own nickname: the room sends each back "
                 "to its sender.",
             )
@@ -228,7 +232,7 @@ def _answer(evidence: Evidence) -> Finding:
             words += f", saying {_text(first['text'])}" if first.get("text") else ""
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, outcome):
-        return Finding(False, f"{who} answered twice in the same words.", TWICE)
+        return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", TWICE)
     if isinstance(first["answerMs"], float) and first["answerMs"] > LATE_MS:
         hint = "The program is slow, or waits for something slow."
         return Finding(False, f"{who} answered late, {after}.", hint)

@@ -12,6 +12,7 @@ from bridge.xmpp.checks.diagnosis import (
     LOOP_REPEATS,
     LOOP_SECONDS,
     MESSAGES,
+    UNLESS,
     Finding,
     find,
 )
@@ -312,8 +313,15 @@ def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
 ) -> None:
     sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
     verdict, found = find(evidence(*before, sent, heard, *after, answers=[PONG]))
-    assert (found["answer"].detail == '"Robot" answered twice in the same words.') is twice
+    told = f'"Robot" answered twice in the same words, {UNLESS}.'
+    assert (found["answer"].detail == told) is twice
     assert (verdict == NOTHING) is not twice
+
+
+def test_a_bot_that_somebody_has_speak_in_private_is_not_accused_for_certain() -> None:
+    repeated = [said("pong")] * (LOOP_REPEATS + 1)  # the whispers that it answers are not seen
+    verdict, _ = find(evidence(SENT, HEARD, PONGS, *repeated, seconds=0.1, answers=[PONG]))
+    assert verdict.startswith(f'"Robot" answers itself, {UNLESS}: ')
 
 
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
@@ -321,7 +329,7 @@ def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
     sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
     given = (*before, sent, heard, PONGS, PONGS)
     _, found = find(evidence(*given, told=3, answers=[PONG]))
-    assert found["answer"].detail == '"Robot" answered twice in the same words.'
+    assert found["answer"].detail == f'"Robot" answered twice in the same words, {UNLESS}.'
     _, found = find(evidence(*given, answers=[PONG]))
     assert found["answer"].ok
 
