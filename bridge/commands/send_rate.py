@@ -1,15 +1,15 @@
 """Counts the messages of `send` and `diagnose --say` across their runs, in a file for each account.
 
-The file has the time at which a whole minute's messages may go at once again, by the wall clock. It
-is in the folder of the default store, and for its owner alone. The bridge itself (`serve`) counts
-its messages in memory.
+The file is empty. Its time of change is when a whole minute's messages may go at once again. It is
+in the folder of the default store, and for its owner alone. The bridge itself (`serve`) counts its
+messages in memory.
 """
 
 import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,17 +18,13 @@ from bridge.mcp.errors import ToolError
 from bridge.store.location import FOLDER_MODE, default_path
 from bridge.tools.send import SECONDS, RateLimiter
 
-MAX_BYTES = 64
-"""The most bytes that are read of the file; a time has 17."""
-
 
 @contextmanager
 def counted(rate: RateLimiter, account: str) -> Iterator[float]:
     """Let `rate` go on from the former runs of this account, and keep what the block takes.
 
     Yields the time by the wall clock. Other runs wait until the block has ended. After the clock
-    was set back, or if the file is damaged, the rate counts as used up by now. Raises `ToolError`
-    if the file cannot be used.
+    was set back, the rate counts as used up by now. Raises `ToolError` if the file cannot be used.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it never raises
     name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
@@ -41,14 +37,9 @@ def counted(rate: RateLimiter, account: str) -> Iterator[float]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             now = time.time()
-            rate.full_at = now + SECONDS
-            with suppress(ValueError):
-                held = float(os.pread(descriptor, MAX_BYTES, 0) or 0)
-                rate.full_at = min(rate.full_at, held)
+            rate.full_at = min(os.fstat(descriptor).st_mtime, now + SECONDS)
             yield now
-            data = f"{rate.full_at:.6f}".encode()
-            os.pwrite(descriptor, data, 0)
-            os.ftruncate(descriptor, len(data))
+            os.utime(descriptor, (now, rate.full_at))
         finally:
             os.close(descriptor)  # and with it the lock
     except OSError as error:

@@ -1,5 +1,6 @@
 """The rate that holds over all runs of `send`, in a file."""
 
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -57,16 +58,9 @@ def test_a_clock_that_was_set_back_neither_frees_nor_blocks_for_ever(
     ahead: float, least: float, state: Path
 ) -> None:
     take()
-    file_in(state).write_text(str(time.time() + ahead))
+    os.utime(file_in(state), times=(0, time.time() + ahead))
     assert least <= take() <= 30
-    assert float(file_in(state).read_text()) <= time.time() + SECONDS
-
-
-@pytest.mark.parametrize("damaged", ["x", "nan", "inf", "9" * 400, "[" * 100])
-def test_a_damaged_file_counts_as_a_rate_that_is_used_up(damaged: str, state: Path) -> None:
-    take()
-    file_in(state).write_text(damaged)
-    assert 30 - AN_INSTANT < take() <= 30
+    assert file_in(state).stat().st_mtime <= time.time() + SECONDS
 
 
 def _link(file: Path) -> None:
