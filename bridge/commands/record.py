@@ -35,8 +35,8 @@ HISTORY = 1_000
 """Events kept in memory. Nobody asks this process for them."""
 
 NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
-"""Settings that must not be wrong: with their defaults, events that were to be kept could be
-deleted."""
+"""Settings that must be valid. In place of an invalid value a setting has its default, under which
+events could be deleted that the user wants to keep."""
 
 UNIT = f"""\
 [Unit]

@@ -2,9 +2,9 @@
 
 `Server.receive` takes a decoded message and returns the actions that it calls for;
 `Server.complete` takes what a tool returned, `Server.fail` what it raised, and both return the
-response. How a request is answered depends on what it carries. If its `_meta` names a revision,
-that one holds. An MCP method without it is answered under the revision that `initialize` agreed on,
-or before that under `UNNEGOTIATED`. A tool's own name as the method is a bare call.
+response. A request is answered by the rules of the revision that its `_meta` names. If it names
+none, the revision is the one that `initialize` agreed on, or `UNNEGOTIATED` before that. A request
+whose method is the name of a tool is a bare call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ from bridge.mcp.toolset import Prompt, Tool
 Answer: TypeAlias = Callable[[Object, Revision], Object]
 
 APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
-"""The methods whose answer takes more than a function of the params and the revision."""
+"""The methods that are not answered by a function of the params and the revision alone."""
 
 
 class Implementation(NamedTuple):
@@ -67,7 +67,7 @@ class Failed(NamedTuple):
 
 @dataclass(eq=False)
 class Call:
-    """Run this tool or prompt, then hand what came of it to `Server.complete` or `Server.fail`.
+    """Run this tool or prompt, then call `Server.complete` with its result or `Server.fail`.
 
     Calls are compared by identity, since a client may use an id twice.
     """
@@ -84,11 +84,11 @@ class Call:
     batch: jsonrpc.Batch | None = None
     """The batch that the call came in, if the batch waits for its response."""
     progress: float = float("-inf")
-    """The progress that it reported last."""
+    """The progress that the tool reported last."""
     answers: Answers = NO_ANSWERS
     """The answers to the questions that the call asked when it ran before."""
     bound: Json = None
-    """What a `requestState` of this call is bound to."""
+    """What a `requestState` of this call is valid for: the tool and its arguments."""
 
 
 class Cancel(NamedTuple):

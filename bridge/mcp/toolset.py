@@ -10,9 +10,9 @@ Adding a tool is writing one function::
 Parameters before a `/` are collaborators, handed in by type when the set is bound; the others
 are the caller's arguments. The function returns a dataclass, an object (a dict), `Content`
 (`bridge.mcp.content`: text, pictures, sounds, resources) or a list of these in its own order, or an
-`Interpret` of a dataclass, and raises `ToolError` for what its caller can act on. A plain `def` is
-answered in the turn of the loop that read the call; an `async def` gets a task, a deadline and
-cancellation.
+`Interpret` of a dataclass, and raises `ToolError` for what its caller can act on. A plain
+`def` runs at once, before the next message is read; an `async def` runs in a task of its own, with
+a deadline, and can be cancelled.
 
 A resource is read without arguments and returns text, bytes, or a dataclass, which its reader gets
 as JSON. A prompt takes text arguments and returns what a person hands to a model: `Content`, or a
@@ -73,8 +73,8 @@ class CollaboratorError(ToolsetError):
 class Completes(NamedTuple):
     """Says, in an `Annotated` argument of a prompt or a template, which values it can have.
 
-    `values` is called with its collaborators and returns all values; those that begin with what was
-    typed are offered.
+    The function `values` may have collaborators, and returns all values; those that begin with what
+    was typed are offered.
     """
 
     values: Callable[..., list[str]]

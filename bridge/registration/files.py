@@ -23,7 +23,7 @@ class ConfigFile:
         self._target = Path(os.path.realpath(path))
 
     def read(self) -> str | None:
-        """Return its text with unchanged line ends; None if there is no file.
+        """Return the text of the file, with unchanged line ends; None if there is no file.
 
         Raises `RegistrationError`.
         """
@@ -35,11 +35,11 @@ class ConfigFile:
             raise RegistrationError(f"{self.path} cannot be read: {error}") from error
 
     def check_writable(self) -> None:
-        """Raise `RegistrationError` if its mode or the system forbids writing it."""
+        """Raise `RegistrationError` if the file's mode or the system forbids writing the file."""
         with _naming(self.path, "read"), suppress(FileNotFoundError):
             mode = self._target.stat().st_mode
-            # A rename needs no permission for the file itself, and root needs none at all. The mode
-            # counts all the same.
+            # A rename needs no permission for the file itself, and root needs none at all. But a
+            # mode without permission to write says that the file is to be left alone.
             if not mode & stat.S_IWUSR or not os.access(self._target, os.W_OK):
                 raise RegistrationError(
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
@@ -71,9 +71,9 @@ class ConfigFile:
         return backup
 
     def _back_up(self) -> Path | None:
-        """Give the file the backup's name too, and return that; None if there is no file.
+        """Link the file to the backup's name too, and return that name; None if there is no file.
 
-        The backup that had this name before is removed.
+        An older backup is removed.
         """
         if not self._target.exists():
             return None
@@ -83,9 +83,9 @@ class ConfigFile:
         return backup
 
     def _write(self, descriptor: int, text: str) -> None:
-        """Write `text` to a new file, with the mode and the owner of this one, and close it.
+        """Write `text` to a new file, give it the mode and the owner of the old one, and close it.
 
-        If this one does not exist, only the owner may use the new file: it may hold keys.
+        If there is no old file, only the owner may use the new one: it may hold keys.
         """
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))

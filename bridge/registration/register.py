@@ -64,7 +64,7 @@ class Edit(NamedTuple):
     """What a person would have to do to make the change by hand."""
 
     done: str
-    """What was done, in words in front of the file's path."""
+    """What the change does, as the beginning of a sentence that ends with the file's path."""
 
 
 def home_folder() -> Path:
@@ -90,8 +90,8 @@ def register(
 ) -> None:
     """Start this bridge once as it is to be registered, register it, and print what was done.
 
-    `options` are options of `serve`, each in one word. Raises `RegistrationError`; if something was
-    changed before that, its text says what.
+    `options` are options of `serve`, each in one word. Raises `RegistrationError`; the changes that
+    were made before the error have been printed.
     """
     program = location.client
     if approve_send and not program.takes_approval:

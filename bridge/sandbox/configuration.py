@@ -18,7 +18,8 @@ FIELDS = {
     "membersonly": ("boolean", "muc_open", "muc_membersonly"),
     "changesubject": ("boolean", "", ""),
 }
-"""The type of each field; the feature of a room if the field is off or empty, and if it is not."""
+"""For each field: its type, the feature of rooms in which it is off or empty, and the feature of
+other rooms."""
 
 NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}
 """The configuration of a new room; a field that is off is empty."""

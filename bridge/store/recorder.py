@@ -38,7 +38,7 @@ FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits for what has happened to be written."""
 
 NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The monotonic clock that goes on while the machine sleeps: Linux has one of its own for that."""
+"""The monotonic clock that goes on while the machine sleeps. On Linux this is `CLOCK_BOOTTIME`."""
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ EXPIRED_AT_ONCE = 2_000
 """Most events that one transaction deletes: twice as many as one adds."""
 
 JUMP_SECONDS = 60.0
-"""How much the wall clock may deviate from a clock that nobody sets without counting as a jump. NTP
+"""If the wall clock deviates by more than this from a clock that nobody sets, it has jumped. NTP
 corrects less than that between two looks, unless the clock was wrong."""
 
 PUT_OFF_SECONDS = 3_600.0
@@ -112,7 +112,7 @@ class Retention:
         return gone.rows > 0
 
     def _look(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
-        """Return the running time that is left of both periods; notice if a clock jumped."""
+        """Return how much is left of the two periods of an `Ageing`; notice if a clock jumped."""
         last = self._last or clocks
         passed = clocks.running - last.running
         # A damaged store may have any number here.
@@ -145,16 +145,19 @@ class Retention:
 def _delete(
     database: Database, held: Sequence[Holding], span: tuple[float, float] | None, *most: Amount
 ) -> Amount:
-    """Delete from the first holding that has such rows, up to the first amount that allows any."""
+    """Delete rows with a time in `span`, from the first holding in which that deletes any.
+
+    Of the amounts `most`, the first under which a row can be deleted is the limit.
+    """
     amounts = (database.delete(holding, amount, span) for holding in held for amount in most)
     return next((gone for gone in amounts if gone.rows), Amount(0, 0.0))
 
 
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
-    """Return the holding whose oldest rows to delete, and how many bytes; None if nothing is due.
+    """Return the holding from which the oldest rows are deleted, and how many bytes; None: none.
 
-    Something is due if `size` is over `most`. Each room keeps an equal share of `most`, as in the
-    journal; connections and stanzas have no share. Of the holdings over their share, the largest is
+    Nothing is deleted unless `size` is over `most`. Each room keeps an equal share of `most`, as in
+    the journal; connections and stanzas have no share. The holding that is most over its share is
     returned.
     """
     held = sum(holding.bytes for holding in holdings)

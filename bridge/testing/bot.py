@@ -106,13 +106,13 @@ BASE64_SIGNS = {"+": r"(?:[+-]|%2[Bb])", "/": r"(?:\\?/|_|%2[Ff])"}
 
 
 class BotProcess:
-    """A bot in a process group of its own, from its making to `end`."""
+    """A bot that runs in a process group of its own."""
 
     def __init__(self, bot: Bot, cwd: Path, settings: Mapping[str, str]) -> None:
         """Start `bot` in the folder `cwd`; raises `XmppTestError`.
 
-        Its environment is ours without our own settings, with `settings` and what `bot` adds. What
-        is secret in either is masked in the output.
+        Its environment is ours without the bridge's settings, and with `settings` and what `bot`
+        adds. Secrets in these two are masked in the output.
         """
         environ = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         added = {k: Template(v).safe_substitute(settings) for k, v in bot.environment.items()}

@@ -47,12 +47,14 @@ TOLERANCE_SECONDS = 1e-6
 send."""
 
 SECONDS = 60.0
-"""The period of the rate, which is in messages a minute. The messages of a whole period may go at
-once."""
+"""The period of the rate, which is in messages a minute."""
 
 
 class RateLimiter:
-    """Lets `per_minute` messages go in a minute, on average, and as many at once after a rest."""
+    """Lets `per_minute` messages a minute be sent, on average; after a pause, as many at once.
+
+    Each message takes a token. A minute brings `per_minute` tokens, and no more are ever kept.
+    """
 
     def __init__(self, per_minute: int, set_by: str = "") -> None:
         self.read_only_in = ""
@@ -60,11 +62,11 @@ class RateLimiter:
         self.confirm_in = ""
         """Where BRIDGE_CONFIRM_SEND is set, if it is."""
         self.full_at = 0.0
-        """When a whole minute's messages may go at once again, on the clock of `take`."""
+        """The time, on the clock of `take`, at which all `per_minute` tokens are there again."""
         self.set_rate(per_minute, set_by)
 
     def set_rate(self, per_minute: int, set_by: str) -> None:
-        """Let `per_minute` messages go from now on; `set_by` is where that is set, or empty."""
+        """Let `per_minute` messages be sent from now on; `set_by` names where that is set."""
         self.per_minute = per_minute
         messages = "message" if per_minute == 1 else "messages"
         self.rate = f"{per_minute} {messages} a minute"

@@ -242,7 +242,7 @@ def _answer(evidence: Evidence) -> Finding:
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     """Whether the occupant gave the same answer more often than it can have been asked.
 
-    Whatever others did counts as asking, from shortly before the bridge spoke on.
+    Everything that others did since shortly before the bridge spoke counts as a question.
     """
     asking = [
         record.number
@@ -343,7 +343,8 @@ HOWS = {
         "The program, or a library under it, refused the message: its log should say why.",
     ),
 }
-"""Each way to answer that people in the room cannot read, in words, and what to do about it."""
+"""For each kind of answer that people in the room cannot read: the words for it, and what to do
+about it."""
 
 
 def _commands(evidence: Evidence) -> Finding:
@@ -396,8 +397,8 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
 `OF_OTHERS`."""
 
 OF_OTHERS = frozenset({"alike", "commands"})
-"""Causes that anybody in the room can bring about alone. They never become the verdict. They are
-only added to it: `alike` if the occupant has answered, `commands` if no answer is known."""
+"""Causes that a stranger in the room can fake. So neither becomes the verdict; its sentence is only
+added to the verdict: that of `alike` if the occupant has answered, otherwise that of `commands`."""
 
 
 def _nobody(evidence: Evidence) -> Finding:

@@ -103,8 +103,8 @@ async def resolve(
 async def _addresses(service: Service) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
-    Without a name server the lookup takes half a minute. So the thread is a daemon, for which the
-    process does not wait when it exits; it would wait for a thread of the loop's executor.
+    Without a name server the lookup takes half a minute. The process should not wait for it at its
+    exit, as it would for a thread of the loop's executor. So the thread is a daemon.
     """
     answer: Future[list[Endpoint]] = Future()
 
@@ -184,7 +184,7 @@ async def _race(
                         failure = error
                         on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
-        # Nothing is awaited here: if this were cancelled meanwhile, the winner's socket would leak.
+        # Nothing is awaited here: if we were cancelled meanwhile, the winner's socket would leak.
         for task, (endpoint, began) in running.items():
             on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()

@@ -19,9 +19,9 @@ cause."""
 
 DELAY_SECONDS = 0.05
 """The time from the server's request to our acknowledgement, so that one acknowledgement answers
-all requests that come close together. ejabberd closes the stream after 60 s without one
-(`ack_timeout`), Prosody takes note after 30 s (`smacks_max_ack_delay`). Neither requests again
-while an answer is due."""
+all requests that come close together. If no acknowledgement comes, ejabberd closes the stream after
+60 s (`ack_timeout`), and Prosody takes note after 30 s (`smacks_max_ack_delay`). Neither sends a
+second request before the first is answered."""
 
 MAX_UNANSWERED = 25
 """After so many stanzas, an acknowledgement that is due is sent at once. MongooseIM keeps 100

@@ -302,7 +302,7 @@ class StanzaDamaged:
     from_: str
     sender: str
     reason: str
-    """Without any text from the stanza."""
+    """Why it cannot be read, without any text from the stanza."""
     condition: str = UNREADABLE
 
 
@@ -472,7 +472,7 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
     "source": Source,
     "phase": Phase,
 }
-"""What restores the values of fields that have another type in the exact form."""
+"""The functions that restore values of fields that have another type in the exact form."""
 
 
 _TYPES: dict[str, type] = {

@@ -58,7 +58,7 @@ Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 
 
 class ArchiveError(XmppError):
-    """An archive query failed. The archive answered oddly, unless it is one of the subclasses."""
+    """An archive query failed: the archive answered oddly, or the subclass says what happened."""
 
     condition = "undefined-condition"
     sentence = "The archive of {room} answered oddly: it sent far more than was requested."
@@ -100,7 +100,7 @@ class ArchiveForbiddenError(ArchiveRefusedError):
 
 
 class UnknownPositionError(ArchiveError):
-    """The archive has no entry with the id to page from, or no longer has it."""
+    """The archive does not have, or no longer has, an entry with the id to page from."""
 
     condition = "item-not-found"
     sentence = "The archive of {room} does not know the place in `since`, or no longer does."

@@ -74,7 +74,7 @@ MAX_PRESENCE_CHARACTERS = 1_000
 
 
 def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
-    """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
+    """Yield the events in `stanza`; `room` and `own`, our occupant JID, are prepared.
 
     Unless the room `gives_ids`, anybody may have put stanza ids into its messages, and they are
     left out.

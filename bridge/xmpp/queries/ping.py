@@ -119,9 +119,9 @@ async def answers(connection: Connection, seconds: float) -> bool:
 
 
 async def ping_patiently(connection: Connection, target: Target, seconds: float) -> Pong:
-    """Ping `target`; if our server sends much meanwhile, wait longer: the answer may come after it.
+    """Ping `target` and wait `seconds`, or longer if our server sends much meanwhile.
 
-    Raises `ConnectionFailedError`.
+    The answer may come after all that. Raises `ConnectionFailedError`.
     """
     received = connection.received
     asked = asyncio.create_task(ping(connection, target, math.inf))
@@ -141,9 +141,10 @@ async def ping_patiently(connection: Connection, target: Target, seconds: float)
 
 
 async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:
-    """Ping `target`; if it is silent, ping our own server too, and for an occupant ourselves.
+    """Ping `target`; if it is silent, ping further addresses to find out who is silent.
 
-    This takes `seconds` at most. Raises `ConnectionFailedError`.
+    These are our own server and, if the target is another occupant, ourselves in the room. This
+    takes `seconds` at most. Raises `ConnectionFailedError`.
     """
     alone = min(ALONE_SECONDS, seconds / 2)
     asked = asyncio.ensure_future(ping(connection, target, seconds))
