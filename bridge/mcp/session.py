@@ -1,7 +1,7 @@
 """One client's session: bytes in, tool calls run side by side, bytes out.
 
-Tools that are plain functions are answered in the turn of the loop that read the call; coroutines
-get a task each, a deadline, and cancellation. After the end of input, calls in flight may continue
+Tools that are plain functions run at once, before the next input is read; coroutines get a task
+each, a deadline, and cancellation. After the end of input, calls in flight may continue
 for `DRAIN_SECONDS`. At DEBUG the log has one line for each request, reply and cancellation.
 """
 
@@ -79,7 +79,7 @@ log = logging.getLogger(__name__)
 
 
 ANSWERS = frozenset({"inputResponses", "requestState"})
-"""The params that the log leaves out: what people answered, and what makes an answer count."""
+"""The params that the log leaves out: answers of people, and the secret that goes with them."""
 
 
 class Received(NamedTuple):

@@ -67,8 +67,8 @@ class Candidate(NamedTuple):
     """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`, `not used, since it
     sets no account, server or room`, `not needed, an earlier one was used` or `appeared since the
     start: restart the bridge to use it`. If a file is not used, but its restrictions count,
-    `, except for <names>` follows. If it is not used because of what it does not set,
-    `; it sets <names>` comes last."""
+    `, except for <names>` follows. If it sets too little to be used, `; it sets <names>` comes
+    last."""
 
 
 class Source(NamedTuple):

@@ -169,8 +169,8 @@ class Ageing(NamedTuple):
     put_off: float = 0.0
     """How much longer nothing may be deleted for its age, because a clock jumped."""
     day_left: float = 0.0
-    """What is left of the day of running for which rows are deleted that were already too old when
-    this process, or a former one, was started."""
+    """How long it takes until the next tenth of the store may be deleted of rows that were already
+    too old when this process, or a former one, was started. See `bridge.store.retention`."""
 
 
 class Span(NamedTuple):

@@ -414,7 +414,8 @@ class SqliteDatabase:
         """Close the store."""
         with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case
             self._opened.close()
-        # SQLite leaves the `-wal` of a file that was replaced, and reads it as part of the next.
+        # If the file was replaced, SQLite leaves the old `-wal` there, and would read it as part
+        # of the new file.
         wal = identity(Path(f"{self._path}-wal"))
         if wal is not None and wal == self._wal and not self.is_current():
             with suppress(StoreError):

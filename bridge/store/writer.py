@@ -343,7 +343,7 @@ class Writer:
 
 
 def newest(database: Database, query: Query, last: int, most: int) -> Iterator[Recorded]:
-    """Yield the events of a query up to the id `last`, newest first, in slices, about `most`."""
+    """Yield about `most` events of a query up to the id `last`, newest first, read in slices."""
     first = max(0, last - COMPARED_IDS)
     while first < last and most > 0:
         events, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)

@@ -148,7 +148,7 @@ class Actor:
             )
 
     async def expect_join(self, nickname: str, *, within: float = 5.0) -> OccupantJoined:
-        """Wait until somebody of this nickname enters the room; who was there before has done so.
+        """Wait until somebody of this nickname enters; occupants who were there before count too.
 
         Raises `ExpectationError` if nobody does `within` so many seconds.
         """

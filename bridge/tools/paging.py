@@ -80,7 +80,8 @@ LostEntries: TypeAlias = Annotated[
         reason=Literal["evicted", "restarted"],
     ),
 ]
-"""Events that came after the cursor and are not kept any more; others between them may be."""
+"""The range of the events after the cursor that are not kept any more. Some events within it may
+still be kept."""
 
 
 class TimeSlice:
@@ -125,7 +126,7 @@ class Page(Generic[Shown]):
         self.gap: LostEntries | None = None
         """What is lost before the page."""
         self.more = False
-        """Whether records were left unread: after `next`, or before a page of the newest."""
+        """Whether there are more records: after `next`, or, on a page of the newest, before it."""
 
     def add(self, entry: Shown) -> bool:
         """Add `entry` if there is space for it; return whether there was."""

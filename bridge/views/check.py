@@ -139,10 +139,10 @@ def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
 async def check(
     configuration: Configuration, first: CheckStage, parsed: argparse.Namespace
 ) -> Level:
-    """Check as often as asked for, write the outcome to stdout, and return its level.
+    """Check as often as asked for, write the outcome to stdout, and return the service's level.
 
     `first` is the stage before the connection's: reading the settings. `parsed` has the options of
-    the command line. Where the outcome cannot be written, it is unknown. When nobody reads stdout
+    the command line. If stdout cannot be written, the level is `UNKNOWN`. When nobody reads stdout
     any more, no further run is begun.
     """
     settings, send, form, times = configuration.settings, parsed.send, parsed.format, parsed.repeat

@@ -45,8 +45,8 @@ async def log_in(
     `ConnectionFailedError`, or `ScramError` if the server fails to prove itself.
 
     If the certificate was not checked, an impostor could relay a login that has no channel binding
-    to the real server. So in that case, if the server offers channel binding, no login goes without
-    it.
+    to the real server. So in that case, if the server offers channel binding, we log in with it
+    or not at all.
     """
     offered = [
         (mechanism.text or "").strip()

@@ -10,8 +10,8 @@ from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.archive import ArchiveError, NoArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
-"""We ask for what we missed from this long before what we saw last, since the room's clock may
-differ from ours."""
+"""We also ask for messages from so many seconds before the last that we saw, since the room's clock
+may differ from ours."""
 
 CATCHING_UP_SECONDS = 60.0
 """How long the room's archive may take to send what we missed."""
@@ -29,8 +29,7 @@ class CatchingUp:
         self._missed_since: float | None = None
         """The time from which on messages are still missing; None if none are."""
         self.failed = False
-        """Whether the archive has failed to send what we missed; then the room's history has to
-        do."""
+        """Whether the archive has failed to send what we missed. If so, we use the history."""
 
     def forget(self) -> None:
         """Forget former stays: the room may show another account other messages."""

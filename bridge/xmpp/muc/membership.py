@@ -238,7 +238,8 @@ class Membership:
         `since` is the time, in UTC, from which the room's history is wanted; without `history` no
         history is asked for.
         """
-        if self.room.phase is not events.Phase.JOINING:  # it is after a nickname was taken
+        # If a nickname was taken before, the phase is `JOINING` already.
+        if self.room.phase is not events.Phase.JOINING:
             self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:

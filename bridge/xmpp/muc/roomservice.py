@@ -127,7 +127,7 @@ class RoomService:
         self._connection = connection
         self._on_finding = on_finding
         self.others: list[str] = []
-        """Other room services of our server, looked up if the configured domain may be none."""
+        """Other room services of our server. Looked up if the configured one may not be one."""
 
     async def look(self, *, must_exist: bool = False) -> None:
         """Query service and room; raises `ConnectionFailedError` if joining can only fail.
