@@ -45,7 +45,7 @@ setting of the bridge."""
 
 
 class Trial(NamedTuple):
-    """What came of starting the bridge once."""
+    """The result of starting the bridge once."""
 
     tools: list[str]
     """The names of its tools."""
