@@ -34,7 +34,7 @@ MAX_DAYS = 10_000
 """The highest threshold for a certificate: none is valid for longer."""
 
 MAX_EVENTS = 999_999_999
-"""The most events that are shown of the log: a store has no room for more."""
+"""The most events that are shown of the log: a store holds no more."""
 
 MAX_SECONDS = 1_000_000
 """The longest wait for an event: eleven days."""
@@ -97,10 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("LOG_LEVEL", "").strip().upper() == "DEBUG":
             raise
         complain(
-            f"xmpp-bridge: the installation is not whole ({one_line(str(error), 200)}); install "
+            f"xmpp-bridge: the installation is incomplete ({one_line(str(error), 200)}); install "
             "xmpp-debug-bridge and what it depends on again"
         )
-        return _unknown("the installation is not whole") if plugin else FAILURE
+        return _unknown("the installation is incomplete") if plugin else FAILURE
 
 
 def _unknown(why: str) -> int:
@@ -259,9 +259,9 @@ def _add_check(command: Parser) -> None:
         "--json", action="store_const", dest="format", const="json", help="--format json"
     )
     _add_number(
-        command, "--warn", MAX_MS, "MS", "milliseconds in all from which to warn (median of N)"
+        command, "--warn", MAX_MS, "MS", "warn if the check takes so many ms or more (the median)"
     )
-    help_ = "milliseconds in all from which the check has failed, even if every stage passed"
+    help_ = "fail if it takes so many ms or more, even if every stage passed"
     _add_number(command, "--crit", MAX_MS, "MS", help_)
     help_ = (
         "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
@@ -270,7 +270,7 @@ def _add_check(command: Parser) -> None:
     _add_number(command, "--cert-days", MAX_DAYS, "N", help_, default=14)
     help_ = (
         "check N times, and show the median and the worst of each stage; a refused password "
-        "ends it, since trying on would lock the account"
+        "ends it, since further tries could lock the account"
     )
     _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
 
@@ -362,7 +362,7 @@ def _add_watch(command: Parser) -> None:
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--first", "end with the first event, and exit code 0")
     _add_local(command)
-    help_ = "end after so long; exit code 1 if nothing was shown by then"
+    help_ = "end after this time; exit code 1 if nothing was shown by then"
     _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
     _add_filters(command)
 
@@ -382,7 +382,7 @@ def _add_log(command: Parser) -> None:
     _add_env_file(command, "the file with the settings, and no other")
     command.add_argument("--since", metavar="TIME", help="what happened from then on")
     command.add_argument("--until", metavar="TIME", help="what happened until then")
-    _add_number(command, "--limit", MAX_EVENTS, "N", "the newest N of these alone")
+    _add_number(command, "--limit", MAX_EVENTS, "N", "only the newest N of these")
     _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
@@ -566,7 +566,9 @@ def _add_filters(command: Parser) -> None:
     group.add_argument(
         "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
     )
-    group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
+    group.add_argument(
+        "--pattern", metavar="RE2", help="a regular expression, found in body, subject or status"
+    )
     help_ = (
         f"one of {', '.join(KINDS)}, or several, comma-separated; without it all but connection, "
         "and no chat states"

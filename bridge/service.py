@@ -192,7 +192,7 @@ async def _take_part(link: RoomLink, settings: Settings | None, loaded: asyncio.
         await asyncio.to_thread(load)
     except ImportError as error:
         link.missing = one_line(str(error), 200)
-        log.error("the bridge is not whole and joins no room: %s", link.missing)
+        log.error("the bridge is incomplete and joins no room: %s", link.missing)
         return
     finally:
         loaded.set()

@@ -190,7 +190,7 @@ class Conversation:
                     self._note(f"[Client] {state}")
                 failed = not state.startswith(JOINED)
         except TimeoutError:
-            raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s, and given up") from None
+            raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s: given up") from None
         finally:
             self.end_start(failed=failed)
         self._frontend.tell(GREETING)
@@ -287,7 +287,7 @@ class Conversation:
             async with asyncio.timeout(self._answer_seconds):
                 return await self._call
         except TimeoutError:
-            return client_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+            return client_error(f"no answer within {SCRIPT_SECONDS:g} s: given up")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # the whole client is to end

@@ -134,7 +134,7 @@ class ServerProcess:
         if not await self._exited(NOTICE_SECONDS):
             log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
             if not await self._exited(STOP_SECONDS - NOTICE_SECONDS):
-                log.info("the server did not end when its input did, so it is told to")
+                log.info("the server did not end when its input did; it is terminated")
                 with suppress(ProcessLookupError):  # it ended by then
                     self._process.terminate()
                     if not await self._exited(TERMINATE_SECONDS):

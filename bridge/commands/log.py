@@ -74,7 +74,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         complain(f"xmpp-bridge: {error}")
         return FAILURE
     except CursorError:
-        complain(f"xmpp-bridge: what was shown is in {str(path)!r} no more: it was replaced")
+        complain(f"xmpp-bridge: {str(path)!r} was replaced while it was shown; run this again")
         return FAILURE
     except OSError as error:
         return FAILURE if complain_of(error) else SUCCESS

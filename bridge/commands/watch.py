@@ -27,7 +27,7 @@ async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if selection is None and (parsed.first or parsed.timeout is not None):
         selection = Selection()
     if selection is not None and parsed.stanzas:
-        raise UsageError("--stanzas goes with no filter, --first or --timeout")
+        raise UsageError("--stanzas cannot be combined with filters, --first or --timeout")
     open_log("[Client]", configuration.log_level)
     well = await watch(settings, parsed, selection)
     return SUCCESS if well else FAILURE

@@ -189,7 +189,7 @@ class RequestStates:
         if waiting is None or waiting.call != _digest(call) or waiting.until <= self._clock():
             reason = (
                 "requestState is not one that this call was given here, or was used before, or has "
-                f"expired: it is taken for {STATE_SECONDS:g} s; call without it to be asked"
+                f"expired: it is accepted for {STATE_SECONDS:g} s; call without it to be asked"
             )
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         del self._waiting[state]

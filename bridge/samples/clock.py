@@ -56,7 +56,7 @@ def check_zone(named: str) -> None:
         raise ToolError(
             f"The time zone of this server is set to {named!r}, and there is no such zone.",
             condition="item-not-found",
-            hint="Who runs the bridge corrects TZ in its environment, such as Europe/Rome.",
+            hint="Whoever runs the bridge corrects TZ in its environment, such as Europe/Rome.",
         )
 
 

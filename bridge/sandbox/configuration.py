@@ -18,7 +18,7 @@ FIELDS = {
     "membersonly": ("boolean", "muc_open", "muc_membersonly"),
     "changesubject": ("boolean", "", ""),
 }
-"""For each field: its type, the feature of rooms in which it is off or empty, and the feature of
+"""The type of each field, the feature of rooms in which it is off or empty, and the feature of
 other rooms."""
 
 NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}

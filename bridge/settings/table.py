@@ -190,7 +190,8 @@ class Configuration:
         credential="[?#:]", example="bot@example.org",
         required="the account's name or full JID (bot@example.org)")
     password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
-        meaning="its password; blanks at its ends count", required="the account's password")
+        meaning="the account's password; blanks at its ends count",
+        required="the account's password")
     rooms = Variable("MUC_ROOM", values.rooms, who="refused", participant="decides",
         meaning="the room, as a bare JID; or several, comma-separated, at most "
         f"{values.MAX_ROOMS}: the first is the default room", example="room@conference.example.org",
@@ -206,11 +207,11 @@ class Configuration:
     nickname = Variable("MCP_BOT_NICKNAME", values.nickname, default="McpDebug", participant="yes",
         meaning="the nickname")
     general_nickname = Variable("BOT_NICKNAME", values.nickname, default="McpDebug",
-        participant="yes", meaning="the same, read when that one is unset")
+        participant="yes", meaning="the nickname if `MCP_BOT_NICKNAME` is unset")
     room_password = Variable[Secret | None]("MUC_PASSWORD", values.password, secret=True,
         participant="yes", example="open sesame",
         meaning="the room's password; with several rooms it is sent to the default room only, "
-        "since any owner of another one could set a password to be told this one")
+        "since the owner of another room could ask for a password only to learn this one")
     tls_ca_file = Variable[Path | None]("XMPP_TLS_CA_FILE", values.path, who="refused",
         participant="yes", example="ca.pem",
         meaning="certificates to trust in addition to those of the system, PEM")
@@ -244,16 +245,18 @@ class Configuration:
         default="https://geocoding-api.open-meteo.com/v1",
         meaning="where the tool `current_weather` of the set `samples` asks for places")
     forecast_url = Variable("OPEN_METEO_FORECAST_URL", values.base_url, who="ignored",
-        default="https://api.open-meteo.com/v1", meaning="where it asks for their weather")
+        default="https://api.open-meteo.com/v1",
+        meaning="where `current_weather` asks for the weather of a place")
     llm_base_url = Variable[str | None]("LLM_BASE_URL", values.base_url, who="ignored",
         meaning="where a [model](toolsets.md#tools-that-use-a-model) is asked, if the client "
         "offers none of its own: what was said in the room goes there; with a key it is `https`, "
         "unless it is on this machine; takes `pip install 'xmpp-debug-bridge[llm]'`",
         example="https://llm.example.org/v1")
     llm_api_key = Variable[Secret | None]("LLM_API_KEY", values.key, secret=True, who="ignored",
-        meaning="the key for it", example="key")
+        meaning="the key that is sent to `LLM_BASE_URL`", example="key")
     llm_model = Variable[str | None]("LLM_MODEL", values.visible, who="ignored",
-        meaning="its name; with it and the address, the set `llm` is served without being named",
+        meaning="the name of the model; with it and `LLM_BASE_URL`, the set `llm` is served "
+        "without being named",
         example="model")
 
     log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",
@@ -267,9 +270,9 @@ class Configuration:
         "agent too; several bridges may share it", example="~/.local/state/xmpp-bridge/rooms.db",
         otherwise="`$XDG_STATE_HOME/xmpp-bridge/rooms.db`, if it is there")
     store_days = Variable("BRIDGE_STORE_DAYS", values.whole_number(STORE_DAYS), default="30",
-        who="ignored", meaning="days for which the recorder keeps it")
+        who="ignored", meaning="days for which the recorder keeps what it recorded")
     store_mb = Variable("BRIDGE_STORE_MB", values.whole_number(STORE_SIZES), default="1024",
-        who="ignored", meaning="MiB of it that the recorder keeps; the oldest goes first")
+        who="ignored", meaning="MiB that the recorder keeps; what is oldest is deleted first")
     store_stanzas = Variable("BRIDGE_STORE_STANZAS", values.switch, default="0", who="ignored",
         meaning="`1` records the stanzas too, without their secrets")
 

@@ -213,7 +213,7 @@ def _jid_part(what: str, value: str, *, forbidden: str = "", permitted: str = ""
 
 def certificate_checks(value: str) -> bool:
     """Parse what Node.js understands by its variable: 0 turns the checks off."""
-    _expect(value in {"0", "1"}, "which is neither; 1 (certificates are checked) or 0 (not)")
+    _expect(value in {"0", "1"}, "which is neither 1 nor 0; 1 (certificates are checked) or 0")
     return value == "1"
 
 

@@ -156,7 +156,7 @@ def exists(path: Path) -> bool:
     try:
         if link := next((way for way in (*path.parents, path) if way.is_symlink()), None):
             raise NotOurStoreError(
-                f"{str(link)!r} is a symbolic link, and a store is reached through none; "
+                f"{str(link)!r} is a symbolic link, which a store's path may not have; "
                 f"{os.path.realpath(path)!r} would be right if it is yours"
             )
         there, *_ = [_is_ours(Path(f"{path}{suffix}")) for suffix in (*BESIDE, LOCK)]

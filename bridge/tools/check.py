@@ -195,10 +195,10 @@ def _settle(link: RoomLink, configuration: Configuration, report: Report, change
         phase = participant.status().phase.value
         if len(memberships) > 1:
             inside = len(memberships) - len(out)
-            return f"It was left alone; it is in {inside} of {len(memberships)} rooms."
+            return f"The bridge was left alone; it is in {inside} of {len(memberships)} rooms."
         if phase == "joined":
-            return "It is in the room and was left alone."
-        return f"It was left alone; its phase is {phase}."
+            return "The bridge is in the room and was left alone."
+        return f"The bridge was left alone; its phase is {phase}."
     why = "the settings changed" if changed else "it was out of a room, and the way in is free"
     where = "the room" if report.rooms is None else "each room"
-    return f"It starts anew now, since {why}; xmppStatus says when it is in {where}."
+    return f"The bridge starts anew now, since {why}; xmppStatus says when it is in {where}."

@@ -41,7 +41,7 @@ class RoomLink:
         """The participant in the rooms; raises `ToolError` if something is `missing`."""
         if self.missing:
             raise ToolError(
-                f"The bridge is not whole: {self.missing}",
+                f"The bridge is incomplete: {self.missing}",
                 condition="internal-server-error",
                 hint="Install xmpp-debug-bridge and what it depends on again.",
             )

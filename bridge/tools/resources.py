@@ -19,7 +19,7 @@ MESSAGES = "bridge://room/messages"
 
 
 Messages: TypeAlias = dict[str, object]
-"""What was said last: `entries`, the `cursor` after everything, and the `room`."""
+"""What was said last: `entries`, the `room`, and the `cursor` from which to read on."""
 
 
 @resource(STATUS, title="Status of the bridge")

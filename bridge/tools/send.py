@@ -51,7 +51,7 @@ SECONDS = 60.0
 
 
 class RateLimiter:
-    """Lets `per_minute` messages a minute be sent, on average; after a pause, as many at once.
+    """Lets `per_minute` messages a minute be sent on average, and so many at once after a pause.
 
     Each message takes a token. A minute brings `per_minute` tokens, and no more are ever kept.
     """
@@ -95,7 +95,7 @@ class RateLimiter:
             raise ToolError(
                 "Not sent: nothing may be sent since the settings were read anew.",
                 condition="not-allowed",
-                hint=f"Who runs the bridge has set BRIDGE_READ_ONLY in {self.read_only_in}.",
+                hint=f"Whoever runs the bridge has set BRIDGE_READ_ONLY in {self.read_only_in}.",
             )
         if wait:
             seconds = math.ceil(wait)
@@ -103,7 +103,7 @@ class RateLimiter:
                 f"Not sent: {self.rate} may be sent, and these are used up; the next may be "
                 f"sent in {seconds} s.",
                 condition="policy-violation",
-                hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: "
+                hint=f"Try again in {seconds} s. Whoever runs the bridge sets the rate: "
                 f"{self.setting}.",
             )
 
@@ -228,8 +228,8 @@ async def _confirm(context: Context, set_in: str, room: str, message: str) -> No
             "Not sent: the person at the client is to be asked before each message, and this "
             "client cannot be made to ask (MCP, elicitation).",
             condition="not-allowed",
-            hint=f"Use a client that can, such as xmpp-bridge client. Who runs the bridge has set "
-            f"BRIDGE_CONFIRM_SEND in {set_in}.",
+            hint="Use a client that can, such as xmpp-bridge client. Whoever runs the bridge has "
+            f"set BRIDGE_CONFIRM_SEND in {set_in}.",
         )
     answer = await context.elicit(
         f"Send this to everybody in the room {one_line(room)}?\n{quoted(message, MAX_SHOWN)}",

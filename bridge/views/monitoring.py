@@ -76,8 +76,8 @@ def days_left(reports: Sequence[Report], now: datetime) -> float | None:
 def plugin_line(level: Level, text: str, performance: str = "") -> str:
     """Return the one line of a monitoring plugin."""
     plain = _SPECIAL.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(text))
-    if len(said := plain.encode()) > MAX_LINE_BYTES:
-        plain = said[:MAX_LINE_BYTES].decode(errors="ignore") + "..."
+    if len(encoded := plain.encode()) > MAX_LINE_BYTES:
+        plain = encoded[:MAX_LINE_BYTES].decode(errors="ignore") + "..."
     return f"XMPP {level.name} - {plain}" + (f" | {performance}" if performance else "")
 
 

@@ -112,7 +112,9 @@ class Output:
         self._enqueued += len(data)
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            self.write_notice(f"[Client] WARNING: {dropped} pieces were dropped: nobody read on")
+            self.write_notice(
+                f"[Client] WARNING: {dropped} texts were dropped, since nobody read them"
+            )
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:

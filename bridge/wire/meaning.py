@@ -114,7 +114,7 @@ stream: see-other-host; later
     {service} sends its clients to another server.
     -> It is not followed; if you trust the server that it names, change {server}.
 stream: resource-constraint; soon
-    {domain} has no room for another connection just now.
+    {domain} cannot take another connection just now.
     -> After a pause {again}.
 stream: *; soon
     {domain} ended the connection ({condition}).
@@ -153,7 +153,7 @@ join: jid-malformed; later
     The room {room} or the nickname {nickname} has characters that the server refuses.
     -> Check {room_setting} and {nickname_setting}.
 join: resource-constraint; soon
-    The room service {room_service} has no room for more just now.
+    The room service {room_service} cannot take more occupants just now.
     -> After a pause {again}.
 join: *; soon
     The room {room} refused {us} ({condition}).

@@ -41,7 +41,7 @@ async def test_the_standing_connection_is_not_disturbed(
         assert result["ok"] is True
         assert names(result) == CHECK_STAGES + IN_THE_ROOM
         assert all(one["ok"] for one in result["phases"])
-        assert result["standing"] == "It is in the room and was left alone."
+        assert result["standing"] == "The bridge is in the room and was left alone."
         assert "settingsChanged" not in result
         assert "with 2 other occupants, " in result["diagnosis"]
         (seen,) = (one["detail"] for one in result["phases"] if one["name"] == "occupants")
@@ -102,7 +102,7 @@ async def test_a_file_that_no_longer_does_keeps_what_stands_and_shows_the_proble
         write_settings(file, environment | {"XMPP_PASSWORD": ""})
         result = await bridge.bare("xmppCheck")
         assert result["condition"] == "unconfigured"
-        assert result["standing"] == "It is in the room and was left alone."
+        assert result["standing"] == "The bridge is in the room and was left alone."
         status = await bridge.status()
         assert (status["connected"], status["nickname"]) == (True, "McpDebug")
         assert any("XMPP_PASSWORD" in one for one in status["problems"])
@@ -120,7 +120,7 @@ async def test_a_server_that_came_back_is_found_before_the_next_attempt(
         result = await bridge.bare("xmppCheck")
         assert (result["ok"], result["condition"]) == (False, "connection-refused")
         assert names(result) == ["settings", "resolve", "connect"]
-        assert result["standing"].startswith("It was left alone; ")
+        assert result["standing"].startswith("The bridge was left alone; ")
         prosody_process.start()
         assert (await bridge.bare("xmppCheck"))["ok"] is True
         # An attempt of its own may have met a server whose room service was not there yet, and

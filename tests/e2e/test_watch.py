@@ -196,7 +196,10 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
     ("arguments", "told"),
     [
         (("--room", "nix"), 'xmpp-bridge: --room "nix" is no room of the settings; MUC_ROOM has'),
-        (("--stanzas", "--first"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
+        (
+            ("--stanzas", "--first"),
+            "xmpp-bridge: --stanzas cannot be combined with filters, --first or",
+        ),
     ],
 )
 async def test_what_cannot_be_picked_is_a_usage_error(

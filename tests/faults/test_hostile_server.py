@@ -99,7 +99,7 @@ WRONG_ANSWERS = [
         "an error for an answer to bind",
         instead_of_bound(f"<iq type='error' id='{{id}}'>{NO_RESOURCE}</iq>"),
         "resource-constraint",
-        "no room for another connection",
+        "cannot take another connection",
         "tries again by itself",
     ),
     Lie(

@@ -43,7 +43,7 @@ def refusing(condition: str) -> Script:
     [
         ("item-not-found", "locked while its owner sets it up", "MUC_ROOM"),
         ("service-unavailable", "is full", "MUC_ROOM"),
-        ("resource-constraint", "no room for more", "by itself"),
+        ("resource-constraint", "cannot take more occupants", "by itself"),
     ],
     ids=["locked", "full", "overloaded"],
 )

@@ -412,12 +412,12 @@ async def test_the_lock_of_a_room_forges_no_line_of_the_log(tmp_path: Path) -> N
         BridgeProcess(tmp_path, server.environment()) as bridge,
     ):
         await bridge.joined()
-        await bridge.stderr_says("keeps its lock")
+        await bridge.stderr_says("refused its default configuration")
     *lines, last = bridge.stderr.split("\n")
     assert last == ""
     assert all(one.startswith("[Server] ") for one in lines)
     assert all(one_line(one) == one for one in lines)
-    (told,) = (one for one in lines if "keeps its lock" in one)
+    (told,) = (one for one in lines if "refused its default configuration" in one)
     assert_harmless(told)
 
 

@@ -119,7 +119,7 @@ def test_a_state_is_taken_for_so_many_seconds(late: float, counts: bool) -> None
         assert taken(issuer, state, ok=YES).to("ok", CONSENT)
     else:
         said = refusal(issuer, CALL, {"requestState": state})
-        assert f"expired: it is taken for {STATE_SECONDS:g} s" in said
+        assert f"expired: it is accepted for {STATE_SECONDS:g} s" in said
 
 
 def test_only_so_many_calls_wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_a_zone_that_does_not_exist_is_refused_and_not_taken_for_utc(
     with pytest.raises(ToolError) as refusal:
         clock.current_time()
     assert repr(zone) in refusal.value.message
-    assert refusal.value.hint.startswith("Who runs the bridge")
+    assert refusal.value.hint.startswith("Whoever runs the bridge")
     assert "TZ" in refusal.value.hint
 
 

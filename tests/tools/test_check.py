@@ -114,7 +114,7 @@ async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(des
     assert result["condition"] == "connection-refused"
     assert result["ok"] is False
     assert not {"settingsChanged", "notice"} & result.keys()
-    assert result["standing"] == "It was left alone; its phase is waiting."
+    assert result["standing"] == "The bridge was left alone; its phase is waiting."
     assert desk.standing.begun == []
 
 
@@ -271,7 +271,7 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
     assert {told[1] for told in desk.told} == {len(expected)}
     assert [told[2] for told in desk.told][-2:] == [f"occupants {rooms[2]}", f"leave {rooms[2]}"]
     # The bridge is out of that room only, and nothing has become better there.
-    assert result["standing"] == "It was left alone; it is in 2 of 3 rooms."
+    assert result["standing"] == "The bridge was left alone; it is in 2 of 3 rooms."
     assert desk.standing.begun == []
 
 
@@ -286,7 +286,7 @@ async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_s
         desk.standing.being_in = in_rooms(rooms, *rooms)
         result = await desk.check(current)
     assert result["standing"] == (
-        "It starts anew now, since it was out of a room, and the way in is free; "
+        "The bridge starts anew now, since it was out of a room, and the way in is free; "
         "xmppStatus says when it is in each room."
     )
     assert desk.standing.begun == [desk.standing.settings]

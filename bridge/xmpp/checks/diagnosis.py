@@ -343,8 +343,8 @@ HOWS = {
         "The program, or a library under it, refused the message: its log should say why.",
     ),
 }
-"""For each kind of answer that people in the room cannot read: the words for it, and what to do
-about it."""
+"""The words for each kind of answer that people in the room cannot read, and what to do about
+it."""
 
 
 def _commands(evidence: Evidence) -> Finding:

@@ -247,7 +247,7 @@ moved: gone; later
     The room {room} was destroyed{why}. Its owner names a new place: {venue}.
     -> Set MUC_ROOM to the new place if you trust whoever named it, or to another room.
 ghost: not-acceptable; at once
-    The room {room} had lost us without a word.
+    The room {room} does not count us among its occupants any more, and did not say why.
     -> The bridge goes back by itself; the room service may have been restarted.
 silent-room: remote-server-timeout; soon
     The room {room} has been silent for {seconds:.0f} s, even to pings.

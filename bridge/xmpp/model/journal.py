@@ -46,7 +46,7 @@ class CursorError(XmppError, ValueError):
 
 @dataclass(frozen=True)
 class Loss:
-    """Records after a cursor that were evicted; others between them may be kept."""
+    """The range of the records after a cursor that were evicted. Some within it may be kept."""
 
     first: int
     """The cursor's number plus 1. If `reason` is `restarted`, it is a number of the former run, or

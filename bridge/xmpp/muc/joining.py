@@ -144,6 +144,6 @@ class Join:
                 await self._connection.request("set", self._room, stanzas.default_configuration())
         except IqError as refused:
             why = f"{refused.error.condition}.{faults.quoted_text(refused.error.text)}"
-            log.warning("the new room keeps its lock or its defaults: %s", why)
+            log.warning("the new room refused its default configuration: %s", why)
         except TimeoutError:
-            log.warning("the new room keeps its lock or its defaults: no answer came")
+            log.warning("the new room did not confirm its default configuration: no answer came")

@@ -196,8 +196,8 @@ class Participant:
         # with other settings is not resumed either: it has another account, or is in other rooms.
         first_lost = opened_at is not None and self._former is None
         resumable = fault.condition in RESUMABLE and settings == self.settings
-        worth = resumable and (first_lost or lasted >= STEADY_SECONDS)
-        self._former = connection.management if worth else None
+        may_resume = resumable and (first_lost or lasted >= STEADY_SECONDS)
+        self._former = connection.management if may_resume else None
         return fault, lasted
 
     async def _stay(self, connection: Connection, connected: Connected, attempt: int) -> Fault:

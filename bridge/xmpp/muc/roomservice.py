@@ -139,14 +139,14 @@ class RoomService:
         description, refusal = await ask(self._connection, service)
         if refusal is not None:
             self._on_finding(
-                f"{service} does not answer disco ({refusal.condition}); joining decides"
+                f"{service} does not answer disco ({refusal.condition}); joining will show"
             )
         elif stanzas.MUC in description.features:
             self._on_finding(f"{service} is a room service")
         elif description.features or description.identities:
             self._on_finding(f"{service} does not name {stanzas.MUC} among its features")
         else:
-            self._on_finding(f"{service} says nothing of what it is; joining decides")
+            self._on_finding(f"{service} says nothing of what it is; joining will show")
         silent = refusal is not None and refusal.condition == _SILENCE
         if stanzas.MUC not in description.features and not silent:
             await self._find_others(service)

@@ -240,7 +240,7 @@ async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining()
     report = await checked(answering())
     assert report.ok
     told = detail(report, "disco")
-    assert "does not answer disco (feature-not-implemented); joining decides" in told
+    assert "does not answer disco (feature-not-implemented); joining will show" in told
 
 
 async def test_a_room_service_that_is_silent_to_disco_does_not_either(
@@ -249,7 +249,7 @@ async def test_a_room_service_that_is_silent_to_disco_does_not_either(
     monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
     report = await checked(answering(""))
     assert report.ok
-    assert "joining decides" in detail(report, "disco")
+    assert "joining will show" in detail(report, "disco")
 
 
 async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
