@@ -117,7 +117,7 @@ def _departure(gone: Record) -> tuple[str, str]:
     """Return how an occupant left, or what the new nickname is, and what to do about it."""
     event, at = gone.event, iso(gone.at)
     if isinstance(event, events.NicknameChanged):
-        return f"is called {_name(event.new_nickname)} since {at}", "Ask about that nickname."
+        return f"took the nickname {_name(event.new_nickname)} at {at}", "Ask about that nickname."
     assert isinstance(event, events.OccupantLeft)
     codes = sorted(event.codes & events.STATUS_CODES.keys())
     meanings = ", ".join(events.STATUS_CODES[code] for code in codes)

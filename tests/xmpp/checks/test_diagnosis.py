@@ -113,7 +113,7 @@ GONE: dict[str, tuple[Event, str]] = {
     "banned": (OccupantLeft(ROBOT, "Robot", codes=frozenset({301})), "banned."),
     "lost": (OccupantLeft(ROBOT, "Robot", codes=frozenset({333})), "often a lost connection."),
     "gone": (OccupantLeft(ROBOT, "Robot", status="bye"), 'it went by itself, saying "bye".'),
-    "renamed": (NicknameChanged(ROBOT, "Robot", "R2"), 'is called "R2" since'),
+    "renamed": (NicknameChanged(ROBOT, "Robot", "R2"), 'took the nickname "R2" at'),
 }
 
 
