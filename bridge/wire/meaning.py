@@ -112,7 +112,7 @@ stream: not-authorized; soon
     -> Check {login}.
 stream: see-other-host; later
     {service} sends its clients to another server.
-    -> It is not followed; if you trust the server that it names, change {server}.
+    -> The redirect is not followed; if you trust the server that it names, change {server}.
 stream: resource-constraint; soon
     {domain} cannot take another connection just now.
     -> After a pause {again}.
