@@ -15,6 +15,7 @@ from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, client_error
 from bridge.client.forms import fill_in
 from bridge.client.frontend import Frontend, Pipe
+from bridge.client.history import LineFile
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
@@ -65,14 +66,20 @@ OCCUPANTS_CHANGED = (" * ", " in the room as ")
 
 
 async def run_client(
-    command: Sequence[str], *, as_json: bool, verbose: bool, configuration: Configuration
+    command: Sequence[str],
+    *,
+    as_json: bool,
+    verbose: bool,
+    configuration: Configuration,
+    lines: LineFile | None,
 ) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
     `configuration` gives the log its level and file, and may have a model. A terminal shows what
-    the server logs while it starts only if that fails, or with `verbose`.
+    the server logs while it starts only if that fails, or with `verbose`. `lines` keeps what is
+    typed there.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     task = asyncio.current_task()
@@ -84,7 +91,12 @@ async def run_client(
         complain(f"[Client] WARNING: {one_line(problem)}")
     try:
         return await _talk(
-            command, configuration, interactive=interactive, as_json=as_json, verbose=verbose
+            command,
+            configuration,
+            lines,
+            interactive=interactive,
+            as_json=as_json,
+            verbose=verbose,
         )
     except asyncio.CancelledError as error:
         if not error.args:
@@ -95,6 +107,7 @@ async def run_client(
 async def _talk(
     command: Sequence[str],
     configuration: Configuration,
+    lines: LineFile | None,
     *,
     interactive: bool,
     as_json: bool,
@@ -113,7 +126,7 @@ async def _talk(
             # Imported here, since it loads prompt_toolkit, which a script does not need.
             from bridge.client.terminal import Terminal
 
-            frontend = Terminal(client.catalogue, json=as_json)
+            frontend = Terminal(client.catalogue, json=as_json, lines=lines)
         if interactive and to_terminal:
             handler = _LogHandler(frontend.tell, configuration.log_level)
             logging.getLogger("bridge").handlers[0] = handler

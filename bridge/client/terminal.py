@@ -1,9 +1,9 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module and `completion`, which it imports, load prompt_toolkit. The history of lines lasts
-as long as the client runs, and is written to no file: only a store may keep what is said in the
-room. On a terminal that cannot move its cursor (`TERM=dumb`, as in editors), prompt_toolkit offers
-no editing: it shows what is typed, and we write the prompt again after each line of ours.
+Only this module and `completion`, which it imports, load prompt_toolkit. What is typed in answer to
+a question lasts as long as the client runs, and is written to no file. On a terminal that cannot
+move its cursor (`TERM=dumb`, as in editors), prompt_toolkit offers no editing: it shows what is
+typed, and we write the prompt again after each line of ours.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
 from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 from prompt_toolkit.utils import is_dumb_terminal
@@ -22,6 +23,7 @@ from bridge.client.client import ServerCatalogue
 from bridge.client.completion import LineCompleter, possible_values
 from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
+from bridge.client.history import LineFile
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
@@ -36,7 +38,10 @@ class Terminal:
 
     interactive = True
 
-    def __init__(self, catalogue: ServerCatalogue, *, json: bool = False) -> None:
+    def __init__(
+        self, catalogue: ServerCatalogue, *, json: bool = False, lines: LineFile | None = None
+    ) -> None:
+        """`lines` keeps the commands for the next session."""
         self._catalogue = catalogue
         self._format = formatting.for_program if json else formatting.for_person
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
@@ -44,7 +49,8 @@ class Terminal:
         os.environ["TERM"] = os.environ.get("TERM") or "dumb"
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
-            self._commands = _session(LineCompleter(catalogue))
+            kept = None if lines is None else _KeptLines(lines)
+            self._commands = _session(LineCompleter(catalogue), kept)
             self._arguments = _session()
         self._prompt = ""
         """The prompt in front of the line that is being typed."""
@@ -111,8 +117,25 @@ class Terminal:
             return await session.prompt_async(styled, handle_sigint=False)
 
 
-def _session(completer: Completer | None = None) -> "PromptSession[str]":
+class _KeptLines(History):
+    """The history of the prompt, with the lines of former sessions."""
+
+    def __init__(self, lines: LineFile) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def load_history_strings(self) -> list[str]:
+        return self._lines.read()
+
+    def store_string(self, string: str) -> None:
+        self._lines.add(string)
+
+
+def _session(
+    completer: Completer | None = None, history: History | None = None
+) -> "PromptSession[str]":
     return PromptSession(
+        history=history,
         completer=completer,
         complete_while_typing=False,
         complete_style=CompleteStyle.READLINE_LIKE,

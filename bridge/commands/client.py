@@ -2,12 +2,18 @@
 
 import argparse
 import asyncio
+import os
 import sys
+from pathlib import Path
 
 from bridge.client.conversation import run_client
+from bridge.client.history import LineFile
 from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE
 from bridge.logs import can_print
+from bridge.settings.table import SECRETS, Configuration
+from bridge.settings.values import Secret
+from bridge.store.location import default_path
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -18,9 +24,23 @@ def run(parsed: argparse.Namespace) -> int:
     configuration = read(parsed, {})  # for the model and the log; the server reads them itself
     return asyncio.run(
         run_client(
-            command, as_json=parsed.json, verbose=parsed.verbose, configuration=configuration
+            command,
+            as_json=parsed.json,
+            verbose=parsed.verbose,
+            configuration=configuration,
+            lines=_lines(configuration),
         )
     )
+
+
+def _lines(configuration: Configuration) -> LineFile | None:
+    """Return the file of what was typed; None if the user's home folder is not known."""
+    values = [configuration.loaded[name] for name in SECRETS]
+    secrets = [value.reveal() for value in values if isinstance(value, Secret)]
+    try:
+        return LineFile(default_path(os.environ, Path.home()).with_name("history"), secrets)
+    except RuntimeError:
+        return None
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:

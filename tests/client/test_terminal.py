@@ -203,18 +203,29 @@ def _children(pid: int) -> list[int]:
     return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
 
 
-def test_what_was_typed_can_be_had_again_and_is_kept_nowhere(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox"], {"XDG_STATE_HOME": str(tmp_path / "state")}) as terminal:
-        for line, end in (("first", "not said in the room)"), ("send a secret", " ms)")):
+def test_what_was_typed_can_be_had_again_in_the_next_session_too(tmp_path: Path) -> None:
+    settings = {"XDG_STATE_HOME": str(tmp_path / "state"), "MUC_PASSWORD": "open-sesame"}
+    with Terminal(tmp_path, ["--sandbox"], settings) as terminal:
+        for line in ("first", "/call echo password=x", "open-sesame", "second"):
             terminal.prompts()
             terminal.type(f"{line}{ENTER}")
-            terminal.until(end)
+            terminal.until("no argument" if "=" in line else "not said in the room)")
         terminal.prompts()
         terminal.type(UP)
-        terminal.prompts("send a secret")
+        terminal.prompts("second")
+        terminal.type(f"{CTRL_C}{CTRL_D}")
+        assert terminal.end() == 1  # a call was refused
+    path = tmp_path / "state" / "xmpp-bridge" / "history"
+    assert path.read_text() == "first\nsecond\n"
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    with Terminal(tmp_path, ["--sandbox"], settings) as terminal:
+        terminal.prompts()
+        terminal.type(UP)
+        terminal.prompts("second")
         terminal.type(UP)
         terminal.prompts("first")
-    assert list(tmp_path.iterdir()) == []
+        terminal.type(f"{CTRL_C}{CTRL_D}")
+        assert terminal.end() == 0
 
 
 def test_several_pasted_lines_are_carried_out_one_by_one(sandboxed: Terminal) -> None:

@@ -1,0 +1,40 @@
+from pathlib import Path
+
+import pytest
+
+from bridge.client.history import MAX_LINES, LineFile
+from tests.racing import put
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "send hunter2 is it",
+        "/call login password=x",
+        '/call login {"Secret": "x"}',
+        "/call f api_key = x",
+        "TOKEN: x",
+    ],
+)
+def test_a_line_with_a_secret_is_not_kept(tmp_path: Path, line: str) -> None:
+    lines = LineFile(tmp_path / "history", ["hunter2"])
+    lines.add(f"before\n{line}\n  \nthe password is not here")
+    assert lines.read() == ["the password is not here", "before"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_oldest_lines_go_first(tmp_path: Path, more: int) -> None:
+    path = tmp_path / "history"
+    lines = LineFile(path, [])
+    lines.add("\n".join(map(str, range(MAX_LINES + more))))
+    assert lines.read() == [str(n) for n in reversed(range(more, MAX_LINES + more))]
+    assert len(path.read_text().splitlines()) == MAX_LINES
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing"])
+def test_what_lies_in_the_place_of_the_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+    put(tmp_path / "history", kind, tmp_path / "victim")
+    lines = LineFile(tmp_path / "history", [])
+    lines.add("hello")
+    assert lines.read() == []
+    assert not (tmp_path / "victim").exists()
