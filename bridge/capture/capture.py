@@ -1,7 +1,7 @@
 """Tells the streams of a log apart, and collects what the rules find on each. Pure, within bounds.
 
 Many logs do not name the stream of a stanza. Then a stanza belongs to the client whose account it
-names, or else to the one that was heard of last.
+names, or else to the client of the stanza before it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from bridge.capture.stanza import HEADER, HOLE, STREAMS, Stanza, bare
 from bridge.capture.stream import Stream
 
 MAX_STREAMS = 1_000
-"""The most streams whose findings are kept; of further ones the oldest without an error goes."""
+"""The most streams whose findings are kept. With more, the oldest without an error is dropped."""
 
 MAX_SESSIONS = 100
 """The most sessions that are followed at once; the one that began first is given up."""
@@ -24,10 +24,10 @@ MAX_FINDINGS = 100
 """The most different findings of a stream that are kept."""
 
 MIN_CUTS = 3
-"""So many streams of an account must have ended alike for their period to be told."""
+"""How many streams of an account must end after the same time, so that a finding says so."""
 
 PERIOD_SPREAD = 0.1
-"""The lengths of such streams differ by at most this part of the shortest."""
+"""The most by which the lengths of these streams may differ, as a fraction of the shortest."""
 
 
 class Examined:
@@ -41,7 +41,7 @@ class Examined:
         self._times: dict[tuple[str, str], int] = {}
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings; one that is there already is counted."""
+        """Add findings; count those that were added before."""
         for finding in findings:
             key = finding.name, finding.key
             if key in self._findings:
@@ -50,7 +50,7 @@ class Examined:
                 self._findings[key], self._times[key] = finding, 1
 
     def findings(self) -> list[Finding]:
-        """Return what was found, in the order of the log, with how often."""
+        """Return the findings in the order of the log; each says how often it was found."""
         result = []
         for key, finding in self._findings.items():
             if (times := self._times[key]) > 1:
@@ -76,13 +76,13 @@ class Capture:
 
     def __init__(self, *, command: str = "", nickname: str = "") -> None:
         self.streams: list[Examined] = []
-        """In the order in which they began."""
+        """The streams, in the order in which they began."""
         self.left_out = 0
-        """How many streams without an error were left out, being too many."""
+        """How many streams were dropped, because there were more than `MAX_STREAMS`."""
         self._command = command
         self._nickname = nickname
         self._open: dict[str, list[Examined]] = {}
-        """The streams under way, by session; the one that was heard of last is the last."""
+        """The streams under way, by session; the last is that of the latest stanza."""
 
     def take(self, captured: Captured) -> None:
         """Take a stanza, and let the rules look at it."""
@@ -140,7 +140,7 @@ class Capture:
         return examined
 
     def _succeed(self, session: str, before: Examined, after: Examined, stanza: Stanza) -> None:
-        """Find how the former stream ended, if it was the same client's; else both go on."""
+        """Find how the stream `before` ended, if both are of one client; otherwise it goes on."""
         after.before = None
         if bare(before.stream.account) == bare(after.stream.account):
             before.add(cut(before.stream, stanza))

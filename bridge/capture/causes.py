@@ -153,7 +153,7 @@ def cause(name: str, place: LogPlace, key: str = "", **words: object) -> Finding
     """Return the finding of a cause in the table.
 
     `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
-    the same cause and `key` are told once.
+    the same cause and `key` are shown once.
     """
     row = _CAUSES[name]
     severity, _, clause = row.outcome.partition(", ")

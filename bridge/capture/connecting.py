@@ -23,7 +23,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         return
     last, after = stream.last_sent, _after(stream, stanza)
     if stanza.element.tag == FOOTER:
-        # In a hole, the client may have closed the stream first.
+        # The client may have closed the stream first, in a part that the log lost.
         if stream.last is None or stream.last.element.tag != HOLE:
             yield cause("closed", stanza.place, after=after)
         return

@@ -30,7 +30,7 @@ class Finding(NamedTuple):
     """The clause of the standard, such as `RFC 6120, 8.2.3`."""
     place: LogPlace
     key: str = ""
-    """Findings of one rule with the same key are told once, and counted."""
+    """Findings of one rule with the same key are shown once, with their number."""
 
     @property
     def sentence(self) -> str:

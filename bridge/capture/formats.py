@@ -1,6 +1,7 @@
 r"""The formats of logs in which stanzas are found: one row each. Pure.
 
-A format is a prefix that names the direction, then XML. Where it comes from is beside each row.
+A format is a prefix that names the direction, then XML. A comment at each row says which code
+writes it.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Says what an error means that a client met, in the words of `bridge.wire.meaning`. Pure."""
+"""Says what an error means that a client got, in the words of `bridge.wire.meaning`. Pure."""
 
 from bridge.capture.stanza import bare
 from bridge.capture.stream import Room, Stream

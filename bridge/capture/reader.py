@@ -1,7 +1,8 @@
 """Reads a log of stanzas: lines in, stanzas out, with their places. Pure, and within bounds.
 
-Logs are dirty. What is no stanza is passed over. What is a stanza only in part is a hole, so that
-nobody takes an answer that the log lost for one that never came.
+What is no stanza is passed over: logs have other lines too. A stanza of which the log has only a
+part is a hole, which may also hide others. So no rule can say that an answer never came if the log
+may have lost it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What is known of one client's stream, as its stanzas pass. Pure, and within bounds.
+"""The state of one client's stream, which each stanza changes. Pure, and within bounds.
 
 The rules read it, each before the stanza at hand has been taken in.
 """
@@ -30,10 +30,10 @@ from bridge.capture.stanza import (
 )
 
 PATIENCE_SECONDS = 10.0
-"""After this time something counts as not answered."""
+"""The time after which a request counts as not answered."""
 
 PATIENCE_STANZAS = 5
-"""Where the log has no times: after this many further stanzas."""
+"""The same as a number of further stanzas, for a log without times."""
 
 PROMPT_SECONDS = 2.0
 """What is sent this soon after a message is taken for the answer to it."""
@@ -166,11 +166,11 @@ class Stream:
     """The latest message of the history that should have been answered when it was new, as long as
     nobody has spoken after the client joined."""
     history_answers: int = 0
-    """How many messages the client sent since."""
+    """How many messages the client has sent since `history`."""
     turns: int = 0
     """How many messages the client and `heard.nickname` have said in turns, each at once."""
     partner: str = ""
-    """The nickname of who takes the other turns."""
+    """The nickname of the occupant who says every other message."""
     said: Heard | None = None
     """The latest message that the client sent to a room."""
 

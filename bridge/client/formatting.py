@@ -20,7 +20,7 @@ ROOM_FIELDS = ("to", "room")
 """The fields of a result with its room, which a person is shown first."""
 
 FOR_MODELS = "notice"
-"""The field of a result that a person is not shown: it tells a model what to make of the rest."""
+"""The field of a result that a person is not shown: it says to a model how to treat the rest."""
 
 FIRST_LINE_CHARACTERS = 100
 """Most characters of a name, a title or a description in a list."""
@@ -48,7 +48,7 @@ class Answer:
     whole: bool = False
     """Whether a person asked for the object itself."""
     note: str = ""
-    """What a person should know of the answer beside it."""
+    """A remark on the answer for a person, shown next to it; empty if there is none."""
 
 
 def client_message(text: str, *, raw: Json = None) -> Answer:

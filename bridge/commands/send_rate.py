@@ -1,6 +1,6 @@
 """Counts the messages of `send` and `diagnose --say` across their runs, in a file for each account.
 
-The file is empty. Its time of change is when a whole minute's messages may go at once again. It is
+The file is empty. Its time of change is that of `RateLimiter.full_at`, by the wall clock. It is
 in the folder of the default store, and for its owner alone. The bridge itself (`serve`) counts its
 messages in memory.
 """

@@ -191,7 +191,7 @@ def carry_out(edit: Edit) -> str:
 
 
 async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
-    """Start `command` with the environment of its entry, and return what comes of it.
+    """Start `command` with the environment of its entry, and return the result.
 
     It runs in an empty folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.

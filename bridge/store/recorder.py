@@ -117,8 +117,8 @@ class Recorder:
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
-        # The thread moves an item from `_waiting` to `_batch` to `_pending`. Read in this order, no
-        # item is missed.
+        # The thread moves an item from `_waiting` to `_batch` to `_pending`. They are read in this
+        # order, so that no item is missed.
         items = [*self._waiting, *self._batch]
         numbers = [item.number for item in items if isinstance(item, Happened)]
         return min(filter(None, (*numbers, *self._pending)), default=None)

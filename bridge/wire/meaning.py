@@ -1,8 +1,8 @@
-"""What an error or a status code means, and what to do about it, whoever met it. Pure.
+"""What an error or a status code means, and what to do about it. Pure.
 
-The sentences are the same for the bridge itself and for a client whose log it reads; only what has
-to be changed is named otherwise, by a setting of ours or by what the client calls it. Conditions
-are those of RFC 6120 and XEP-0045.
+The sentences are the same if the bridge got the error, and if another client did whose log is read.
+Only the names of what has to be changed differ: for the bridge they are those of its settings.
+Conditions are those of RFC 6120 and XEP-0045.
 """
 
 import re
@@ -65,7 +65,7 @@ OUR_WORDS: Mapping[str, str] = {
     "We_were": "We were",
     "us": "us",
 }
-"""What the names in braces stand for where the bridge itself met the error."""
+"""What the names in braces stand for if the bridge got the error."""
 
 CLIENT_WORDS: Mapping[str, str] = {
     "login": "the client's user name and password",
@@ -79,7 +79,7 @@ CLIENT_WORDS: Mapping[str, str] = {
     "We_were": "The client was",
     "us": "the client",
 }
-"""What they stand for where a client met it whose stream is read."""
+"""What they stand for if another client got it, whose stream is read."""
 
 MEANINGS = rows_of("""
 sasl: not-authorized credentials-expired account-disabled invalid-authzid; never

@@ -50,7 +50,8 @@ short, and to search a message of 250 kB takes half a second."""
 
 
 UNLESS = "unless somebody speaks to it in private"
-"""What the bridge cannot see, and what anybody can have a bot answer in public."""
+"""The end of a sentence on a bot that may only answer private messages, which the bridge cannot
+see. Anybody could send it such messages to make it look broken."""
 
 
 class Finding(NamedTuple):
