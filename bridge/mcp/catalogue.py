@@ -14,9 +14,6 @@ from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
 MAX_COMPLETIONS = 100
 """The most values in one completion (MCP, "Completion"); the rest are only counted."""
 
-MAX_URI_CHARACTERS = 16_384
-"""The longest URI that is compared with the templates: a room's JID has 2,047 bytes at most."""
-
 Definition = TypeVar("Definition", Tool, Resource, Prompt)
 
 
@@ -91,8 +88,7 @@ class Catalogue:
         """Return the resource at this URI, perhaps from a template; None if there is none."""
         if uri in self.resources:
             return self.resources[uri]
-        templates = self._templates.values() if len(uri) <= MAX_URI_CHARACTERS else ()
-        for template in templates:
+        for template in self._templates.values():
             values = template.variables(uri)
             if values is not None and all(
                 value in self._values(template.uri, name)

@@ -12,7 +12,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -185,7 +185,7 @@ class Session:
                 for part in parts:
                     content = "an answer" if isinstance(part, Response) else _content(part)
                     log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
-            for action in self._server.receive(message, frame.framing):
+            for action in chain(self._server.receive(message, frame.framing), (None,)):
                 self._act(action, received)
                 if self._clock() - began > TURN_SECONDS:
                     self._flush()

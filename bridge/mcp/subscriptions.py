@@ -47,9 +47,8 @@ class Subscriptions:
             reason = f"{MAX_LISTENERS} listening requests are open; end some"
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         uris = wanted.get("resourceSubscriptions")
-        first = uris[:MAX_URIS] if isinstance(uris, list) else []
-        asked = [uri for uri in first if isinstance(uri, str)]
-        honoured = [uri for uri in dict.fromkeys(asked) if self._is_known(uri)]
+        asked = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        honoured = [uri for uri in [*dict.fromkeys(asked)][:MAX_URIS] if self._is_known(uri)]
         self._listeners[id_] = frozenset(honoured), framing
         agreed = {"resourceSubscriptions": honoured} if honoured else {}
         return Notification(

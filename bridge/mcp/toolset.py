@@ -53,7 +53,11 @@ DEFAULT_DEADLINE_SECONDS = 60.0
 _VARIABLE = re.compile(r"\{(\w+)\}")
 """A variable of a URI template (RFC 6570, section 3.2.2)."""
 
-_VALUE = "([^/?#]+)"
+MAX_VALUE_CHARACTERS = 16_384
+"""The longest value of a variable in a URI: a room's JID has 2,047 bytes at most, escaped three
+times as many characters."""
+
+_VALUE = f"([^/?#]{{1,{MAX_VALUE_CHARACTERS}}})"
 """The pattern for the value of such a variable in a URI."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")

@@ -45,19 +45,26 @@ async def test_plain_tools_are_answered_in_order_in_the_turn_that_read_them() ->
     await client.end()
 
 
+LAST = request("last", "ping")
+
+
 @pytest.mark.parametrize("batch", [False, True], ids=["lines", "a batch"])
 @pytest.mark.parametrize(
-    ("method", "params"),
-    [("say", {"message": "x"}), ("tools/list", {}), ("resources/read", {"uri": "sample://words"})],
-    ids=["calls", "lists", "resources"],
+    "message",
+    [
+        request(1, "say", message="x"),
+        request(1, "tools/list"),
+        request(1, "resources/read", uri="sample://words"),
+        notification("notifications/cancelled", requestId=1),
+    ],
+    ids=["calls", "lists", "resources", "cancellations"],
 )
-async def test_many_requests_in_one_read_leave_others_their_turns_of_the_loop(
-    method: str, params: dict[str, object], batch: bool
+async def test_many_messages_in_one_read_leave_others_their_turns_of_the_loop(
+    message: dict[str, object], batch: bool
 ) -> None:
     client = Client()
     client.send(request("handshake", "initialize", protocolVersion="2025-03-26"))
     await client.replies(1)
-    requests = [request(number, method, **params) for number in range(20)]
     turns = 0
 
     async def others() -> None:
@@ -69,11 +76,12 @@ async def test_many_requests_in_one_read_leave_others_their_turns_of_the_loop(
     client.clock.step = TURN_SECONDS / 4  # what passes between two looks at the clock
     beside = asyncio.create_task(others())
     await asyncio.sleep(0)
-    client.send(requests if batch else requests[0], *([] if batch else requests[1:]))
+    messages = [*[message] * 30, LAST]
+    client.send(*([messages] if batch else messages))
     turns = 0
-    await client.replies(2 if batch else 21)
+    await client.replies(2 if batch or "id" not in message else 32)
     beside.cancel()
-    assert turns >= 4
+    assert turns >= 6
     await client.end()
 
 

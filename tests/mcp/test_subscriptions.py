@@ -58,7 +58,7 @@ def test_as_many_are_told_as_watch(
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_as_many_resources_are_looked_at_as_allowed_and_no_more(extra: int) -> None:
-    uris = [*["b:1"] * (MAX_URIS - 1 + extra), "a:1"]
+    uris = [*(f"b:{number}" for number in range(MAX_URIS - 1 + extra)), "a:1"]
     agreed = listen(subscriptions(), "l", resourceSubscriptions=uris).params
     assert isinstance(agreed, dict)
     assert agreed["notifications"] == ({} if extra else {"resourceSubscriptions": ["a:1"]})
