@@ -35,7 +35,8 @@ JOINED = "in the room"
 """How the words about the room begin once the bridge is in it."""
 
 MAX_START_LINES = 1_000
-"""Most lines of a server's log that are kept while it starts; with as many, all are shown."""
+"""Most lines of a server's log that are held back while it starts; if there are more, all are
+shown."""
 
 SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
 """Phases in which the bridge stays for a while: the greeting waits no longer."""

@@ -45,7 +45,7 @@ ASKED = tuple(row.name for row in TABLE if row.participant)
 """The variables that may be changed: those that decide whether the room can be joined."""
 
 UNKNOWN = {"XMPP_PASSWORD": "-", "MUC_ROOM": "room@conference.invalid"}
-"""Values of the variables that have to be set, until they are asked for."""
+"""Values that stand for the answers not given yet, since these variables have to be set."""
 
 FROM_DNS = "-"
 """What is typed for the server that DNS names; its variable is not set then."""
@@ -115,7 +115,7 @@ class Setup:
         self._file = ConfigFile(path)
         self._before = self._file.read() or ""
         self._values = dict(sources.read(path, trusted=True).values) if self._before else {}
-        """The answers, and before them the values of the file; an empty one counts as unset."""
+        """The values of the file, replaced by the answers; an empty value counts as unset."""
         self._trusted = NamedTemporaryFile(suffix=".pem")  # noqa: SIM115 - it goes with this object
         """The certificate that the person was asked to trust, until it has a place of its own."""
 

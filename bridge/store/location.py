@@ -126,8 +126,8 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
 def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
     """Rename a store, or what is left of one; the caller must hold its lock alone.
 
-    The database file is renamed last. Otherwise SQLite might read the `-wal` of one store as part
-    of the next.
+    The database file is renamed last. Otherwise SQLite might read the `-wal` of the old store as
+    part of a new one.
     """
     aside = f"{path}.broken-{time.time_ns():x}"
     try:

@@ -26,8 +26,8 @@ NEWEST = 10
 
 
 ORDER_SECONDS = 1.0
-"""How much later than younger events an event may be recorded: several bridges write one store,
-each a quarter of a second after what it saw."""
+"""The seconds by which events in the store may be out of order: each of several bridges writes what
+it saw a quarter of a second later."""
 
 
 @dataclass(eq=False)

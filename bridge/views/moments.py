@@ -14,7 +14,7 @@ _RULE = re.compile(r"([A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?\d.*|/.*")
 """Values of `TZ` other than the name of a zone: a rule, or the path of a file."""
 _AGO = re.compile(f"-?({_PART} ?)+|({_PART} ?)+ago")
 _DAYS = {"today": 0, "yesterday": 1}
-"""How many days ago a day is that has a name; a time of day may follow it."""
+"""The words for days, which a time of day may follow, and how many days ago each day is."""
 
 
 def moment(text: str, now: datetime) -> float:

@@ -78,8 +78,8 @@ class RoomView:
     local: bool = False
     """Whether times on a terminal are local ones rather than UTC."""
     looks_back: bool = False
-    """Whether the events happened before: the first may be of any day, so its date is written too,
-    and a message that was sent had no reflection if it is given."""
+    """Whether past events are shown. Then the date of the first event is written too. A message
+    that was sent is shown, since it is only given if the room did not send it back."""
     _day: str = ""
     _room: str = ""
 

@@ -121,9 +121,9 @@ def _read_message(
         yield events.SubjectChanged(subject.text or "", nickname or None)
     stamp = given = None
     for child in stanza:
-        # ejabberd does not remove stamps that others put there in the room's name. It adds its own
-        # after one that is no time, so the last one counts; after others it adds none, even if they
-        # have the room's name in another case.
+        # ejabberd does not remove stamps that others put there in the room's name, even if the name
+        # is in another case. If such a stamp is no time, ejabberd adds its own after it: so the
+        # last one counts. If it is a time, ejabberd adds none.
         if child.tag == STAMP and prepared(child.get("from", "")) == room:
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
