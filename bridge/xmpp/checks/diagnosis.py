@@ -134,6 +134,8 @@ def _voice(evidence: Evidence) -> Finding:
     occupant, who = evidence.occupant, evidence.who
     if occupant is None:
         return _nobody(evidence)
+    if occupant.role == events.UNKNOWN:
+        return Finding(None, f"Whether {who} may speak is unknown: its presence cannot be read.")
     if occupant.role != "visitor":
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
     taken, spoken = evidence.past.silenced, evidence.past.spoken

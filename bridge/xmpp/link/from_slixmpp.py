@@ -79,6 +79,5 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
 async def _first_records(ask: Callable[[str, str], Awaitable[Any]], name: str, kind: str) -> object:
     """Return the resolver's answer, without the records beyond `MAX_SRV_RECORDS`."""
     answer = await ask(name, kind)
-    records = getattr(answer, "answer", answer)  # before aiodns 4, the answer is a list of records
-    del records[MAX_SRV_RECORDS:]
+    del getattr(answer, "answer", answer)[MAX_SRV_RECORDS:]  # before aiodns 4, it is the records
     return answer

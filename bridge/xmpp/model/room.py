@@ -254,9 +254,10 @@ class Room:
         """
         match event:
             case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
+                if event.role == events.UNKNOWN:  # nobody hides their account by such presence
+                    event = replace(event, jid=known.real_jid)
                 explained = event.reason is not None or event.actor is not None
-                is_same = not explained and _occupant(event, known.since) == known
-                if is_same or event.role == events.UNKNOWN:
+                if not explained and _occupant(event, known.since) == known:
                     return None
                 role, affiliation = known.role, known.affiliation
                 return events.OccupantChanged(

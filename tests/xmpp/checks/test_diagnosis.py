@@ -18,6 +18,7 @@ from bridge.xmpp.checks.diagnosis import (
 )
 from bridge.xmpp.checks.evidence import DEPARTURES, NAME_CHARACTERS, Evidence, Past, Ping
 from bridge.xmpp.model.events import (
+    UNKNOWN,
     Event,
     MessageReceived,
     MessageSent,
@@ -160,6 +161,10 @@ def test_voice_is_missed_where_the_room_may_ask_for_it(
     visitor = evidence(occupant=replace(BOT, role="visitor"))
     status = replace(visitor.status, moderated=moderated)
     assert look("voice", visitor._replace(status=status)).ok is ok
+
+
+def test_whether_somebody_whose_presence_cannot_be_read_has_voice_is_unknown() -> None:
+    assert look("voice", evidence(occupant=replace(BOT, role=UNKNOWN))).ok is None
 
 
 def test_a_visitor_that_is_heard_has_voice_enough() -> None:

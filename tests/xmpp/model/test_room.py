@@ -347,9 +347,18 @@ def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
     )
 
 
-def test_presence_that_cannot_be_read_changes_nothing_of_somebody_known() -> None:
+def test_of_somebody_whose_presence_cannot_be_read_the_account_alone_is_still_known() -> None:
     unread = _present(role=UNKNOWN, affiliation=UNKNOWN)
-    assert _meeting(_present(jid="a@example/1")).classify(unread) is None
+    there = _meeting(_present(role="moderator", affiliation="owner", jid="a@example/1"))
+    event = there.classify(unread)
+    assert event == OccupantChanged(
+        **vars(replace(unread, jid="a@example/1")),
+        former_role="moderator",
+        former_affiliation="owner",
+    )
+    assert event is not None
+    there.apply(Record(9, 9.0, event))
+    assert there.classify(unread) is None
     assert _meeting().classify(unread) == unread
 
 
