@@ -193,7 +193,7 @@ def _read_regular(path: Path, limit: int) -> bytes:
         _expect_regular(path.stat())
         with open(path, "rb", opener=_without_waiting) as file:
             _expect_regular(os.fstat(file.fileno()))
-            return file.read(limit)
+            return file.read(limit) or b""  # None: a file such as /proc/kmsg has nothing to say yet
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UnusableError("missing") from error
     except OSError as error:

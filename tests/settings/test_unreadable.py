@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.settings import sources
 from bridge.settings.sources import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
 from tests.nobody import without_privileges
 from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write, written
@@ -107,3 +108,14 @@ def test_an_unusable_env_file_is_the_one_problem(folders: Folders, kind: str) ->
     assert configuration.settings is None
     assert configuration.env_file is None
     assert folders.load(ACCOUNT, env_file=path).settings is None
+
+
+def test_a_file_that_has_nothing_to_say_yet_is_an_empty_one(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc/kmsg is a regular file in the kernel's eyes, and to read it takes lines from syslog."""
+    path = folders.here / ".env"
+    os.mkfifo(path)
+    with path.open("r+b", buffering=0):
+        monkeypatch.setattr(sources, "_expect_regular", lambda status: None)
+        assert folders.reasons({})[0] == "sets none of our variables"
