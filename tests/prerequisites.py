@@ -8,8 +8,13 @@ import pytest
 
 CLIENTS = "AGENT_CLIENTS"
 """The variable that names a folder with `codex` and `claude`, where they are not in the PATH."""
-PACKAGES = {"codex": "@openai/codex@0.169.0", "claude": "@anthropic-ai/claude-code@2.1.330"}
-"""The agents, and the package of npm that has each."""
+PACKAGES = {
+    "codex": "@openai/codex@0.169.0",
+    "claude": "@anthropic-ai/claude-code@2.1.330",
+    "xmpp.js": "@xmpp/client@0.14.0",
+    "xmpp.js's debug log": "@xmpp/debug@0.14.0",
+}
+"""The agents, and the libraries of bots, with the package of npm that has each."""
 
 
 def do_without(reason: str) -> NoReturn:

@@ -33,10 +33,8 @@ PERIOD_SPREAD = 0.1
 class Examined:
     """One stream, and what was found on it."""
 
-    def __init__(self, stream: Stream, before: "Examined | None" = None) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.before = before
-        """The stream of the same log that was under way when this one began."""
         self._findings: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}
 
@@ -94,12 +92,12 @@ class Capture:
             return
         streams = self._open.get(session, [])
         if not streams:
-            examined = self._begin(session, None)
+            examined = self._begin(session)
         else:
             examined = _whose(stanza, streams)
             if _begins(stanza, examined.stream):
                 examined.add(findings_of(examined.stream, stanza))
-                examined = self._begin(session, examined)
+                examined = self._begin(session)
             elif examined is not streams[-1]:
                 streams.remove(examined)
                 streams.append(examined)
@@ -107,8 +105,8 @@ class Capture:
         was_bound = stream.bound
         examined.add(findings_of(stream, stanza))
         stream.take(stanza)
-        if stream.bound and not was_bound and examined.before is not None:
-            self._succeed(session, examined.before, examined, stanza)
+        if stream.bound and not was_bound:
+            self._succeed(session, examined, stanza)
 
     def finish(self) -> None:
         """Look at all streams together: those of an account may end after the same time."""
@@ -127,10 +125,16 @@ class Capture:
             seconds = sum(lengths) / len(lengths)
             ended[-1].add([cause("period", last.place, count=len(ended), seconds=seconds)])
 
-    def _begin(self, session: str, before: Examined | None) -> Examined:
-        examined = Examined(Stream(command=self._command, nickname=self._nickname), before)
+    def _begin(self, session: str) -> Examined:
+        examined = Examined(Stream(command=self._command, nickname=self._nickname))
         self.streams.append(examined)
-        self._open.setdefault(session, []).append(examined)
+        # What has ended, or never got in, gets nothing more.
+        alive = [
+            other
+            for other in self._open.pop(session, [])
+            if other.stream.bound and not other.stream.ended
+        ]
+        self._open[session] = [*alive, examined]
         if len(self._open) > MAX_SESSIONS:
             del self._open[next(iter(self._open))]
         if len(self.streams) > MAX_STREAMS:
@@ -139,28 +143,30 @@ class Capture:
             self.left_out += 1
         return examined
 
-    def _succeed(self, session: str, before: Examined, after: Examined, stanza: Stanza) -> None:
-        """Find how the stream `before` ended, if both are of one client; otherwise it goes on."""
-        after.before = None
-        if bare(before.stream.account) == bare(after.stream.account):
-            before.add(cut(before.stream, stanza))
-            streams = self._open.get(session, [])
-            if before in streams:
-                streams.remove(before)
+    def _succeed(self, session: str, after: Examined, stanza: Stanza) -> None:
+        """Find how the former streams of the account ended; those of other accounts go on."""
+        account, others = bare(after.stream.account), []
+        for examined in self._open[session]:
+            if examined is after or bare(examined.stream.account) != account:
+                others.append(examined)
+            else:
+                examined.add(cut(examined.stream, stanza))
+        self._open[session] = others
 
 
 def _begins(stanza: Stanza, stream: Stream) -> bool:
     """Whether a stanza begins another stream than the one under way."""
-    if stanza.element.tag == HEADER:
-        return stanza.sent and not stream.restarting and stream.count > 0
+    if stanza.element.tag == HEADER and (stanza.sent or not stream.has_own_header):
+        was_used = stream.count > 0 if stanza.sent else stream.tried_login
+        return was_used and not stream.restarting
     is_offer = stanza.element.tag == f"{{{STREAMS}}}features" and not stanza.sent
-    return is_offer and stream.authenticated and not stream.restarting and not stream.has_header
+    return is_offer and stream.authenticated and not stream.restarting and not stream.headers
 
 
 def _whose(stanza: Stanza, streams: list[Examined]) -> Examined:
     """Return the stream of a session that a stanza belongs to."""
     latest = streams[-1]
-    if len(streams) == 1:
+    if len(streams) == 1 or stanza.element.tag == HEADER:
         return latest
     element = stanza.element
     named = bare(element.get("from" if stanza.sent else "to", ""))

@@ -42,7 +42,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 def cut(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that a stream broke without a word: the client's next one has begun."""
-    if stream.bound and stream.has_header and not stream.ended:
+    if stream.bound and stream.has_own_header and not stream.ended:
         place = stream.last.place if stream.last else stanza.place
         yield cause("cut", place, after=_after(stream, stanza))
 
@@ -72,7 +72,7 @@ def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if stream.mechanism:
         when = "after the server's challenge" if stream.challenged else "before the server answered"
         yield cause("given-up", stanza.place, mechanism=quoted(stream.mechanism), when=when)
-    elif stream.mechanisms:
+    elif stream.mechanisms and not stream.tried_login:
         offered = quoted(", ".join(stream.mechanisms))
         yield cause("no-mechanism", stanza.place, offered=offered)
 
@@ -86,7 +86,10 @@ def _refused_login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     message, hint = meaning("sasl", condition, stream, text or "")
     name = "refused-login"
     if condition in {"not-authorized", "malformed-request"}:
-        name = {"p": "bound", "y": "downgrade"}.get(stream.binding_flag, name)
+        if stream.binding_flag == "p":
+            name = "bound"
+        elif stream.binding_flag == "y" and any(x.endswith("-PLUS") for x in stream.mechanisms):
+            name = "downgrade"
     yield cause(name, stanza.place, condition, message=message, hint=hint)
 
 

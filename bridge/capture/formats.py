@@ -96,10 +96,11 @@ FORMATS = (
         unescaped=_of_python,
     ),
     # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
+    # Of headers it has those of the server alone.
     Format(
         "@xmpp/debug",
         "",
-        re.compile(r"^(?:.*[\s⮈⮊])?(?P<word>IN|OUT)(?P<xml>)$"),
+        re.compile(r"(?:^|[\s⮈⮊])(?P<word>IN|OUT|status open)\s*(?P<xml>$|<stream:stream.*)"),
         frozenset({"OUT"}),
     ),
     # slixmpp and SleekXMPP: xmlstream.py (`SEND (IMMED)` in the latter); libstrophe: src/event.c

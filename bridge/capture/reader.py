@@ -49,7 +49,9 @@ _CONTAINER = re.compile(
     re.VERBOSE,
 )
 """What containers and journald put in front of each line of a program's output."""
-_STAMPED = re.compile(r"\W?(?:[A-Z]{4,8}\b|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )")
+_STAMPED = re.compile(
+    r"\W?(?:[A-Z]{4,8}\b|status |\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )"
+)
 """How a line of other output begins, between the lines of an entry."""
 
 

@@ -131,8 +131,11 @@ class Stream:
     """How many stanzas, in both directions, have passed."""
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
-    has_header: bool = False
-    """Whether the log has headers of streams, and so their ends, too."""
+    headers: int = 0
+    """How many headers, of both sides, have passed."""
+    has_own_header: bool = False
+    """Whether the log has the client's headers, and so the ends of its streams, too."""
+    tried_login: bool = False
     offers_tls: bool = False
     requires_tls: bool = False
     began_tls: bool = False
@@ -280,10 +283,11 @@ def _take_hole(stream: Stream, stanza: Stanza) -> None:
 
 
 def _take_header(stream: Stream, stanza: Stanza) -> None:
-    stream.has_header = True
+    stream.headers += 1
+    stream.has_own_header = stream.has_own_header or stanza.sent
     if stanza.sent:
         stream.account = stream.account or stanza.element.get("from", "")
-    if stream.count == 1 and stanza.sent:
+    if stream.count == 1:
         stream.is_complete = True
     if stream.mechanism and not stanza.sent:
         stream.mechanism, stream.authenticated = "", True  # the log lost `success`
@@ -293,6 +297,7 @@ def _take_header(stream: Stream, stanza: Stanza) -> None:
 def _take_features(stream: Stream, stanza: Stanza) -> None:
     if stream.count == 1:
         stream.is_complete = True
+    stream.restarting = False
     features = stanza.element
     tls = features.find(f"{TLS}starttls")
     stream.offers_tls = tls is not None
@@ -313,6 +318,7 @@ def _take_end(stream: Stream, stanza: Stanza) -> None:
 
 def _take_login(stream: Stream, stanza: Stanza) -> None:
     element = stanza.element
+    stream.tried_login = True
     stream.mechanism = element.get("mechanism", "?")
     stream.challenged = False
     initial = element.text or element.findtext(f"{SASL2}initial-response") or ""

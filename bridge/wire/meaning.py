@@ -170,9 +170,13 @@ bounced: resource-constraint policy-violation; soon
 bounced: remote-server-not-found; soon
     The server of {room} is not known{why}.
     -> Check the domain of the address.
+bounced: item-not-found; soon
+    There is no {room} to which the message could go{why}.
+    -> Check the address; a room has to be joined first.
 bounced: *; soon
     The message to {room} was refused ({condition}){why}.
-    -> In a moderated room the account needs voice: ask a moderator of it.
+    -> The server's log says more. In a moderated room the account needs voice: ask a moderator of
+    it.
 destroyed: gone; later
     The room {room} was destroyed{why}.
     -> Set {room_setting} to a room that exists.

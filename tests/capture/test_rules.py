@@ -96,7 +96,8 @@ CASES = {
     ),
     "login taken for a downgrade": (
         [
-            *LOGIN[:3],
+            *LOGIN[:2],
+            LOGIN[2].replace("SHA-1<", "SHA-1-PLUS<"),
             f">>> <auth xmlns='{SASL}' mechanism='SCRAM-SHA-1'>eSwsbj1ib3Q=</auth>",
             f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>",
         ],
