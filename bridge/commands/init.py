@@ -177,6 +177,7 @@ class Setup:
         self._values["XMPP_DOMAIN"] = ""  # the JID has it
         say("The bridge needs an account. Its JID is such as bot@example.org.")
         self._ask("XMPP_USERNAME", "JID", known.jid if known else "")
+        self._values["XMPP_USERNAME"] = self._settings().jid  # with its domain, without a resource
         findings: list[str] = []
         lookup = Thread(target=_look_up, args=(self._settings(), findings), daemon=True)
         lookup.start()

@@ -79,27 +79,16 @@ async def test_an_account_and_a_room_become_a_registered_bridge(
     def converse(terminal: Terminal) -> None:
         answer(terminal, [("JID: ", "nobody")])
         terminal.shows("XMPP_DOMAIN is not set")
-        answer(
-            terminal,
-            [
-                *(("JID: ", bot.jid), ("Password: ", "wrong"), ("Server [-]: ", where)),
-                (TRUST, "y"),
-                # The server refuses the password, and is not asked for its certificate again.
-                *((f"JID [{bot.jid}]: ", ""), ("Password: ", bot.password)),
-                (f"Server [xmpp://{where}]: ", ""),
-            ],
-        )
+        answer(terminal, [("JID: ", bot.jid), ("Password: ", "wrong"), ("Server [-]: ", where)])
+        # The server refuses the password, and is not asked for its certificate again.
+        answer(terminal, [(TRUST, "y"), (f"JID [{bot.jid}]: ", ""), ("Password: ", bot.password)])
+        answer(terminal, [(f"Server [xmpp://{where}]: ", "")])
         terminal.ends_with("Room: ")
         listed = re.search(rf"(\d+){room}", squeezed(terminal))
         assert listed is not None
-        answer(
-            terminal,
-            [
-                ("Room: ", listed[1] if has_password else room.partition("@")[0]),
-                *[("Password of the room: ", "open sesame")] * has_password,
-                *(("Nickname [McpDebug]: ", "Zoë"), (REGISTER, "")),
-            ],
-        )
+        answer(terminal, [("Room: ", listed[1] if has_password else room.partition("@")[0])])
+        answer(terminal, [("Password of the room: ", "open sesame")] * has_password)
+        answer(terminal, [("Nickname [McpDebug]: ", "Zoë"), (REGISTER, "")])
         assert terminal.end() == 0
 
     async with Witness(server, server.witness, room, "Wilma") as wilma:
@@ -161,33 +150,46 @@ async def test_to_give_up_at_any_question_leaves_nothing(
         assert files(tmp_path) == {}
 
 
-@pytest.mark.parametrize("why", ["another host", "expired", "its own authority"])
-async def test_only_a_certificate_that_would_do_is_offered(
-    why: str, authority: Authority, tmp_path: Path
+@pytest.mark.parametrize("issue", ["issue", "issue_expired"])
+async def test_a_certificate_that_would_not_do_is_not_offered(
+    issue: str, authority: Authority, tmp_path: Path
 ) -> None:
-    issue = {
-        "another host": lambda: authority.issue("127.0.0.1"),
-        "expired": lambda: authority.issue_expired(DOMAIN),
-        "its own authority": lambda: self_signed(tmp_path),
-    }
-    certificate = issue[why]()
-    home = tmp_path / "home"
-    home.mkdir()
+    """One for another host, and one that has expired."""
+    certificate = getattr(authority, issue)("127.0.0.1" if issue == "issue" else DOMAIN)
 
     def converse(terminal: Terminal, where: str) -> None:
         account = (("JID: ", f"{USERNAME}@{DOMAIN}"), ("Password: ", PASSWORD))
-        answer(terminal, [*account, ("Server [-]: ", where)])
-        terminal.ends_with(TRUST if why == "its own authority" else WRITE)
-        if why != "its own authority":
-            terminal.shows("To trust it would not help")
-        answer(terminal, [(TRUST, "")] * (why == "its own authority"))
-        answer(terminal, [(WRITE, CTRL_C)])
+        answer(terminal, [*account, ("Server [-]: ", where), (WRITE, CTRL_C)])
         assert terminal.end() == 130
 
     async with ScriptedServer(certificate=certificate) as server:
-        with asking(home) as terminal:
+        with asking(tmp_path) as terminal:
             await to_thread(converse, terminal, f"127.0.0.1:{server.port}")
         assert b"<auth" not in server.heard
+    assert "Totrustitwouldnothelp" in squeezed(terminal)
+
+
+async def test_to_trust_one_certificate_is_not_to_trust_the_next(
+    authority: Authority, tmp_path: Path
+) -> None:
+    def converse(terminal: Terminal, first: str, second: str) -> None:
+        jid = f"{USERNAME}@{DOMAIN}"
+        again = ((f"JID [{jid}]: ", ""), ("Password [***]: ", ""))
+        answer(terminal, [("JID: ", jid), ("Password: ", "wrong"), ("Server [-]: ", first)])
+        answer(terminal, [(TRUST, "y"), again[0], ("Password: ", PASSWORD)])
+        answer(terminal, [(f"Server [xmpp://{first}]: ", second), (TRUST, "n"), (WRITE, "n")])
+        answer(terminal, [*again, (f"Server [xmpp://{second}]: ", ""), (TRUST, CTRL_C)])
+        assert terminal.end() == 130
+
+    (home := tmp_path / "home").mkdir()
+    async with (
+        ScriptedServer(certificate=self_signed(tmp_path)) as first,
+        ScriptedServer(certificate=authority.issue(DOMAIN)) as second,
+    ):
+        with asking(home) as terminal:
+            places = (f"127.0.0.1:{server.port}" for server in (first, second))
+            await to_thread(converse, terminal, *places)
+        assert (b"<auth" in first.heard, b"<auth" in second.heard) == (True, False)
     assert files(home) == {}
 
 
@@ -203,18 +205,11 @@ def self_signed(folder: Path) -> Certificate:
 
 def test_without_a_server_the_file_can_be_written_all_the_same(tmp_path: Path) -> None:
     with asking(tmp_path) as terminal:
-        answer(
-            terminal,
-            [
-                *(("JID: ", "bot@localhost"), ("Password: ", "'s \\ #' "), ("Server [-]: ", "::1")),
-                ("Server [-]: ", "127.0.0.1:1"),
-                (WRITE, "no"),
-                (WRITE, "n"),
-                *(("JID [bot@localhost]: ", ""), ("Password [***]: ", "")),
-                *(("Server [xmpp://127.0.0.1:1]: ", ""), (WRITE, "y")),
-                *(("Room: ", "1, b@c.d"), ("Nickname [McpDebug]: ", "Bot")),
-            ],
-        )
+        answer(terminal, [("JID: ", "bot@localhost/x"), ("Password: ", "'s \\ #' ")])
+        answer(terminal, [("Server [-]: ", "::1"), ("Server [-]: ", "127.0.0.1:1")])
+        answer(terminal, [(WRITE, "no"), (WRITE, "n"), ("JID [bot@localhost]: ", "")])
+        answer(terminal, [("Password [***]: ", ""), ("Server [xmpp://127.0.0.1:1]: ", "")])
+        answer(terminal, [(WRITE, "y"), ("Room: ", "1, b@c.d"), ("Nickname [McpDebug]: ", "Bot")])
         assert terminal.end() == 1
     for words in ("[connection-refused]", "Tried: 127.0.0.1:1: connection refused", "XMPP_SERVICE"):
         assert words in " ".join(terminal.screen.lines)
