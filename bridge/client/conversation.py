@@ -14,7 +14,7 @@ from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, p
 from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, client_error
 from bridge.client.forms import fill_in
-from bridge.client.frontend import Frontend, Pipe
+from bridge.client.frontend import INSERTED, Frontend, Pipe
 from bridge.client.history import LineFile
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
@@ -268,8 +268,8 @@ class Conversation:
                 continue
             except EOFError:
                 return failed
-            for line in filter(str.strip, typed.splitlines()):
-                command = parse(line)
+            for line in filter(str.strip, typed.split("\n")):
+                command = parse(line.replace(INSERTED, "\n"))
                 if command.name in LEAVE:
                     return failed
                 answer = await self._answer(command)

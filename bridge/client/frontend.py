@@ -12,6 +12,9 @@ from bridge.logs import complain, write_out
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.stdio import read_chunks
 
+INSERTED = "\0"
+"""Is between the lines of one command; nobody types it."""
+
 COMMENT = "#"
 """The start of a line of a script that is a comment."""
 
@@ -29,9 +32,10 @@ class Frontend(Protocol):
         """
 
     async def line(self) -> str:
-        """Return what is typed next, perhaps several lines.
+        """Return what is typed next, perhaps several lines: each is a command of its own.
 
-        Raises `EOFError` at the end of input, and `InputCancelledError` after Ctrl-C.
+        Lines that belong to one command have `INSERTED` between them. Raises `EOFError` at the end
+        of input, and `InputCancelledError` after Ctrl-C.
         """
 
     def show(self, answer: Answer) -> None:

@@ -13,6 +13,7 @@ from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 from prompt_toolkit.utils import is_dumb_terminal
@@ -23,6 +24,7 @@ from bridge.client.client import ServerCatalogue
 from bridge.client.completion import LineCompleter, possible_values
 from bridge.client.errors import InputCancelledError, InvalidInputError
 from bridge.client.formatting import Answer
+from bridge.client.frontend import INSERTED
 from bridge.client.history import LineFile
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
@@ -50,15 +52,22 @@ class Terminal:
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
             kept = None if lines is None else _KeptLines(lines)
-            self._commands = _session(LineCompleter(catalogue), kept)
+            self._commands = _session(LineCompleter(catalogue), kept, self._keys())
             self._arguments = _session()
+        self._has_inserted = False
+        """Whether a line was inserted by Alt-Enter in what is being typed."""
         self._prompt = ""
         """The prompt in front of the line that is being typed."""
 
     async def line(self) -> str:
-        """Prompt, and return what was typed or pasted: perhaps several lines."""
+        """Prompt, and return what was typed or pasted: perhaps several lines.
+
+        If lines were inserted by Alt-Enter, all of them are one command.
+        """
+        self._has_inserted = False
         try:
-            return await self._typed(self._commands, PROMPT)
+            typed = await self._typed(self._commands, PROMPT)
+            return typed.replace("\n", INSERTED) if self._has_inserted else typed
         except InputCancelledError:
             if not self._commands.default_buffer.text:
                 self.tell(LEAVING)
@@ -106,6 +115,17 @@ class Terminal:
         if app is not None and not app.is_done:
             app.exit(exception=EOFError())
 
+    def _keys(self) -> KeyBindings:
+        """Return the keys of the prompt besides those that prompt_toolkit has."""
+        keys = KeyBindings()
+
+        @keys.add("escape", "enter")
+        def insert_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+            self._has_inserted = True
+
+        return keys
+
     async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
         self._prompt = prompt
         # prompt_toolkit writes a blank at the end only if it has a style, and programs that drive
@@ -132,9 +152,12 @@ class _KeptLines(History):
 
 
 def _session(
-    completer: Completer | None = None, history: History | None = None
+    completer: Completer | None = None,
+    history: History | None = None,
+    keys: KeyBindings | None = None,
 ) -> "PromptSession[str]":
     return PromptSession(
+        key_bindings=keys,
         history=history,
         completer=completer,
         complete_while_typing=False,

@@ -234,6 +234,17 @@ def test_several_pasted_lines_are_carried_out_one_by_one(sandboxed: Terminal) ->
     sandboxed.shows("Echo: two")
 
 
+def test_alt_enter_inserts_a_line_into_one_command(sandboxed: Terminal) -> None:
+    sandboxed.type(f"one\x1b{ENTER}two{ENTER}")
+    sandboxed.shows("Echo: one")
+    sandboxed.shows("two")
+    sandboxed.prompts()
+    sandboxed.type(f"send three\x1b{ENTER}four{ENTER}")
+    sandboxed.shows("message: three")
+    sandboxed.shows("four")
+    assert "Echo: four" not in sandboxed.written
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("busy", [False, True], ids=["at the prompt", "in a call"])
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(

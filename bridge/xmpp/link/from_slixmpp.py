@@ -71,7 +71,8 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
     finally:
         # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
         # they are garbage-collected.
-        if close := getattr(resolver, "close", None):
+        close = getattr(resolver, "close", None)
+        if close is not None:
             await close()
 
 
