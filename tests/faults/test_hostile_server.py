@@ -285,9 +285,8 @@ def assert_no_password(heard: bytes) -> None:
         assert secret not in heard
 
 
-@pytest.mark.parametrize("iterations", ["4096", "1000000"])
-async def test_as_many_iterations_as_are_allowed_let_us_in(iterations: str, tmp_path: Path) -> None:
-    script = replace(HONEST, authenticate=Scram(iterations=iterations))
+async def test_as_many_iterations_as_are_allowed_let_us_in(tmp_path: Path) -> None:
+    script = replace(HONEST, authenticate=Scram(iterations="1000000"))
     async with ScriptedServer(script) as server, bounded_bridge(tmp_path, server) as bridge:
         await bridge.joined()
         await echoes(bridge)

@@ -110,8 +110,7 @@ def _log(home: Path) -> str:
     return (home / "stderr").read_text("utf-8")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("able", [True, False])
+@pytest.mark.parametrize(("mode", "able"), [*((one, True) for one in MODES), ("auto", False)])
 async def test_whoever_cannot_be_asked_gets_the_endpoints_answer(
     mode: str, able: bool, sandbox: XmppServer, tmp_path: Path
 ) -> None:

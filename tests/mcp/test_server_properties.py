@@ -112,7 +112,7 @@ class Ledger:
 
 
 @given(st.sampled_from([None, "2025-03-26"]), conversations, st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_asked(
     revision: str | None, conversation: list[object], data: st.DataObject
 ) -> None:

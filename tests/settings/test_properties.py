@@ -34,7 +34,7 @@ def shared_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 @given(environ=environments, here=contents, package=contents, outright=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_load_never_raises_and_settings_are_missing_only_with_a_reason(
     shared_folders: Folders, environ: dict[str, str], here: bytes, package: bytes, outright: bool
 ) -> None:
@@ -71,7 +71,7 @@ def test_load_never_raises_and_settings_are_missing_only_with_a_reason(
     ),
     in_file=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_secret_is_ever_shown(
     shared_folders: Folders,
     secrets: dict[str, str],

@@ -110,7 +110,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabase]
         yield database
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXTS, TEXTS, st.integers(0, 5), st.integers(1, 6))
 def test_no_text_is_missed_whatever_is_in_it(
     filled: SqliteDatabase, text: str, other: str, start: int, length: int

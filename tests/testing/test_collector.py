@@ -54,7 +54,7 @@ FAULTS = _scenario(
 
 
 def _run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", *given)
 
 
 def _options(request: pytest.FixtureRequest, name: str, folder: Path) -> list[str | Path]:

@@ -55,7 +55,12 @@ def test_failing(xmpp_server, xmpp_actor_sync):
 
 
 def run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
-    """Run pytest as a process, with no settings of the tests that this is one of."""
+    """Run pytest in this process, with no settings of the tests that this is one of."""
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", *given)
+
+
+def run_alone(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
+    """Run pytest as a process."""
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
 
 
@@ -73,7 +78,7 @@ def test_actors_work_in_every_mode(
     pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...], passed: int
 ) -> None:
     pytester.makepyfile(**files)
-    result = run(pytester, *options)
+    result = run_alone(pytester, *options)
     result.assert_outcomes(passed=passed)
     assert "Warning" not in f"{result.stdout}{result.stderr}"
 
@@ -202,7 +207,7 @@ def test_a_run_that_uses_nothing_of_it_imports_the_plugin_alone(pytester: pytest
             assert ours == {"bridge", "bridge.testing", "bridge.testing.plugin"}
             assert "slixmpp" not in sys.modules
     """)
-    run(pytester, "-p", "no:xdist").assert_outcomes(passed=1)
+    run_alone(pytester, "-p", "no:xdist").assert_outcomes(passed=1)
 
 
 def test_the_same_tests_run_on_a_real_server(
@@ -224,7 +229,7 @@ def test_the_same_tests_run_on_a_real_server(
         """,
     )
     options = (f"--xmpp-env-file={actors.name}", f"--xmpp-bot-env-file={bot}", "-n1")
-    run(pytester, *options).assert_outcomes(passed=2, skipped=1)
+    run_alone(pytester, *options).assert_outcomes(passed=2, skipped=1)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +265,9 @@ def test_settings_that_do_not_do_are_told_once_at_the_start(
 
 def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(xmpp_server): pass")
-    run(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(["*fixture 'xmpp_server' not found"])
+    run_alone(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(
+        ["*fixture 'xmpp_server' not found"]
+    )
 
 
 TELLING = """
@@ -307,7 +314,7 @@ def test_told(xmpp_server):
 def test_no_part_of_any_report_has_what_the_bot_told(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TELLING)
     options = ("--showlocals", "-rA", "-o", "junit_logging=all", "--junitxml=results.xml")
-    result = run(pytester, *options)
+    result = run_alone(pytester, *options)
     result.assert_outcomes(passed=3, failed=2, xfailed=1)
     word = (pytester.path / "word").read_text("utf-8")
     for told in (result.stdout.str(), (pytester.path / "results.xml").read_text("utf-8")):

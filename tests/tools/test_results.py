@@ -170,7 +170,7 @@ def _of_brief(records: Sequence[Record], *, connecting: bool) -> list[Record]:
 
 
 @ROOMS
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     events=EVENTS,
     size=ANY_SIZE,
@@ -224,7 +224,7 @@ def test_a_body_that_is_cut_twice_says_how_long_it_was() -> None:
 
 
 @ROOMS
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(events=EVENTS)
 async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
     events: list[Event], configuration: Configuration, rooms: tuple[str, ...]
@@ -304,7 +304,7 @@ IDS = st.text(
 ).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]),
     ANY_SIZE,
@@ -335,7 +335,7 @@ async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     assert page["next"] == page["entries"][-1]["cursor"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(HOSTILE, HOSTILE, HOSTILE)
 async def test_what_an_address_says_of_itself(name: str, value: str, more: str) -> None:
     def answer(_: str, namespace: str) -> Element | Exception:
@@ -412,7 +412,7 @@ class _Answering(_Reflecting):
         return said
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(EVENTS, st.integers(0, 4_000))
 async def test_what_was_answered(events: list[Event], length: int) -> None:
     room = _Answering()
@@ -424,7 +424,7 @@ async def test_what_was_answered(events: list[Event], length: int) -> None:
 
 
 @ROOMS
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(EVENTS, HOSTILE.filter(bool))
 async def test_what_is_the_matter_with_somebody(
     rooms: tuple[str, ...], events: list[Event], text: str

@@ -296,9 +296,7 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size:
         )
 
 
-@pytest.mark.parametrize(
-    "more", [b"x", b"<a/>", b"<a>x</a>", b"&amp;", b"<b c='d'>", b"<![CDATA[]]>"]
-)
+@pytest.mark.parametrize("more", [b"x", b"<a>x</a>", b"&amp;", b"<b c='d'>"])
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
     pieces = [more * (5_000 // len(more))] * 200
