@@ -28,6 +28,7 @@ class Format(NamedTuple):
     """Returns the XML itself; raises `ValueError` or `SyntaxError` for what is cut off."""
 
 
+_ERLANG_BINARY = re.compile(r'<<"(.*?)"(?:/utf8)?>>[ \t]*(?:\n|$)', re.DOTALL)
 _ERLANG_LINES = re.compile(r'"\s*\n\s*"')
 _ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]+\}|[0-7]{1,3}|.)", re.DOTALL)
 _ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
@@ -36,10 +37,10 @@ _ERLANG |= {"s": " ", "d": "\x7f"}
 
 def _of_erlang(text: str) -> str:
     """Return what a binary in Erlang's notation holds; lines that it was broken into are joined."""
-    text = text.strip().removeprefix("<<").removesuffix("/utf8>>").removesuffix(">>")
-    if not (text.startswith('"') and text.endswith('"')) or text == '"':
+    binary = _ERLANG_BINARY.match(text)
+    if binary is None:
         raise ValueError
-    return _ERLANG_ESCAPE.sub(_erlang_character, _ERLANG_LINES.sub("", text[1:-1]))
+    return _ERLANG_ESCAPE.sub(_erlang_character, _ERLANG_LINES.sub("", binary[1]))
 
 
 def _erlang_character(escape: re.Match[str]) -> str:
@@ -69,7 +70,7 @@ FORMATS = (
         "ejabberd at debug level",
         " XML on stream = ",
         re.compile(
-            r"(?:\((?P<session>[^()]*<[\d.]+>)\) )?(?P<word>Received|Send) XML on stream = "
+            r"(?:\((?:\w+\|)?(?P<session><[\d.]+>)\) )?(?P<word>Received|Send) XML on stream = "
             r"(?P<xml><<.*)"
         ),
         frozenset({"Received"}),

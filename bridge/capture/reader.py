@@ -41,6 +41,8 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 """Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
+_STANZA = re.compile(r"</?(?:message|iq|presence)\b")
+"""The same in the log of a server, which writes much else that is like XML."""
 _CONTAINER = re.compile(
     r"""(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
       | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
@@ -88,6 +90,8 @@ class LogReader:
         """The latest entry, if it may go on in the next line."""
         self._length = 0
         """The characters of the open entry."""
+        self._is_of_server = False
+        """Whether the latest entry named its session, as the logs of servers do."""
         self._rests: dict[tuple[str, bool], str] = {}
         """The beginning of a stanza at the end of a socket's data, by session and direction."""
         self._object: list[str] = []
@@ -126,6 +130,7 @@ class LogReader:
             return self._continue(line)
         before = [] if self._open is None else self._close()
         words = match.groupdict()
+        self._is_of_server = bool(words.get("session"))
         seconds, at = time_in(line[: match.start("word")])
         place = LogPlace(self._file, self.lines, at)
         # slixmpp writes the prefix twice.
@@ -147,7 +152,8 @@ class LogReader:
     def _continue(self, line: str) -> list[Captured]:
         """Read a line that begins no entry."""
         if self._open is None:
-            return [self._hole()] if _PIECE.search(line) else []
+            piece = _STANZA if self._is_of_server else _PIECE
+            return [self._hole()] if piece.search(line) else []
         line = _CONTAINER.sub("", line, count=1) if _CONTAINER.match(line) else line
         if not _STAMPED.match(line):
             self._open.text.append(line)
