@@ -49,7 +49,7 @@ COMMAND_CHARACTERS = 200
 short, and to search a message of 250 kB takes half a second."""
 
 
-UNLESS = "unless somebody speaks to it in private"
+UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may only answer private messages, which the bridge cannot
 see. Anybody could send it such messages to make it look broken."""
 
