@@ -128,13 +128,17 @@ def test_an_erlang_binary_over_several_lines_is_joined() -> None:
 
 def test_what_ejabberd_writes_between_its_stanzas_changes_nothing() -> None:
     lines = [
-        ("2026-11-24 19:43:29.488 [notice] <0.55.0> (tls|<0.55.0>) Received XML on stream = "
-        '<<"<presence/>">>'),
+        (
+            "2026-11-24 19:43:29.488 [notice] <0.55.0> (tls|<0.55.0>) Received XML on stream = "
+            '<<"<presence/>">>'
+        ),
         '    {mfargs,{mod_muc,start_link,[<<"localhost">>,2]}},',
         "2026-11-24 19:43:29.489 [debug] <0.55.0> Running hook c2s_filter",
         '      name => <<"Chatrooms">>,',
-        ("2026-11-24 19:43:29.490 [notice] <0.55.0> (tcp|<0.55.0>) Send XML on stream = "
-        '<<"<presence/>">>'),
+        (
+            "2026-11-24 19:43:29.490 [notice] <0.55.0> (tcp|<0.55.0>) Send XML on stream = "
+            '<<"<presence/>">>'
+        ),
     ]
     captured = read(lines)
     assert shape(captured) == [(True, "presence"), (False, "presence")]
