@@ -14,8 +14,8 @@ class Format(NamedTuple):
     """How one kind of log writes a stanza."""
 
     name: str
-    mark: str
-    """What is in each line that begins a stanza; looked for first, since that is quick."""
+    marks: tuple[str, ...]
+    """One of these is in each line that begins a stanza; looked for first, since that is quick."""
     pattern: re.Pattern[str]
     """Matches in a line that begins a stanza. Its groups are `word`, which names the direction,
     `xml`, and `session` if the log has several streams."""
@@ -68,7 +68,7 @@ FORMATS = (
     # p1_xmpp's xmpp_socket.erl, at the level `debug`; the pid in brackets is that of the session.
     Format(
         "ejabberd at debug level",
-        " XML on stream = ",
+        (" XML on stream = ",),
         re.compile(
             r"(?:\((?:\w+\|)?(?P<session><[\d.]+>)\) )?(?P<word>Received|Send) XML on stream = "
             r"(?P<xml><<.*)"
@@ -80,7 +80,7 @@ FORMATS = (
     # mod_stanza_debug.lua; the session's name is a column of Prosody's own logs.
     Format(
         "Prosody with mod_stanza_debug",
-        "debug",
+        ("\tdebug\t", " debug "),
         re.compile(
             r"(?P<session>(?:c2s|component|bosh|ws)[0-9a-f]+)\s+debug\s+(?P<word>RECV|SEND): "
             r"(?P<xml><.*)"
@@ -90,31 +90,31 @@ FORMATS = (
     # aioxmpp/protocol.py writes `%r` of the data.
     Format(
         "aioxmpp",
-        " b",
+        ("SENT b", "RECV b"),
         re.compile(r"\b(?P<word>SENT|RECV) (?P<xml>b(?:'.*|\".*))"),
         frozenset({"SENT"}),
         raw=True,
         unescaped=_of_python,
-    ),
-    # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
-    # Of headers it has those of the server alone.
-    Format(
-        "@xmpp/debug",
-        "",
-        re.compile(r"(?:^|[\s⮈⮊])(?P<word>IN|OUT|status open)\s*(?P<xml>$|<stream:stream.*)"),
-        frozenset({"OUT"}),
     ),
     # slixmpp and SleekXMPP: xmlstream.py (`SEND (IMMED)` in the latter); libstrophe: src/event.c
     # and src/conn.c, and so Profanity; `log --stanzas` and `watch --stanzas`; and the many programs
     # that write bare XML behind a word or an arrow.
     Format(
         "slixmpp, SleekXMPP, libstrophe, Profanity, or XML behind SEND and RECV, >>> and <<<",
-        "<",
+        ("<",),
         re.compile(
             rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_SENT}|{_RECEIVED})(?:\s\(IMMED\))?[\s:=|\])]*"
             r"(?P<xml><[A-Za-z/?].*)"
         ),
         frozenset(_SENT.split("|")),
+    ),
+    # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
+    # Of headers it has those of the server alone.
+    Format(
+        "@xmpp/debug",
+        ("IN", "OUT", "status open"),
+        re.compile(r"(?:^|[\s⮈⮊])(?P<word>IN|OUT|status open)\s*(?P<xml>$|<stream:stream.*)"),
+        frozenset({"OUT"}),
     ),
 )
 """In the order in which they are tried."""

@@ -124,7 +124,8 @@ class LogReader:
         match = None
         if "<" in line or "RECV b" in line or line.endswith(("IN", "OUT")):
             for format_ in FORMATS:
-                if format_.mark in line and (match := format_.pattern.search(line)):
+                has_mark = any(mark in line for mark in format_.marks)
+                if has_mark and (match := format_.pattern.search(line)):
                     break
         if match is None:
             return self._continue(line)
@@ -240,7 +241,7 @@ class LogReader:
         return captured
 
 
-_OURS = Format(JSON, "", re.compile("(?!)"), frozenset())
+_OURS = Format(JSON, (), re.compile("(?!)"), frozenset())
 
 
 def elements_of(text: str) -> tuple[list[Element], str]:
