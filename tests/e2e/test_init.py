@@ -104,7 +104,7 @@ async def test_an_account_and_a_room_become_a_registered_bridge(
     assert screen.count("SHA-256fingerprint") == 1
     for shown in ("[not-authorized]", room, r'"The\\u{202E}lab', "Everythingworks:"):
         assert shown in screen
-    (block,) = blocks(section("README.md", "## Your server and your agent"), "text")
+    block, _ = blocks(section("README.md", "## Your server and your agent"), "text")
     for line in block.lines[1:]:
         if line != ELISION and not line.startswith(" "):
             assert "".join(re.split(r"[\[:/]|conference", line)[0].split()) in screen

@@ -222,7 +222,7 @@ def test_codex_offers_all_tools_to_a_model_in_its_first_request(session: Session
     for name, tool in session.tools.items():
         assert offered[name]["description"] == tool["description"]
         # Codex leaves these out, so a model knows them only if the description says them.
-        left_out = {"minimum", "maximum", "minLength", "maxLength", "default"}
+        left_out = {"minimum", "maximum", "minLength", "maxLength", "maxItems", "default"}
         assert offered[name]["parameters"] == _without(tool["inputSchema"], left_out)
 
 
