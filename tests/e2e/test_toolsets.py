@@ -147,7 +147,7 @@ CAUSES = {
     "wrong:OTHER": "has no attribute 'OTHER'",
     "plain:TOOLS": "f is no tool; is there an @tool above it?",
     "pinger:TOOLS": "'ping' is no name for a tool",
-    "absent:TOOLS": f"No module named 'absent'; install it for {Path(sys.executable).parent}/python",
+    "absent:TOOLS": f"No module named 'absent'; install it for {Path(sys.executable).parent}/",
     ":TOOLS": "the toolset :TOOLS is not of the form MODULE:ATTRIBUTE",
     "wrong:": "is not of the form MODULE:ATTRIBUTE",
     "unwritten": "the toolset unwritten cannot be loaded: ModuleNotFoundError",
