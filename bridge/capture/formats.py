@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
 
 _ERLANG_BINARY = re.compile(r'<<"(.*?)"(?:/utf8)?>>[ \t]*(?:\n|$)', re.DOTALL)
-_ERLANG_LINES = re.compile(r'"\s*\n\s*"')
+_ERLANG_LINES = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]+\}|[0-7]{1,3}|.)", re.DOTALL)
 _ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
 _ERLANG |= {"s": " ", "d": "\x7f"}

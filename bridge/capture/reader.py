@@ -35,7 +35,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
-_TAG = re.compile(r"<(/?)[A-Za-z_][^\s<>/\"']*(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
+_TAG = re.compile(r"<(/?)[A-Za-z_](?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
 _PIECE = re.compile(
     r"""<(?:message|iq|presence|stream:\w+)\b | </[a-z] | /> | \bxmlns=['"] | ['"]> | ^[^<]*>$""",
     re.VERBOSE,
@@ -94,6 +94,8 @@ class LogReader:
         """Whether the latest entry named its session, as the logs of servers do."""
         self._rests: dict[tuple[str, bool], str] = {}
         """The beginning of a stanza at the end of a socket's data, by session and direction."""
+        self._is_of_docker = False
+        """Whether each line of the log is a JSON object with a line of the program's output."""
         self._object: list[str] = []
         """The lines of a JSON object that goes on in the next line."""
 
@@ -109,7 +111,9 @@ class LogReader:
         line = line.rstrip("\r\n")
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
-        if self._object or line.startswith("{"):
+        # Within a stanza, a line that is JSON is part of what somebody wrote.
+        may_be_object = self._open is None or self._is_of_docker
+        if self._object or (may_be_object and line.startswith("{")):
             return self._read_json(line)
         return self._read_line(line)
 
@@ -173,7 +177,7 @@ class LogReader:
         key = entry.session, entry.sent
         try:
             text = entry.format.unescaped("\n".join(entry.text))
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, OverflowError, RecursionError, MemoryError):
             return [self._hole(*key, entry.place)]
         if entry.format.raw:
             text = self._rests.pop(key, "") + text
@@ -219,14 +223,17 @@ class LogReader:
             return captured
         if len(self._object) > MAX_OBJECT_LINES:
             self._object.clear()
+            return [self._hole()]
         return []
 
     def _read_object(self, value: dict[str, Any]) -> list[Captured]:
         if isinstance(line := value.get("log"), str):  # Docker's json-file
+            self._is_of_docker = True
             return self._read_line(line.rstrip("\r\n"))
         captured = self._close()
         result = value.get("structuredContent", value)
-        for item in result.get("entries", [result]) if isinstance(result, dict) else []:
+        items = result.get("entries", [result]) if isinstance(result, dict) else []
+        for item in items if isinstance(items, list) else []:
             match item:
                 case {"direction": str(direction), "xml": str(xml)}:
                     seconds, at = time_in(str(item.get("at", "")))

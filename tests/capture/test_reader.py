@@ -1,6 +1,7 @@
 """Every format by round trip, and logs as dirty as they come."""
 
 import json
+import time
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -202,3 +203,63 @@ def test_the_rests_of_too_many_streams_are_not_kept(monkeypatch: pytest.MonkeyPa
 
 def test_each_format_has_its_own_name() -> None:
     assert len({one.name for one in FORMATS}) == len(FORMATS)
+
+
+WITHIN = "RECV: <message from='r@x/a'><body>hi"
+"""The first line of a stanza whose body goes on in the next line."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        '{"direction":"out","xml":"\\u003cpresence/\\u003e"}',
+        '{"log":"SEND: \\u003ciq/\\u003e"}',
+    ],
+)
+def test_a_line_of_a_body_that_looks_like_json_is_part_of_the_body(line: str) -> None:
+    captured = read([WITHIN, line, "</body></message>", "SEND: <presence/>"])
+    assert shape(captured) == [(False, "message"), (True, "presence")]
+    assert captured[0].stanza.element.findtext("body") == f"hi\n{line}\n"
+
+
+def test_a_stanza_goes_on_in_the_next_line_of_docker() -> None:
+    docker = [json.dumps({"log": f"{line}\n"}) for line in (WITHIN, "</body></message>")]
+    assert shape(read(docker)) == [(False, "message")]
+
+
+def test_an_object_without_an_end_is_a_hole() -> None:
+    lines = ["{", *["x"] * reading.MAX_OBJECT_LINES, "SEND: <presence/>"]
+    assert shape(read(lines)) == [(False, HOLE), (True, "presence")]
+
+
+@pytest.mark.parametrize("line", ['{"entries": 5}', '{"entries": null}', '{"entries": {}}'])
+def test_json_of_other_programs_is_passed_over(line: str) -> None:
+    assert read([line]) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'Received XML on stream = <<"\x{FFFFFFFFFFFFFFFF}">>',
+        "RECV b''" + "+b''" * 10_000,
+        "RECV b''+" + "-" * 10_000 + "1",
+    ],
+    ids=["character", "sum", "sign"],
+)
+def test_a_notation_that_cannot_be_undone_is_a_hole(line: str) -> None:
+    assert [each.stanza.element.tag for each in read([line])] == [HOLE]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["RECV b'<" + "a" * 400_000 + "'"],
+        ['Received XML on stream = <<"<a/>"', *[""] * 400_000, 'x">>'],
+    ],
+    ids=["a name without an end", "blank lines in a binary"],
+)
+def test_what_goes_on_without_an_end_is_read_in_linear_time(lines: list[str]) -> None:
+    started = time.process_time()
+    read(lines)
+    assert time.process_time() - started < 5
