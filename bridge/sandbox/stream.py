@@ -74,6 +74,7 @@ class Stream:
         self._tls = tls
         self._observe = observe
         self._elements: Iterator[Element] = iter(())
+        self._handshake: asyncio.Future[None] = asyncio.Future()
 
     async def secure(self) -> None:
         """Have the client begin TLS, if there is a certificate (RFC 6120, section 5)."""
@@ -85,7 +86,11 @@ class Stream:
         self.send(tag("proceed", xmlns=TLS))
         # What the client has sent in clear behind `starttls` would be read as if it were secured.
         self._elements = iter(())
-        await self._writer.start_tls(self._tls)
+        self._handshake = asyncio.ensure_future(self._writer.start_tls(self._tls))
+        await asyncio.wait({self._handshake})
+        if self._handshake.cancelled():  # we have ended the stream meanwhile
+            raise StreamEndedError
+        self._handshake.result()
 
     async def authenticate(self, accounts: Callable[[], Mapping[str, str]]) -> str:
         """Let the client log in, and return the name of its account (RFC 6120 section 6.4).
@@ -160,11 +165,13 @@ class Stream:
             cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-streams")
             self.send(tag("stream:error", cause))
         self.send("</stream:stream>")
+        self._handshake.cancel()  # asyncio tells it of no end that is ours
         self._out.close()
         asyncio.get_running_loop().call_later(CLOSING_SECONDS, self._out.abort)
 
     def cut(self) -> None:
         """Break the connection off, as a network that fails does."""
+        self._handshake.cancel()
         self._out.abort()
 
     async def _open(self, feature: str) -> None:

@@ -127,3 +127,12 @@ async def test_the_bridge_gets_in_by_the_settings_that_the_command_prints(tmp_pa
     finally:
         process.terminate()
         await process.wait()
+
+
+async def test_it_ends_while_a_client_has_begun_tls_and_says_no_more() -> None:
+    with self_signed(DOMAIN, HOST) as identity:
+        async with Sandbox(identity=identity) as sandbox, Wire.to(sandbox) as wire:
+            wire.send(HEADER + STARTTLS)
+            await wire.until("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+            async with asyncio.timeout(LIMIT):
+                await sandbox.__aexit__()
