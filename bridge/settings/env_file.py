@@ -12,7 +12,7 @@ from bridge.settings.table import SECRETS
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./\[\]-]+")
 """Values that mean the same without quotation marks."""
 
-_SECRET = re.compile(rf"^([-+]\s*(?:export\s+)?'?(?:{'|'.join(SECRETS)})'?\s*=).*")
+_SECRET = re.compile(rf"^([-+](?:{'|'.join(SECRETS)})=).*")
 """A line of a diff that has a secret."""
 
 
@@ -37,9 +37,20 @@ def with_variables(text: str, values: Mapping[str, str]) -> str:
 
 def difference(before: str, after: str, path: str) -> list[str]:
     """Return the lines that differ, as a unified diff without context, with secrets as `***`."""
-    texts = before.splitlines(), after.splitlines()
-    lines = unified_diff(*texts, path, f"{path} (new)", n=0, lineterm="")
+    old, new = (_secrets_on_one_line(text).splitlines() for text in (before, after))
+    lines = unified_diff(old, new, path, f"{path} (new)", n=0, lineterm="")
     return [_SECRET.sub(r"\1***", line) for line in lines]
+
+
+def _secrets_on_one_line(text: str) -> str:
+    """Return `text` with each secret as `NAME=` and its value on one line, however it was written.
+
+    So the rest of a secret is never on a line that does not name it.
+    """
+    return "".join(
+        f"{binding.key}={binding.value!r}\n" if binding.key in SECRETS else binding.original.string
+        for binding in parse_stream(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    )
 
 
 def _assignment(name: str, value: str) -> str:

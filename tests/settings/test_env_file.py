@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from dotenv.parser import parse_stream
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,24 @@ def test_a_difference_shows_every_change_and_no_secret() -> None:
         "-XMPP_SERVICE=xmpp://older.example",
         "+MCP_BOT_NICKNAME=Zoe",
     ]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "\ufeffXMPP_PASSWORD=hunter2hunter2\n",
+        "XMPP_PASSWORD='hunter2\nhunter2'\n",
+        "XMPP_PASSWORD='hunter2\u2028hunter2'\n",
+        "\n\t export 'XMPP_PASSWORD' = hunter2 # hunter2\n",
+        "XMPP_PASSWORD=hunter2\rXMPP_PASSWORD=hunter2\r",
+    ],
+)
+@pytest.mark.parametrize("password", ["new", "", "hunter2hunter2", "hunter2\u2029hunter2"])
+def test_a_difference_shows_no_secret_however_it_was_written(before: str, password: str) -> None:
+    after = with_variables(before, {"XMPP_PASSWORD": password, "MUC_ROOM": "a@b"})
+    shown = "\n".join(difference(before, after, "/x"))
+    assert "hunter" not in shown
+    assert "+MUC_ROOM=a@b" in shown
 
 
 @given(st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1))
