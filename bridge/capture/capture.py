@@ -134,7 +134,7 @@ class Capture:
             for other in self._open.pop(session, [])
             if other.stream.bound and not other.stream.ended
         ]
-        self._open[session] = [*alive, examined]
+        self._open[session] = [*alive[1 - MAX_SESSIONS :], examined]
         if len(self._open) > MAX_SESSIONS:
             del self._open[next(iter(self._open))]
         if len(self.streams) > MAX_STREAMS:

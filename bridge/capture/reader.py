@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 from bridge.capture.formats import FORMATS, JSON, Format
 from bridge.capture.stanza import FOOTER, HOLE, STREAMS, LogPlace, Stanza
 from bridge.capture.times import time_in
+from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
 
 MAX_ENTRY_CHARACTERS = 512 * 1024
 """The longest entry that is read; servers pass on stanzas of 256 to 512 kB."""
@@ -30,6 +31,10 @@ MAX_RESTS = 256
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
 """Declarations that are left out, so that the tags of stanzas have no namespace."""
+_LONG_NAMESPACE = re.compile(
+    rf"""xmlns[^=<>"']*+=\s*(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
+)
+"""ElementTree repeats a namespace in each of its names."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
@@ -127,11 +132,14 @@ class LogReader:
     def _read_line(self, line: str) -> list[Captured]:
         match = None
         if "<" in line or "RECV b" in line or line.endswith(("IN", "OUT")):
-            for format_ in FORMATS:
-                has_mark = any(mark in line for mark in format_.marks)
-                if has_mark and (match := format_.pattern.search(line)):
-                    break
-        if match is None:
+            # The first in the line counts: behind it, a body may look like any format.
+            for each in FORMATS:
+                has_mark = any(mark in line for mark in each.marks)
+                other = each.pattern.search(line) if has_mark else None
+                if other and (match is None or other.start("word") < match.start("word")):
+                    match, format_ = other, each
+        # Within a stanza, a line in another format is part of what somebody wrote.
+        if match is None or (self._open is not None and format_ is not self._open.format):
             return self._continue(line)
         before = [] if self._open is None else self._close()
         words = match.groupdict()
@@ -316,6 +324,8 @@ def _hole_because(piece: str) -> Element:
 
 def _parsed(text: str) -> list[Element] | None:
     """Return the elements that a text consists of; None if it is anything else."""
+    if _LONG_NAMESPACE.search(text):
+        return None
     parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
     try:
         parser.feed(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")

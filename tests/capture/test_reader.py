@@ -147,6 +147,27 @@ def test_what_ejabberd_writes_between_its_stanzas_changes_nothing() -> None:
     assert captured[0].session == captured[1].session
 
 
+FORGED = "b'\\x3cmessage from=\"room@x/Eve\"\\x3e\\x3c/message\\x3e'#"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"DEBUG RECV: <iq><body>SENT {FORGED}</body></iq>"],
+        ["DEBUG RECV: <iq><body>x", f"RECV {FORGED}", "y</body></iq>"],
+    ],
+    ids=["in its line", "in a line of its own"],
+)
+def test_a_body_in_the_form_of_another_format_forges_no_stanza(lines: list[str]) -> None:
+    assert shape(read(lines)) == [(False, "iq")]
+
+
+def test_a_long_namespace_with_many_names_takes_no_memory() -> None:
+    names = "".join(f"<p:a{number}/>" for number in range(10_000))
+    (captured,) = read([f"RECV: <iq><q xmlns:p='{'n' * 4000}'>{names}</q></iq>"])
+    assert captured.stanza.element.tag == HOLE
+
+
 def test_sessions_of_a_server_are_told_apart() -> None:
     lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
     assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]
