@@ -22,8 +22,8 @@ MAX_ENTRY_CHARACTERS = 512 * 1024
 MAX_LINE_BYTES = 2 * 1024 * 1024
 """The longest line that is read: the longest entry, with escapes."""
 
-MAX_OBJECT_LINES = 5_000
-"""The most lines of a JSON object; a result of `xmppTrace` has at most 45 kB."""
+MAX_OBJECT_CHARACTERS = 128 * 1024
+"""The longest JSON object over several lines; a result of `xmppTrace` has at most 45 kB."""
 
 MAX_RESTS = 256
 """The most streams whose socket data may end within a stanza; of further ones the oldest is cut."""
@@ -103,6 +103,7 @@ class LogReader:
         """Whether each line of the log is a JSON object with a line of the program's output."""
         self._object: list[str] = []
         """The lines of a JSON object that goes on in the next line."""
+        self._object_length = 0
 
     def feed(self, data: bytes) -> list[Captured]:
         """Read a line; return the stanzas that are known to be whole by now, and the holes."""
@@ -125,6 +126,9 @@ class LogReader:
     def end(self) -> list[Captured]:
         """Return what the end of the log finishes or cuts off."""
         captured = self._close()
+        if self._object:
+            captured.append(self._hole())
+            self._forget_object()
         captured += [self._hole(*key) for key, rest in self._rests.items() if rest.strip()]
         self._rests.clear()
         return captured
@@ -216,23 +220,29 @@ class LogReader:
     def _read_json(self, line: str) -> list[Captured]:
         """Read a line that is a JSON object, or belongs to one."""
         self._object.append(line)
+        self._object_length += len(line)
         value = None
         if len(self._object) == 1 or line == "}":
             with suppress(ValueError, RecursionError):
                 value = json.loads("\n".join(self._object))
         if isinstance(value, dict):
-            self._object.clear()
+            self._forget_object()
             return self._read_object(value)
         if self._object[0] != "{":
-            self._object.clear()
+            self._forget_object()
             captured = self._read_line(line)
             if '"xml"' in line:
                 captured.append(self._hole())
             return captured
-        if len(self._object) > MAX_OBJECT_LINES:
-            self._object.clear()
+        # The brace at the left edge ends the object: another would be parsed from its beginning.
+        if line == "}" or self._object_length > MAX_OBJECT_CHARACTERS:
+            self._forget_object()
             return [self._hole()]
         return []
+
+    def _forget_object(self) -> None:
+        self._object.clear()
+        self._object_length = 0
 
     def _read_object(self, value: dict[str, Any]) -> list[Captured]:
         if isinstance(line := value.get("log"), str):  # Docker's json-file

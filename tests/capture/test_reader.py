@@ -250,7 +250,7 @@ def test_a_stanza_goes_on_in_the_next_line_of_docker() -> None:
 
 
 def test_an_object_without_an_end_is_a_hole() -> None:
-    lines = ["{", *["x"] * reading.MAX_OBJECT_LINES, "SEND: <presence/>"]
+    lines = ["{", "x" * reading.MAX_OBJECT_CHARACTERS, "SEND: <presence/>"]
     assert shape(read(lines)) == [(False, HOLE), (True, "presence")]
 
 
@@ -284,3 +284,10 @@ def test_what_goes_on_without_an_end_is_read_in_linear_time(lines: list[str]) ->
     started = time.process_time()
     read(lines)
     assert time.process_time() - started < 5
+
+
+def test_an_object_ends_with_its_brace_or_with_the_log() -> None:
+    lines = ["{", '"entries": [{"direction": "in", "xml": "<presence/>"}]', "}", "SEND: <iq/>"]
+    assert shape(read(lines)) == [(False, "presence"), (True, "iq")]
+    assert shape(read(["{", "x", "}", "SEND: <iq/>"])) == [(False, "/hole"), (True, "iq")]
+    assert shape(read(["{", "x"])) == [(False, "/hole")]
