@@ -88,9 +88,13 @@ def _refused_login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if condition in {"not-authorized", "malformed-request"}:
         if stream.binding_flag == "p":
             name = "bound"
-        elif stream.binding_flag == "y" and any(x.endswith("-PLUS") for x in stream.mechanisms):
+        elif stream.binding_flag == "y" and _offers_binding(stream):
             name = "downgrade"
     yield cause(name, stanza.place, condition, message=message, hint=hint)
+
+
+def _offers_binding(stream: Stream) -> bool:
+    return any(name.endswith("-PLUS") for name in stream.mechanisms)
 
 
 def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:

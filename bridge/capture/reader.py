@@ -189,6 +189,7 @@ class LogReader:
         key = entry.session, entry.sent
         try:
             text = entry.format.unescaped("\n".join(entry.text))
+        # All of these are raised by `ast.literal_eval` for what a log may hold.
         except (ValueError, SyntaxError, OverflowError, RecursionError, MemoryError):
             return [self._hole(*key, entry.place)]
         if entry.format.raw:

@@ -110,7 +110,6 @@ class Heard(NamedTuple):
     body: str
     seconds: float | None
     number: int
-    place: LogPlace
 
 
 @dataclass(eq=False, slots=True)
@@ -126,7 +125,6 @@ class Stream:
     first: Stanza | None = None
     last: Stanza | None = None
     last_sent: Stanza | None = None
-    last_received: Stanza | None = None
     count: int = 0
     """How many stanzas, in both directions, have passed."""
     is_complete: bool = False
@@ -147,7 +145,6 @@ class Stream:
     challenged: bool = False
     authenticated: bool = False
     bound: bool = False
-    resumed: bool = False
     ended: bool = False
     """Whether the server or the client has ended the stream."""
     restarting: bool = False
@@ -235,8 +232,6 @@ class Stream:
         self.last = stanza
         if stanza.sent:
             self.last_sent = stanza
-        else:
-            self.last_received = stanza
 
 
 def is_named(name: str, body: str) -> bool:
@@ -403,7 +398,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     body = element.findtext("body") or ""
     jid = bare(element.get("to" if stanza.sent else "from", ""))
     nickname = element.get("from", "").partition("/")[2]
-    message = Heard(jid, nickname, body, stanza.seconds, stream.count, stanza.place)
+    message = Heard(jid, nickname, body, stanza.seconds, stream.count)
     if stanza.sent:
         _take_sent_message(stream, stanza, message)
         return
@@ -482,7 +477,7 @@ def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
     elif stanza.element.tag == f"{SM}a" and not stanza.sent:
         stream.waiting.pop(("acknowledgement", "", ""), None)
     elif stanza.element.tag == f"{SM}resumed":
-        stream.resumed = stream.bound = True
+        stream.bound = True
         stream.is_complete = False  # its rooms are those of the former stream
 
 

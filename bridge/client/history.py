@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from bridge.logs import open_private
 from bridge.settings.sources import UnusableError, read_text
 
 MAX_LINES = 1_000
@@ -50,9 +51,8 @@ class LineFile:
     def _write(self, text: str, flag: int) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | flag
-            with os.fdopen(os.open(self._path, flags, 0o600), "wb") as file:
-                os.fchmod(file.fileno(), 0o600)
+            with os.fdopen(open_private(self._path, os.O_WRONLY | flag), "wb") as file:
                 file.write(text.encode("utf-8", "replace"))
         except OSError as error:
-            log.warning("what was typed is not kept in %s: %s", self._path, error.strerror)
+            why = error.strerror or error
+            log.warning("what was typed is not kept in %s: %s", self._path, why)

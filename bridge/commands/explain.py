@@ -11,10 +11,10 @@ from bridge.capture.formats import FORMATS, JSON, PACKET_CAPTURES
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import bare
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
-from bridge.logs import can_print, complain, write_out
+from bridge.logs import can_print, complain
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
-from bridge.views.output import READER_GONE, look_of
+from bridge.views.output import look_of, show
 
 STDIN = "-"
 
@@ -53,9 +53,10 @@ def run(parsed: argparse.Namespace) -> int:
         telling = [each for each in streams if parsed.all or each.findings()] or streams[-1:]
         lines = lines_of(telling, paint, everything=parsed.all)
         if capture.left_out:
-            lines.append(f"{capture.left_out} streams without an error are left out")
+            lines.append(f"{capture.left_out} streams are left out, first those without an error")
         lines.append(one_line(verdict(findings)))
-    return _shown(lines, failed=any(each.has_error() for each in streams))
+    passed = show(lines) and not any(each.has_error() for each in streams)
+    return SUCCESS if passed else FAILURE
 
 
 def _read(name: str, capture: Capture) -> dict[str, int]:
@@ -109,13 +110,3 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
 
 def _asked(parsed: argparse.Namespace) -> str:
     return " and ".join(quoted(text) for text in (parsed.account, parsed.nickname) if text)
-
-
-def _shown(lines: list[str], *, failed: bool) -> int:
-    for line in lines:
-        if error := write_out(line):
-            if error.errno in READER_GONE:
-                break
-            complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
-            return FAILURE
-    return FAILURE if failed else SUCCESS

@@ -116,6 +116,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect a scenario file."""
     if not file_path.name.endswith(".room.toml"):
         return None
+    # Imported here, as the server is.
     from bridge.testing.collector import ScenarioFile
 
     return ScenarioFile.from_parent(parent, path=file_path)
