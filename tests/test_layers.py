@@ -56,7 +56,6 @@ PURE = frozenset(
                 "connecting",
                 "finding",
                 "formats",
-                "meaning",
                 "reader",
                 "rules",
                 "speaking",

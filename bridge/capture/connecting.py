@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from bridge.capture.causes import cause
+from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.meaning import meaning
 from bridge.capture.stanza import FOOTER, HEADER, HOLE, SASL, SASL2, SM, STREAMS, Stanza, local
 from bridge.capture.stream import Stream
 from bridge.text import quoted

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from bridge.capture.causes import cause
+from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.meaning import meaning
 from bridge.capture.stanza import MUC, MUC_USER, Stanza, bare
 from bridge.capture.stream import RoomState, Stream, codes_of, condition_of, is_named
 from bridge.text import quoted
