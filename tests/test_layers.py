@@ -61,6 +61,7 @@ PURE = frozenset(
                 "speaking",
                 "stanza",
                 "stream",
+                "taking",
                 "times",
             )
         ),

@@ -13,6 +13,7 @@ from bridge.capture.reader import Captured
 from bridge.capture.rules import findings_of
 from bridge.capture.stanza import HEADER, HOLE, STREAMS, Stanza, bare
 from bridge.capture.stream import Stream
+from bridge.capture.taking import take
 
 MAX_STREAMS = 1_000
 """The most streams whose findings are kept. With more, the oldest without an error is dropped."""
@@ -88,7 +89,7 @@ class Capture:
         if stanza.element.tag == HOLE and not session:
             for streams in self._open.values():
                 for examined in streams:
-                    examined.stream.take(stanza)
+                    take(examined.stream, stanza)
             return
         streams = self._open.get(session, [])
         if not streams:
@@ -104,7 +105,7 @@ class Capture:
         stream = examined.stream
         was_bound = stream.bound
         examined.add(findings_of(stream, stanza))
-        stream.take(stanza)
+        take(stream, stanza)
         if stream.bound and not was_bound:
             self._succeed(session, examined, stanza)
 

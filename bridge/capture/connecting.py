@@ -5,11 +5,25 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import FOOTER, HEADER, HOLE, SASL, SASL2, SM, STREAMS, Stanza, local
+from bridge.capture.stanza import (
+    FOOTER,
+    HEADER,
+    HOLE,
+    SASL,
+    SASL2,
+    SM,
+    STREAMS,
+    Stanza,
+    condition_of,
+    local,
+)
 from bridge.capture.stream import Stream
 from bridge.text import quoted
 
 STREAM_ERROR = f"{{{STREAMS}}}error"
+
+OF_STREAMS = "{urn:ietf:params:xml:ns:xmpp-streams}"
+"""The namespace of the conditions of stream errors."""
 
 NOT_XML = frozenset({"not-well-formed", "xml-not-well-formed", "invalid-xml", "bad-format"})
 """Conditions of a stream that ends for XML that the client sent (RFC 6120, section 4.9.3; the
@@ -26,7 +40,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         if stream.last is None or stream.last.element.tag != HOLE:
             yield cause("closed", stanza.place, after=after)
         return
-    condition, text = _stream_error(stanza.element)
+    condition, text = condition_of(stanza.element, OF_STREAMS)
     is_about_tls = condition == "policy-violation" and stream.offers_tls and not stream.began_tls
     if condition == "conflict" or is_about_tls:
         return  # `session` and `tls` find that
@@ -53,7 +67,7 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if element.tag == f"{SASL}failure":
         is_refused = element.find(f"{SASL}encryption-required") is not None
     elif element.tag == STREAM_ERROR and stream.offers_tls and not stream.began_tls:
-        is_refused = not stanza.sent and _stream_error(element)[0] == "policy-violation"
+        is_refused = not stanza.sent and condition_of(element, OF_STREAMS)[0] == "policy-violation"
     if is_refused:
         yield cause("no-tls", stanza.place)
 
@@ -100,7 +114,7 @@ def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find what disturbs the session: conflicts, refused resumption, a negative priority."""
     element, last = stanza.element, stream.last_sent
     if element.tag == STREAM_ERROR and not stanza.sent:
-        condition, text = _stream_error(element)
+        condition, text = condition_of(element, OF_STREAMS)
         if condition == "conflict":
             message, _ = meaning("stream", condition, stream, text)
             yield cause("conflict", stanza.place, message=message)
@@ -131,11 +145,3 @@ def _what(element: Element) -> str:
         return "stanza that is no XML"
     to, name = element.get("to"), local(element.tag)
     return f"{name} to {quoted(to, 100)}" if to and element.tag != HEADER else name
-
-
-def _stream_error(error: Element) -> tuple[str, str]:
-    """Return the condition of a stream error, and the text that explains it."""
-    space = "{urn:ietf:params:xml:ns:xmpp-streams}"
-    names = [local(child.tag) for child in error if child.tag.startswith(space)]
-    condition = next((name for name in names if name != "text"), "undefined-condition")
-    return condition, error.findtext(f"{space}text") or ""

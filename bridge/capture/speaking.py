@@ -5,8 +5,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import MUC, MUC_USER, Stanza, bare
-from bridge.capture.stream import RoomState, Stream, codes_of, condition_of, is_named
+from bridge.capture.stanza import MUC, MUC_USER, Stanza, bare, codes_of, condition_of
+from bridge.capture.stream import RoomState, Stream, is_named
 from bridge.text import quoted
 
 OUT = {
@@ -63,7 +63,7 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if room is None or room.state is not RoomState.ASKED:
         return
     if element.get("type") == "error":
-        condition, text = condition_of(element)
+        condition, text = condition_of(element.find("error"))
         message, hint = meaning("join", condition, stream, text, room)
         name = "refused-join" if room.has_muc else "no-muc"
         yield cause(name, place, f"{condition} {room.jid}", message=message, hint=hint)
@@ -126,7 +126,7 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     element = stanza.element
     if stanza.sent or element.get("type") != "error":
         return
-    condition, text = condition_of(element)
+    condition, text = condition_of(element.find("error"))
     original = stream.messages.get(element.get("id", ""))
     type_, to = (original.type, original.to) if original else ("", element.get("from", ""))
     jid, _, nickname = to.partition("/")

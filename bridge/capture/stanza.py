@@ -61,3 +61,21 @@ def bare(jid: str) -> str:
 def local(tag: str) -> str:
     """Return the name of an element without its namespace."""
     return tag.rpartition("}")[2]
+
+
+def codes_of(presence: Element) -> frozenset[str]:
+    """Return the status codes of a presence (XEP-0045, section 15.6)."""
+    path = f"{MUC_USER}x/{MUC_USER}status"
+    return frozenset(status.get("code", "") for status in presence.iterfind(path))
+
+
+def condition_of(error: Element | None, namespace: str = STANZAS) -> tuple[str, str]:
+    """Return the condition of an error, and the text that explains it (RFC 6120, 4.9 and 8.3).
+
+    `namespace` is that of the conditions, in braces; those of a stanza's error if it is left out.
+    """
+    if error is None:
+        return "undefined-condition", ""
+    names = [local(child.tag) for child in error if child.tag.startswith(namespace)]
+    condition = next((name for name in names if name != "text"), "undefined-condition")
+    return condition, error.findtext(f"{namespace}text") or ""

@@ -1,0 +1,286 @@
+"""What each stanza does to the state of a stream. Pure."""
+
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import suppress
+from xml.etree.ElementTree import Element
+
+from bridge.capture.stanza import (
+    FOOTER,
+    HEADER,
+    HOLE,
+    MUC,
+    MUC_USER,
+    SASL,
+    SASL2,
+    SM,
+    STREAMS,
+    TLS,
+    Stanza,
+    bare,
+    codes_of,
+    condition_of,
+)
+from bridge.capture.stream import MAX_MESSAGES, MAX_ROOMS, Heard, Room, RoomState, Sent, Stream
+
+DELAY = "{urn:xmpp:delay}delay"
+OLD_DELAY = "{jabber:x:delay}x"
+
+
+def take(stream: Stream, stanza: Stanza) -> None:
+    """Take a stanza into the state of its stream."""
+    stream.first = stream.first or stanza
+    stream.count += 1
+    if change := _CHANGES.get(stanza.element.tag):
+        change(stream, stanza)
+    stream.last = stanza
+    if stanza.sent:
+        stream.last_sent = stanza
+
+
+def _is_delayed(message: Element) -> bool:
+    """Whether a message is from the history (XEP-0203)."""
+    return message.find(DELAY) is not None or message.find(OLD_DELAY) is not None
+
+
+def _take_hole(stream: Stream, stanza: Stanza) -> None:
+    """Forget what is waited for: its answer may be in the hole, and so may a login or a join."""
+    del stanza
+    stream.mechanism, stream.mechanisms, stream.authenticated = "", (), True
+    stream.offers_tls = stream.requires_tls = False
+    for room in stream.rooms.values():
+        room.state = RoomState.INSIDE
+    stream.waiting.clear()
+    stream.heard = stream.reflection = stream.history = stream.said = None
+    stream.turns = 0
+    stream.is_complete = False
+
+
+def _take_header(stream: Stream, stanza: Stanza) -> None:
+    stream.headers += 1
+    stream.has_own_header = stream.has_own_header or stanza.sent
+    if stanza.sent:
+        stream.account = stream.account or stanza.element.get("from", "")
+    if stream.count == 1:
+        stream.is_complete = True
+    if stream.mechanism and not stanza.sent:
+        stream.mechanism, stream.authenticated = "", True  # the log lost `success`
+    stream.restarting = False
+
+
+def _take_features(stream: Stream, stanza: Stanza) -> None:
+    if stream.count == 1:
+        stream.is_complete = True
+    stream.restarting = False
+    features = stanza.element
+    tls = features.find(f"{TLS}starttls")
+    stream.offers_tls = tls is not None
+    stream.requires_tls = tls is not None and tls.find(f"{TLS}required") is not None
+    names = [*features.iter(f"{SASL}mechanism"), *features.iter(f"{SASL2}mechanism")]
+    stream.mechanisms = tuple((name.text or "").strip() for name in names[:32])
+
+
+def _take_tls(stream: Stream, stanza: Stanza) -> None:
+    stream.began_tls = True
+    stream.restarting = stanza.element.tag == f"{TLS}proceed"
+
+
+def _take_end(stream: Stream, stanza: Stanza) -> None:
+    del stanza
+    stream.ended = True
+
+
+def _take_login(stream: Stream, stanza: Stanza) -> None:
+    element = stanza.element
+    stream.tried_login = True
+    stream.mechanism = element.get("mechanism", "?")
+    stream.challenged = False
+    initial = element.text or element.findtext(f"{SASL2}initial-response") or ""
+    with suppress(ValueError):
+        first = b64decode(initial.strip()[:4])[:1].decode("ascii", "replace")
+        stream.binding_flag = first if stream.mechanism.startswith("SCRAM") else ""
+
+
+def _take_challenge(stream: Stream, stanza: Stanza) -> None:
+    del stanza
+    stream.challenged = True
+
+
+def _take_failure(stream: Stream, stanza: Stanza) -> None:
+    del stanza
+    stream.mechanism = ""
+
+
+def _take_success(stream: Stream, stanza: Stanza) -> None:
+    stream.mechanism, stream.authenticated, stream.restarting = "", True, True
+    jid = stanza.element.findtext(f"{SASL2}authorization-identifier")
+    stream.account = jid or stream.account
+
+
+def _take_presence(stream: Stream, stanza: Stanza) -> None:
+    element = stanza.element
+    if stanza.sent:
+        _take_own_presence(stream, stanza)
+        return
+    room = stream.room(element.get("from", ""))
+    if room is None:
+        return
+    nickname = element.get("from", "").partition("/")[2]
+    codes = codes_of(element)
+    match element.get("type"):
+        case "error":
+            if room.state is RoomState.ASKED:
+                room.state, room.place = RoomState.REFUSED, stanza.place
+                room.had_conflict = condition_of(element.find("error"))[0] == "conflict"
+        case "unavailable":
+            if "110" in codes or nickname == room.nickname:
+                item = element.find(f"{MUC_USER}x/{MUC_USER}item")
+                renamed = item.get("nick") if item is not None and "303" in codes else None
+                if renamed:
+                    room.nickname = renamed
+                elif room.state is not RoomState.LEFT:
+                    room.state, room.place = RoomState.REMOVED, stanza.place
+        case None if "110" in codes or (
+            nickname == room.nickname and room.state is RoomState.ASKED
+        ):
+            if nickname != room.nickname:
+                room.former_nickname, room.nickname = room.nickname, nickname
+            room.state = RoomState.INSIDE
+
+
+def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
+    element = stanza.element
+    jid, _, nickname = element.get("to", "").partition("/")
+    room = stream.room(jid) if jid else None
+    has_muc = element.find(f"{MUC}x") is not None
+    if not jid or not (room or has_muc or (nickname and "@" in jid)):
+        return
+    if element.get("type") == "unavailable":
+        if room:
+            room.state = RoomState.LEFT
+    elif not element.get("type") and (
+        room is None or room.state is not RoomState.INSIDE or has_muc
+    ):
+        asked = Room(jid.lower(), nickname, RoomState.ASKED, stanza.place, has_muc)
+        if room and room.had_conflict and nickname != room.nickname:
+            asked.former_nickname, asked.had_conflict = room.nickname, True
+        stream.rooms.pop(asked.jid, None)
+        stream.rooms[asked.jid] = asked
+        if len(stream.rooms) > MAX_ROOMS:
+            del stream.rooms[next(iter(stream.rooms))]
+
+
+def _take_message(stream: Stream, stanza: Stanza) -> None:
+    element = stanza.element
+    if element.get("type") == "error":
+        return
+    body = element.findtext("body") or ""
+    jid = bare(element.get("to" if stanza.sent else "from", ""))
+    nickname = element.get("from", "").partition("/")[2]
+    message = Heard(jid, nickname, body, stanza.seconds, stream.count)
+    if stanza.sent:
+        _take_sent_message(stream, stanza, message)
+        return
+    stream.account = stream.account or element.get("to", "")
+    room = stream.rooms.get(jid)
+    if room and room.state is RoomState.ASKED and element.get("type") == "groupchat":
+        room.state = RoomState.INSIDE  # who gets the room's messages is in it
+    if not body:
+        return
+    is_own = not nickname or stream.is_own(element.get("from", ""))
+    if _is_delayed(element):
+        if not is_own and stream.names_it(body, jid):
+            stream.history = message
+        return
+    if element.get("type") == "groupchat" and is_own:
+        stream.reflection = message if nickname else None
+        return
+    stream.reflection = stream.history = None
+    stream.self_answers = stream.history_answers = 0
+    is_turn = stream.said is not None and stream.is_prompt(stream.said, stanza)
+    stream.turns = stream.turns + 1 if is_turn and nickname == stream.partner else 1
+    stream.partner = nickname
+    stream.heard = message
+    if stream.names_it(body, jid):
+        stream.wait("silent", str(stream.count), jid, stanza, body)
+
+
+def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
+    element = stanza.element
+    if id_ := element.get("id", ""):
+        type_ = element.get("type", "normal")
+        stream.messages[id_] = Sent(type_, element.get("to", ""), stanza.place)
+        if len(stream.messages) > MAX_MESSAGES:
+            del stream.messages[next(iter(stream.messages))]
+    if not message.body and not any(child.tag.endswith("}encrypted") for child in element):
+        return
+    reflection, heard = stream.reflection, stream.heard
+    repeats = reflection is not None and reflection.body in message.body
+    stream.self_answers = stream.self_answers + 1 if repeats else 0
+    if stream.history is not None:
+        stream.history_answers += 1
+    stream.turns += 1
+    if heard is not None and stream.is_prompt(heard, stanza):
+        stream.answered[heard.body.casefold()[:MAX_MESSAGES]] = None
+        if len(stream.answered) > MAX_MESSAGES:
+            del stream.answered[next(iter(stream.answered))]
+    else:
+        stream.turns = 0
+    stream.said, stream.heard = message, None
+    for key in [key for key in stream.waiting if key[0] == "silent"]:
+        del stream.waiting[key]
+
+
+def _take_iq(stream: Stream, stanza: Stanza) -> None:
+    element, id_ = stanza.element, stanza.element.get("id", "")
+    other = stream.other_side(element.get("to" if stanza.sent else "from"))
+    if element.get("type") in {"get", "set"}:
+        payload = next(iter(element), None)
+        what = "" if payload is None else payload.tag
+        stream.wait("asked" if stanza.sent else "asks", id_, other, stanza, what)
+        return
+    if element.get("type") not in {"result", "error"}:
+        _take_hole(stream, stanza)  # two stanzas of which the log has parts
+        return
+    stream.waiting.pop(("asks" if stanza.sent else "asked", id_, other), None)
+    jid = element.findtext(
+        "{urn:ietf:params:xml:ns:xmpp-bind}bind/{urn:ietf:params:xml:ns:xmpp-bind}jid"
+    )
+    if jid and not stanza.sent:
+        stream.account, stream.bound = jid, True
+
+
+def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
+    if stanza.element.tag == f"{SM}r" and stanza.sent:
+        stream.wait("acknowledgement", "", "", stanza, "")
+    elif stanza.element.tag == f"{SM}a" and not stanza.sent:
+        stream.waiting.pop(("acknowledgement", "", ""), None)
+    elif stanza.element.tag == f"{SM}resumed":
+        stream.bound = True
+        stream.is_complete = False  # its rooms are those of the former stream
+
+
+_CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
+    HOLE: _take_hole,
+    HEADER: _take_header,
+    f"{{{STREAMS}}}features": _take_features,
+    FOOTER: _take_end,
+    f"{{{STREAMS}}}error": _take_end,
+    f"{TLS}starttls": _take_tls,
+    f"{TLS}proceed": _take_tls,
+    f"{SASL}auth": _take_login,
+    f"{SASL2}authenticate": _take_login,
+    f"{SASL}challenge": _take_challenge,
+    f"{SASL2}challenge": _take_challenge,
+    f"{SASL}success": _take_success,
+    f"{SASL2}success": _take_success,
+    f"{SASL}failure": _take_failure,
+    f"{SASL2}failure": _take_failure,
+    "presence": _take_presence,
+    "message": _take_message,
+    "iq": _take_iq,
+    f"{SM}r": _take_acknowledgement,
+    f"{SM}a": _take_acknowledgement,
+    f"{SM}resumed": _take_acknowledgement,
+}
+"""What each element does to the state of a stream."""
