@@ -159,6 +159,16 @@ async def test_settings_that_do_not_do_are_all_named_with_where_they_were_looked
     assert all(line.startswith("xmpp-bridge: ") for line in lines)
 
 
+async def test_a_name_of_no_file_is_said_beside_what_came_of_the_check(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    code, checking = await run(tmp_path, sandbox.environment() | {"TIA_ENV_PATH": "nowhere"})
+    assert code == 0
+    (name, passed, detail), *_ = stages(checking.out.splitlines())
+    assert (name, passed) == ("settings", True)
+    assert f"warning: TIA_ENV_PATH names '{tmp_path}/nowhere', which cannot be used" in detail
+
+
 async def test_settings_that_do_not_do_are_an_object_as_any_other_check(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:

@@ -111,6 +111,38 @@ async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path:
     assert rows(path) == before
 
 
+async def test_history_from_the_store_has_what_was_said_just_now_too(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(BRIDGE_STORE=str(tmp_path / "rooms.db"))
+
+    async def check(bridge: BridgeProcess, said: list[str]) -> None:
+        await bridge.joined()
+        for number in range(3):
+            body = f"{len(said)}, {number}"
+            sent = await bridge.bare("xmppSend", message=body)
+            said.append(body)
+            page = await bridge.bare("xmppHistory", after="2001-01-01T00:00:00Z", limit=500)
+            entries = [one for one in page["entries"] if one["kind"] == "message"]
+            assert ([one["body"] for one in entries], page["more"]) == (said, False)
+            # What a bridge that is killed had heard, and nobody had written, is lost with it.
+            assert not [one for one in entries[-number - 1 :] if one.get("heard") is False]
+            after = await bridge.bare("xmppHistory", since=page["next"])
+            assert [one for one in after["entries"] if one["kind"] == "message"] == []
+            assert sent["sent"]
+
+    said: list[str] = []
+    async with Watching(tmp_path, settings, command="record") as recording:
+        await recording.says("joined")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+            bridge.process.kill()
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+
+
 async def test_without_a_setting_and_without_a_recorder_nothing_is_recorded(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
@@ -124,6 +156,11 @@ async def test_without_a_setting_and_without_a_recorder_nothing_is_recorded(
     [
         ({"XMPP_PASSWORD": "wrong"}, 1, "not-authorized"),
         ({"BRIDGE_STORE": "/dev/null"}, 2, "'/dev/null' is no regular file; set BRIDGE_STORE"),
+        (
+            {"BRIDGE_STORE_DAYS": "365d", "BRIDGE_STORE_MB": "1G"},
+            2,
+            "BRIDGE_STORE_DAYS holds '365d'",
+        ),
         ({"BRIDGE_STORE_DAYS": "365d", "BRIDGE_STORE_MB": "1G"}, 2, "BRIDGE_STORE_MB holds '1G'"),
     ],
 )

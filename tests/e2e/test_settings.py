@@ -71,6 +71,7 @@ async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_mis
     for problem in status["problems"]:
         assert f"[Server] ERROR: {problem}" in run.stderr
     assert f"[Server] settings: {places.here}: missing" in run.stderr
+    assert f"[Server] WARNING: TIA_ENV_PATH names '{places.elsewhere}'" in run.stderr
 
 
 @pytest.mark.parametrize("name", ["here", "elsewhere", "package"])

@@ -393,3 +393,26 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         await eyes.participant.memberships[0].say("a new room", 5)
         assert not eyes.gaps()
         assert _resumed(eyes) == [False, False]
+
+
+@pytest.mark.parametrize("former", [NICKNAME, "Former"])
+async def test_after_a_restart_our_own_line_in_the_history_is_not_the_last_incoming(
+    former: str, stage: Scene
+) -> None:
+    async with stage.witness() as wilma:
+        await configure(wilma, whois="anyone")
+        wilma.say("hers")
+        async with stage.participant(stage.settings._replace(nickname=former)) as eyes:
+            await eyes.hears("hers")
+            await eyes.joined()
+            await eyes.participant.memberships[0].say("ours", 10)
+        async with stage.participant() as eyes:
+            assert (await eyes.hears("ours")).source is Source.HISTORY
+            last = eyes.status().last_incoming
+            assert last is not None
+            assert last.message.body == "hers"
+            wilma.say("now")
+            await eyes.hears("now")
+            last = eyes.status().last_incoming
+            assert last is not None
+            assert last.message.body == "now"

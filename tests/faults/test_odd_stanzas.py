@@ -135,6 +135,8 @@ async def test_no_odd_stanza_of_an_occupant_cuts_the_stream(wrap: Wrap, stage: S
             await tell(stage, eyes, wrap, odd_children(len(wrap.__name__), COUNT))
             assert connections(eyes) == 1
             assert {one.sender for one in damaged(eyes)} == {"Eve"}
+            lost = [one for one in eyes.records if isinstance(one.event, StanzaDamaged)]
+            assert {one.room for one in lost} == {stage.room}
             assert not any("forged" in message.body for message in eyes.messages())
         # Whoever comes later is told of it by the room's history.
         async with stage.participant() as later:

@@ -225,6 +225,32 @@ def test_no_key_is_shown() -> None:
     assert KEY not in json.dumps(str(_service("http://x")))
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (replying(401), "The oracle answered 401"),
+        (replying(200, b"no JSON"), "The oracle "),
+    ],
+)
+async def test_a_failure_of_the_service_is_in_the_log_whatever_it_answered(
+    reply: Any, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bridge.llm.httpclient")
+    async with model_service(reply) as service:
+        error = await _failure(service.base_url)
+    assert caplog.messages[-1].startswith(told)
+    assert f"({error.condition}, after " in caplog.messages[-1]
+
+
+async def test_a_question_without_a_body_is_logged_as_a_get(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "bridge.llm.httpclient")
+    async with model_service(replying(200, b"7")) as service:
+        await _service(service.base_url).ask("ask", _whole, seconds=PATIENCE)
+    assert caplog.messages[0] == "The oracle is sent a GET"
+
+
 @pytest.mark.parametrize("status", [200, 503])
 async def test_the_log_says_what_was_sent_and_what_came_back(
     status: int, caplog: pytest.LogCaptureFixture

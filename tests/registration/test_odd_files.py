@@ -57,6 +57,16 @@ def test_an_entry_that_nothing_can_start_is_told_in_words_and_the_file_left_as_i
     assert _left(location) == before
 
 
+def test_an_entry_with_half_a_character_is_left_as_it_was(home: Path) -> None:
+    location = _location(home, "cursor")
+    entry = {"command": "/opt/xmpp-bridge", "args": ["serve"], "env": {"A": "\ud800"}}
+    location.client.file.write_text(json.dumps({"mcpServers": {"xmpp": entry}}), "utf-8")
+    before = _left(location)
+    with pytest.raises(RegistrationError, match="was left alone"):
+        register(location, home / ".env", approve_send=False, only_shown=False)
+    assert _left(location) == before
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_a_path_that_no_file_can_hold_leaves_the_file_as_it_was(key: str, home: Path) -> None:
     location = _location(home, key)

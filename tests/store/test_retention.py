@@ -179,6 +179,18 @@ def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
     assert len(rows(path)) == 2_000 - 5 * 300
 
 
+def test_age_is_by_the_wall_clock_on_a_machine_that_sleeps_most_of_the_time(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 100, NOW - DAYS * DAY_SECONDS + 3_600)
+    machine = Machine(database)
+    for _ in range(4):
+        machine.run(600)
+        machine.sleep(1_800)
+    machine.run(60)
+    assert rows(path) == []
+
+
 @pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])
 def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
     jump: float, database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture

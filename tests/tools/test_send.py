@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.events import OccupantError, Phase
 from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.reflections import Reflection
@@ -212,6 +212,22 @@ async def test_a_second_answer_is_seen_and_ends_nothing(monkeypatch: pytest.Monk
         ("Wilma", "pong", "public")
     ] * 2
     assert sent["notice"] == NOTICE
+
+
+async def test_an_error_of_an_occupant_is_an_answer_with_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.05)
+
+    class Refusing(Played):
+        async def say(self, body: str, timeout_seconds: float) -> Reflection:
+            said = await super().say(body, timeout_seconds)
+            error = OccupantError(f"{ROOM}/Wilma", "Wilma", "bad-request", "eh?", said.message.id)
+            asyncio.get_running_loop().call_soon(lambda: self.publish(error))
+            return said
+
+    (answer,) = (await _answers(Refusing(), awaitSeconds=40))["answers"]
+    assert (answer["how"], answer["condition"], answer["text"]) == ("error", "bad-request", "eh?")
 
 
 async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:

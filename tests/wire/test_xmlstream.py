@@ -280,6 +280,21 @@ def test_no_stanza_leaves_memory_behind() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("space", [b"n" * MAX_NAMESPACE_BYTES, b"n" * 4_000])
+def test_a_namespace_with_many_names_takes_little_memory_while_it_is_read(space: bytes) -> None:
+    names = b"".join(b"<a:n%d/>" % number for number in range(8_000))
+    stanza = b"<message xmlns:a='%b'>%b</message>" % (space, names)
+    xml = stream(10_000_000)
+    list(xml.feed(HEADER))
+    tracemalloc.start()
+    try:
+        for element in xml.feed(stanza):
+            del element
+        assert tracemalloc.get_traced_memory()[1] < 16_000_000  # 4,000 bytes a name are twice that
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("size", [1_000, 7_777])
 def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size: int) -> None:
     start, end = b"<message/><message><a/>", b"</message>"
