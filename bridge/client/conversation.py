@@ -23,7 +23,7 @@ from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.settings.table import Configuration
 from bridge.text import one_line
-from bridge.views.termination import call_on_termination
+from bridge.views.termination import until_terminated
 
 GREETING = 'Connected! Type a message or "help" for commands.'
 """Shown once lines are read."""
@@ -83,26 +83,13 @@ async def run_client(
     typed there.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    task = asyncio.current_task()
-    if interactive and task is not None:
-        # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
-        # of the cancellation is the signal's number, for the exit code.
-        call_on_termination(task.cancel)
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
         complain(f"[Client] WARNING: {one_line(problem)}")
-    try:
-        return await _talk(
-            command,
-            configuration,
-            lines,
-            interactive=interactive,
-            as_json=as_json,
-            verbose=verbose,
-        )
-    except asyncio.CancelledError as error:
-        if not error.args:
-            raise
-        return 128 + int(error.args[0])
+    talk = _talk(
+        command, configuration, lines, interactive=interactive, as_json=as_json, verbose=verbose
+    )
+    # A signal must not end the process before the terminal's modes are restored.
+    return await (until_terminated(talk) if interactive else talk)
 
 
 async def _talk(

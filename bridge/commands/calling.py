@@ -8,7 +8,7 @@ import sys
 import termios
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -28,6 +28,7 @@ from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.views.output import look_of, show
 from bridge.views.results import View
 from bridge.views.selection import SelectionError, room_of
+from bridge.views.termination import taking_part, until_terminated
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.muc.participant import Participant
 
@@ -47,7 +48,7 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
     """Run `call` in the room of `--room`, or the default room, and show its result.
 
     `says` is what the command is to say in the room, if anything. If a tool fails, its error is
-    shown.
+    shown. A signal ends the call, and the stay in the room.
     """
 
     async def run(parsed: argparse.Namespace, read: ReadSettings) -> int:
@@ -71,7 +72,7 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
     if not can_print():
         return FAILURE
     load()
-    return run_with_settings(parsed, run)
+    return run_with_settings(parsed, lambda *given: until_terminated(run(*given)))
 
 
 async def say(
@@ -116,14 +117,10 @@ async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIte
     participant = Participant(settings, history=configuration.history)
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
-    running = asyncio.create_task(participant.run())
     try:
-        yield RoomLink(participant, recording)
+        async with taking_part(participant):
+            yield RoomLink(participant, recording)
     finally:
-        participant.leave()
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
         if recording is not None:
             recording.recorder.close()
 

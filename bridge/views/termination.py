@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 from bridge.xmpp.muc.participant import Participant
 
@@ -15,6 +15,32 @@ def call_on_termination(action: Callable[[int], object]) -> None:
             asyncio.get_running_loop().add_signal_handler(number, action, number)
 
 
+async def until_terminated(work: Awaitable[int]) -> int:
+    """Return the exit code of `work`; if SIGTERM or SIGHUP cancels it, that of shells."""
+    task = asyncio.current_task()
+    assert task is not None
+    call_on_termination(task.cancel)  # the message of the cancellation is the signal's number
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        if not error.args:
+            raise
+        return 128 + int(error.args[0])
+
+
+@asynccontextmanager
+async def taking_part(participant: Participant) -> AsyncIterator[asyncio.Task[None]]:
+    """Run `participant` in a task; at the end it leaves its rooms, and the task is over."""
+    running = asyncio.create_task(participant.run())
+    try:
+        yield running
+    finally:
+        participant.leave()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
 async def run_until_signal(
     participant: Participant, ended: asyncio.Event, *, seconds: float | None = None
 ) -> bool:
@@ -24,13 +50,9 @@ async def run_until_signal(
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())
-    running = asyncio.create_task(participant.run())
-    running.add_done_callback(lambda task: ended.set())
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds) as limit:
-            await ended.wait()
-    participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with taking_part(participant) as running:
+        running.add_done_callback(lambda task: ended.set())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds) as limit:
+                await ended.wait()
     return limit.expired()

@@ -1,6 +1,7 @@
 """`xmpp-bridge send` as a script runs it, and as a person."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,22 @@ async def test_it_ends_with_the_proof_and_the_answer_as_xmppsend_gives_them(
     (answer,) = result["answers"]
     assert (result["sent"], result["to"], result["message"]) == (True, room, "東京?")
     assert (answer["sender"], answer["body"], answer["how"]) == ("Wilma", "はい\\u{202E}", "public")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_ends_the_wait_for_an_answer_and_it_leaves_the_room_in_good_order(
+    number: signal.Signals, prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(prosody, prosody.witness, room, "Wilma") as wilma:
+        async with Watching(tmp_path, environment, "?", "--await", "40", command="send") as sending:
+            await wilma.heard("?")
+            sending.signal(number)
+            assert await sending.ended() == 128 + number
+        # Without a goodbye the server would wait for it to resume its session (XEP-0198).
+        await wilma.left(SENDER)
+    assert (sending.out, sending.err) == ("", "")
 
 
 CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
