@@ -75,10 +75,13 @@ def run(parsed: argparse.Namespace) -> int:
         path = sources.absolute(parsed.env_file, current_directory(), {"HOME": str(home)})
         setup = Setup(path)
         setup.ask()
-        if not setup.write():
-            return FAILURE
-        check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
-        ending = f"The settings are in {path}. To check them again: {check}"
+        try:
+            if not setup.write():
+                return FAILURE
+        finally:
+            if setup.is_written():
+                check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
+                ending = f"The settings are in {path}. To check them again: {check}"
         return follow_up(path, home)
     except (KeyboardInterrupt, EOFError):
         complain("")  # ends the line of the question
@@ -114,6 +117,8 @@ class Setup:
         """Raises `RegistrationError` or `SettingsError` if there is a file that is no settings."""
         self._file = ConfigFile(path)
         self._before = self._file.read() or ""
+        self._after: str | None = None
+        """The text of the file with the answers; None until it is to be written."""
         self._values = dict(sources.read(path, trusted=True).values) if self._before else {}
         """The values of the file, replaced by the answers; an empty value counts as unset."""
         self._trusted = NamedTemporaryFile(suffix=".pem")  # noqa: SIM115 - it goes with this object
@@ -128,27 +133,36 @@ class Setup:
         self._ask_room(self._log_in())
         self._ask("MCP_BOT_NICKNAME", "Nickname", self._settings().nickname)
 
+    def is_written(self) -> bool:
+        """Whether the file has the answers. It is read: writing may fail or end with Ctrl-C."""
+        with suppress(RegistrationError):
+            return self._after is not None and self._file.read() == self._after
+        return False
+
     def write(self) -> bool:
         """Write the file, with consent if it is there already; return whether that was given.
 
+        The certificate is written last: without the settings nothing would use it.
         Raises `RegistrationError`.
         """
         path = self._file.path
         anchor, trusted = ConfigFile(path.with_name(f"{path.name}.pem")), Path(self._trusted.name)
         if trusts := self._values.get("XMPP_TLS_CA_FILE") == str(trusted):
             self._values["XMPP_TLS_CA_FILE"] = str(anchor.path)
+        certificate_before = (anchor.read() or "") if trusts else ""
         after = with_variables(self._before, {name: self._values.get(name, "") for name in ASKED})
         changes = difference(self._before, after, str(path)) if self._before else []
         for line in changes:
             say(line)
         if changes and not agrees("Write it?", default=True):
             return False
-        if trusts:
-            anchor.replace(anchor.read() or "", trusted.read_text("ascii"))
+        self._after = after
         if after != self._before:
             with suppress(OSError):
                 path.chmod(0o600)  # the new file and the backup get the mode of the former
             self._file.replace(self._before, after)
+        if trusts:
+            anchor.replace(certificate_before, trusted.read_text("ascii"))
         return True
 
     def _load(self) -> Configuration:

@@ -24,16 +24,17 @@ from tests.servers.witness import Witness
 CTRL_C, CTRL_D = "\x03", "\x04"
 TRUST = "Trust this certificate? (y/n) [n]: "
 WRITE = "Write the file all the same? (y/n) [n]: "
+CONSENT = "Write it? (y/n) [y]: "
 REGISTER = "Register the bridge with Codex? (y/n) [y]: "
 SETTINGS = ".config/xmpp-bridge.env"
 
 
 @contextmanager
 def asking(
-    home: Path, *, columns: int = 80, environment: dict[str, str] | None = None
+    home: Path, *arguments: str, columns: int = 80, environment: dict[str, str] | None = None
 ) -> Iterator[Terminal]:
     """The command in a terminal, which it leaves as it was."""
-    with Terminal(home, [], environment, command="init", columns=columns) as terminal:
+    with Terminal(home, arguments, environment, command="init", columns=columns) as terminal:
         yield terminal
         assert terminal.modes == terminal.modes_before
     assert "Traceback" not in terminal.written
@@ -238,13 +239,12 @@ def test_a_file_that_is_there_gives_the_defaults_and_is_kept(
         (f"Server [{environment['XMPP_SERVICE']}]: ", ""),
         (f"Room [{environment['MUC_ROOM']}]: ", ""),
     ]
-    consent = "Write it? (y/n) [y]: "
     with asking(tmp_path, environment={"MUC_ROOM": "other@conference.localhost"}) as terminal:
-        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (consent, "n")])
+        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (CONSENT, "n")])
         assert terminal.end() == 1
     assert files(tmp_path) == {SETTINGS: 0o644}
     with asking(tmp_path, environment={"MUC_ROOM": "other@conference.localhost"}) as terminal:
-        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (consent, "")])
+        answer(terminal, [*defaults, ("Nickname [McpDebug]: ", "Bot"), (CONSENT, "")])
         answer(terminal, [(REGISTER, CTRL_C)])
         assert terminal.end() == 130
     assert f"xmpp-bridgecheck--env-file{settings}" in squeezed(terminal)
@@ -258,6 +258,33 @@ def test_a_file_that_is_there_gives_the_defaults_and_is_kept(
     expected = environment | {"XMPP_USERNAME": sandbox.bot.jid, "MCP_BOT_NICKNAME": "Bot"}
     del expected["XMPP_DOMAIN"]
     assert dotenv_values(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "ending"), [("", "Nothingwaswritten."), (".pem", "Thesettingsare")]
+)
+def test_what_another_program_writes_meanwhile_stays_and_the_end_says_what_was_written(
+    changed: str, ending: str, prosody: XmppServer, tmp_path: Path
+) -> None:
+    """Either the settings file or the file for the certificate is changed."""
+    settings = tmp_path / "lab.env"
+    environment = prosody.environment(XMPP_TLS_CA_FILE=None)
+    write_settings(settings, environment)
+    with asking(tmp_path, "--env-file", "lab.env") as terminal:
+        answer(terminal, [(f"JID [{prosody.bot.jid}]: ", ""), ("Password [***]: ", "")])
+        answer(terminal, [(f"Server [{environment['XMPP_SERVICE']}]: ", ""), (TRUST, "y")])
+        answer(terminal, [(f"Room [{environment['MUC_ROOM']}]: ", "")])
+        answer(terminal, [("Nickname [McpDebug]: ", "Bot")])
+        terminal.ends_with(CONSENT)
+        (other := tmp_path / f"lab.env{changed}").write_text("# theirs\n")
+        answer(terminal, [(CONSENT, "y")])
+        assert terminal.end() == 1
+    _, reason, after = squeezed(terminal).partition(f"{other.name}waschangedbyanotherprogram")
+    assert reason
+    assert ending in after
+    assert other.read_text() == "# theirs\n"
+    written = {"lab.env", "lab.env.bak"} if changed else set()
+    assert files(tmp_path).keys() == {"lab.env", other.name} | written
 
 
 def test_what_is_no_settings_file_is_left_alone(tmp_path: Path) -> None:
