@@ -1,6 +1,7 @@
 """`xmpp-bridge init`, answered as a person does it: in a terminal, question by question."""
 
 import re
+import shlex
 import subprocess
 import tomllib
 from asyncio import to_thread
@@ -8,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from dotenv import dotenv_values
 
 from tests.client.terminal import COMMAND, Terminal
 from tests.docs.pages import ELISION, blocks, section
+from tests.e2e.watching import Watching
 from tests.faults.scene import configure
 from tests.faults.scripted_server import DOMAIN, PASSWORD, USERNAME, ScriptedServer
 from tests.servers.certificates import Authority, Certificate
@@ -27,6 +30,9 @@ WRITE = "Write the file all the same? (y/n) [n]: "
 CONSENT = "Write it? (y/n) [y]: "
 REGISTER = "Register the bridge with Codex? (y/n) [y]: "
 SETTINGS = ".config/xmpp-bridge.env"
+README_SECTION = section("README.md", "## Your server and your agent")
+DIAGNOSED_SECONDS = 120.0
+"""Limit from an account and a room to a diagnosed bot."""
 
 
 @contextmanager
@@ -62,19 +68,27 @@ def files(home: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("program", "columns", "environment"),
-    [("prosody", 40, {}), ("ejabberd", 80, {"NO_COLOR": "1"}), ("prosody", 120, {"LANG": "C"})],
+    ("program", "columns", "environment", "arguments"),
+    [
+        ("prosody", 40, {}, ()),
+        ("ejabberd", 80, {"NO_COLOR": "1"}, ()),
+        ("prosody", 120, {"LANG": "C"}, ("--env-file", "lab.env")),
+    ],
 )
-async def test_an_account_and_a_room_become_a_registered_bridge(
+async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
     program: str,
     columns: int,
     environment: dict[str, str],
+    arguments: tuple[str, ...],
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
     process: ServerProcess = request.getfixturevalue(f"{program}_process")
     server, bot, has_password = process.server, process.server.bot, columns == 120
     room, where = server.room(), f"{server.host}:{server.starttls_port}"
+    settings, began = tmp_path / (arguments[-1] if arguments else SETTINGS), monotonic()
+    *diagnose, path = shlex.split(blocks(README_SECTION, "text")[1].lines[0])[3:]
+    assert path == f"~/{SETTINGS}"
     (tmp_path / ".codex").mkdir()
 
     def converse(terminal: Terminal) -> None:
@@ -92,28 +106,35 @@ async def test_an_account_and_a_room_become_a_registered_bridge(
         answer(terminal, [("Nickname [McpDebug]: ", "Zoë"), (REGISTER, "")])
         assert terminal.end() == 0
 
-    async with Witness(server, server.witness, room, "Wilma") as wilma:
+    async with Witness(server, server.witness, room, "Robot") as robot:
         options = {"publicroom": "1", "roomname": "The \u202elab"}
         if has_password:
             options |= {"passwordprotectedroom": "1", "roomsecret": "open sesame"}
-        await configure(wilma, **options)
-        with asking(tmp_path, columns=columns, environment=environment) as terminal:
+        await configure(robot, **options)
+        with asking(tmp_path, *arguments, columns=columns, environment=environment) as terminal:
             await to_thread(converse, terminal)
+        words = (*diagnose, str(settings))
+        async with Watching(tmp_path, {}, *words, command="diagnose") as diagnosing:
+            await robot.heard("!ping")
+            robot.say("pong")
+            assert await diagnosing.ended() == 0, diagnosing.out
+        assert monotonic() - began < DIAGNOSED_SECONDS
     screen = squeezed(terminal)
     fingerprint = sha256(process.certificate.der).digest().hex(":").upper()
     assert fingerprint in screen
     assert screen.count("SHA-256fingerprint") == 1
     for shown in ("[not-authorized]", room, r'"The\\u{202E}lab', "Everythingworks:"):
         assert shown in screen
-    block, _ = blocks(section("README.md", "## Your server and your agent"), "text")
+    block, _ = blocks(README_SECTION, "text")
     for line in block.lines[1:]:
         if line != ELISION and not line.startswith(" "):
             assert "".join(re.split(r"[\[:/]|conference", line)[0].split()) in screen
     assert bot.password not in screen
     assert ("\x1b[3" in terminal.written) is ("NO_COLOR" not in environment)
-    settings = tmp_path / SETTINGS
-    certificate = settings.with_name("xmpp-bridge.env.pem")
-    assert files(tmp_path / ".config") == {settings.name: 0o600, certificate.name: 0o600}
+    certificate = settings.with_name(f"{settings.name}.pem")
+    beside = files(settings.parent).items()
+    written = {name: mode for name, mode in beside if name.startswith(settings.name)}
+    assert written == {settings.name: 0o600, certificate.name: 0o600}
     assert settings.parent.stat().st_mode & 0o777 == 0o700
     secret = {"MUC_PASSWORD": "open sesame"} if has_password else {}
     assert dotenv_values(settings) == {
