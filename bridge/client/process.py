@@ -101,7 +101,8 @@ class ServerProcess:
         body = jsonrpc.encode(Request(id_, method, params or {}))
         began = monotonic()
         try:
-            (response,) = await self.exchange(body, f"{method} id {id_}", [id_])
+            what = f"{method} id {id_}: {jsonrpc.preview(params or {})}"
+            (response,) = await self.exchange(body, what, [id_])
         except asyncio.CancelledError:
             if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
                 raise
@@ -177,8 +178,7 @@ class ServerProcess:
                 del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
-        text = jsonrpc.preview(body.decode("utf-8", "replace"))
-        log.debug("-> %s, %d bytes: %s", what, len(body), text)
+        log.debug("-> %s, %d bytes", what, len(body))
         self._write(body)
         with suppress(ConnectionError):  # the task that reads stdout sees the end too
             await self._stdin.drain()

@@ -41,6 +41,9 @@ MAX_BATCH_MESSAGES = 256
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
 
+NOT_LOGGED = frozenset({"inputResponses", "requestState"})
+"""The params that a log leaves out: answers of people, and the secret that goes with them."""
+
 Id: TypeAlias = str | int
 Json: TypeAlias = object
 """What `json.loads` gives: None, bool, int, float, str, list, dict."""
@@ -181,7 +184,9 @@ def param(params: Object, name: str, kind: type[T], wanted: str, default: T | No
 
 
 def preview(value: Json) -> str:
-    """Return any JSON value escaped and cut to one line, for a log."""
+    """Return any JSON value escaped and cut to one line, for a log, without `NOT_LOGGED`."""
+    if isinstance(value, dict):
+        value = {name: item for name, item in value.items() if name not in NOT_LOGGED}
     try:
         return one_line(repr(value), LOGGED_CHARACTERS)
     except RecursionError:

@@ -78,10 +78,6 @@ CANCEL_REASON = "The call that asked this has ended."
 log = logging.getLogger(__name__)
 
 
-ANSWERS = frozenset({"inputResponses", "requestState"})
-"""The params that the log leaves out: answers of people, and the secret that goes with them."""
-
-
 class Received(NamedTuple):
     """Input that is to be answered."""
 
@@ -405,7 +401,7 @@ class Session:
 
 
 def _content(message: Message | list[Response]) -> str:
-    """Return what the log shows of a message, without what people answered to questions."""
+    """Return what the log shows of a message."""
     content: Json
     match message:
         case list():
@@ -416,8 +412,6 @@ def _content(message: Message | list[Response]) -> str:
             content = result if error is None else error
         case jsonrpc.Malformed(error=error):
             content = str(error)
-    if isinstance(content, dict):
-        content = {name: value for name, value in content.items() if name not in ANSWERS}
     return preview(content)
 
 

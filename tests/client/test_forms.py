@@ -145,6 +145,23 @@ def test_a_script_answers_with_its_next_lines(revision: str, tmp_path: Path) -> 
     assert ran.returncode == 0
 
 
+def test_no_log_has_what_a_person_answered(tmp_path: Path) -> None:
+    form = '{"method":"elicitation/create","params":{"message":"Well?","requestedSchema":%s}}'
+    asked = form % '{"type":"object","properties":{"a":{"type":"string"}}}'
+    wanted = '{"resultType":"input_required","inputRequests":{"q":%s},"requestState":"state-0815"}'
+    command = hostile_server.command(
+        tmp_path, {"tools/call odd": hostile_server.reply(wanted % asked)}
+    )
+    ran = run(
+        tmp_path, "/call odd {}\naccept\nsecret-4711\n", "--", *command, more={"LOG_LEVEL": "DEBUG"}
+    )
+    assert "secret-4711" not in ran.stderr
+    assert "state-0815" not in ran.stderr
+    calls = [line for line in ran.stderr.splitlines() if "-> tools/call id" in line]
+    assert len(calls) > 1
+    assert all("'name': 'odd', 'arguments': {}" in line for line in calls), calls
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_person_answers_at_the_prompt(revision: str, tmp_path: Path) -> None:
     with Terminal(tmp_path, SERVER) as terminal:
