@@ -1,10 +1,12 @@
 """docs/architecture.md speaks of the code as it is."""
 
 import ast
+import json
 import re
 
 import pytest
 
+from tests.benchmarks.report import RESULTS, outcome_of
 from tests.docs.pages import PAGES, TOP, blocks, quoted, section, tables
 
 PAGE = PAGES["docs/architecture.md"]
@@ -78,3 +80,33 @@ def test_every_package_and_every_module_on_top_is_in_the_layers() -> None:
     assert packages == set(re.findall(r"\b([a-z]+)/", _drawing()))
     modules = {path.name for path in (TOP / "bridge").glob("[a-z]*.py")}
     assert modules == set(re.findall(r"\b[a-z]+\.py", _drawing()))
+
+
+def test_the_figures_are_those_of_the_benchmarks() -> None:
+    results = json.loads(RESULTS.read_text("utf-8"))
+    outcomes = {plain["name"]: outcome_of(plain) for plain in results["outcomes"]}
+    bare, sdk = (aim.value for aim in outcomes["first-answer"].aims)
+    medians = {
+        (name, series.contender, series.what): series.median
+        for name in ("echo", "intake")
+        for series in outcomes[name].series
+    }
+    date, _, _ = results["machine"]["when"].partition(" ")
+    said = " ".join(
+        section(
+            "docs/architecture.md",
+            "## Why MCP is implemented here, and little of slixmpp is used",
+        ).split()
+    )
+    for figure in (
+        f"{sdk:.2f} times sooner than a server on the official Python SDK",
+        f"takes {bare:.2f} times as long as a bare asyncio process",
+        f"One `echo` call takes {medians['echo', 'xmpp-bridge', 'p50']:,.0f} µs",
+        f"{medians['echo', 'MCP SDK, low level', 'p50']:,.0f} µs with the SDK",
+        f"{medians['intake', 'xmpp-bridge', 'CPU']:,.0f} µs of CPU here",
+        f"{medians['intake', 'bare slixmpp', 'CPU']:,.0f} µs with slixmpp",
+        f"`mcp` {results['machine']['mcp']}",
+        f"slixmpp {results['machine']['slixmpp']}",
+        f"The figures are of {date}",
+    ):
+        assert figure in said
