@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.mcp import revisions
+from bridge.mcp import asking, revisions
 from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
 from bridge.registration import KEYS
@@ -17,6 +17,7 @@ from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.testing import plugin
+from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
 from bridge.xmpp.checks import diagnosis
@@ -241,6 +242,8 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"{entries.MAX_BODY_BYTES >> 10} kB",
             f"{scram.LEAST_UNTRUSTED_ITERATIONS:,} iterations",
             f"{scram.MAX_ITERATIONS:,}",
+            f"one line of at most {MAX_QUOTED_CHARACTERS} characters in quotation marks",
+            f"once, for {asking.STATE_SECONDS / 60:g} minutes",
         ),
         "docs/faults.md": (
             f"{backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",
@@ -250,6 +253,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"`maxBytes` of JSON ({entries.RESULT_BYTES:,})",
             f"{send.SECOND_ANSWER_SECONDS:g} s after the first answer",
             f"after {answers.MAX_ANSWERS}.",
+            f"They have {asking.STATE_SECONDS / 60:g} minutes",
         ),
         "docs/diagnosis.md": (
             f"{diagnosis.LATE_MS // 1000} s",
