@@ -67,7 +67,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     log = Log(walk, filters, as_json=parsed.json, names_rooms=several, view=view)
     newest = NEWEST if parsed.follow and start is None else None
     try:
-        cursor = await log.show(limit=parsed.limit or newest)
+        cursor = await log.show(limit=parsed.limit or newest, follows=parsed.follow)
         if parsed.follow:
             await log.follow(cursor)
     except StoreError as error:

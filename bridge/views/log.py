@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
+from time import time
 
 from bridge.logs import complain, write_out
 from bridge.recording.recorded import Walk
@@ -49,32 +50,41 @@ class Log:
     """Whether there was anything to show."""
     oldest: float = inf
     """When the records begin, in seconds since the epoch; infinite if there are none."""
+    clock: Callable[[], float] = time
+    """Returns the time, in seconds since the epoch."""
 
     def __post_init__(self) -> None:
-        self._unheard: set[str] = set()
+        self._waiting: list[tuple[float, int, int, Recorded, Walk]] = []
+        """The rows that are not written yet, as a heap: the earliest first."""
+        self._reading = count()
+        self._unheard: dict[str, str] = {}
+        """The ids of sent messages without a copy of the room's so far, with their senders."""
         unheard = self._unheard if self.filters or not self.as_json else None
         filters = self.filters or [EventFilter()]
         self.filters = [replace(filter_, unheard=unheard) for filter_ in filters]
 
-    async def show(self, since: str | None = None, limit: int | None = None) -> str:
-        """Show all events after `since`, or the newest `limit`; return the cursor after them."""
+    async def show(
+        self, since: str | None = None, limit: int | None = None, *, follows: bool = False
+    ) -> str:
+        """Show all events after `since`, or the newest `limit`; return the cursor after them.
+
+        If it `follows`, events that are younger than `ORDER_SECONDS` wait for the next call.
+        """
+        backward = limit is not None
         while True:
-            backward = limit is not None
+            now = self.clock() if follows else -inf
             walk = await self.walk(since=since, backward=backward)
             self.oldest = walk.oldest_at
-            waiting: list[tuple[float, int, int, Recorded]] = []
-            """The rows that are not written yet, as a heap: the earliest first."""
-            reading = count()
             async for row in walk:
+                self._pair(row)
                 if not self._is_wanted(row, walk):
                     continue
-                heappush(waiting, (row.at, row.id, next(reading), row))
-                while not backward and waiting[0][0] < row.at - ORDER_SECONDS:
-                    self._write(heappop(waiting)[-1], walk)
-                if len(waiting) == limit:
+                heappush(self._waiting, (row.at, row.id, next(self._reading), row, walk))
+                if not backward:
+                    self._write_before(row.at - ORDER_SECONDS, now)
+                if len(self._waiting) == limit:
                     break
-            while waiting:
-                self._write(heappop(waiting)[-1], walk)
+            self._write_before(inf, now)
             if walk.unreadable:
                 complain(f"WARNING: {left_out(walk.unreadable)}")
             since = walk.next
@@ -86,17 +96,35 @@ class Log:
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
         while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
-            cursor = await self.show(cursor)
+            cursor = await self.show(cursor, follows=True)
+
+    def _pair(self, row: Recorded) -> None:
+        """Take note of a message that was sent, or of the room's copy of it."""
+        match row.event:
+            case {"direction": "out", "id": str(id_)} if not row.echoed:
+                self._unheard[id_] = row.event.get("from", "")
+            case {"kind": "message", "id": str(id_), "from": sender}:
+                if self._unheard.get(id_) == sender:
+                    del self._unheard[id_]
 
     def _is_wanted(self, row: Recorded, walk: Walk) -> bool:
-        if row.event.get("direction") == "out" and not row.echoed:
-            self._unheard.add(row.event.get("id", ""))
         if row.event["kind"] == "stanza":
             return True
         event = walk.record(row).event
         return any(filter_.matches(event) for filter_ in self.filters)
 
+    def _write_before(self, end: float, now: float) -> None:
+        """Write the waiting events up to the time `end`, or up to one that is young at `now`."""
+        while self._waiting and self._waiting[0][0] < end:
+            # Times further ahead are those of a clock that was put back later.
+            if abs(now - self._waiting[0][0]) < ORDER_SECONDS:
+                return
+            *_, row, walk = heappop(self._waiting)
+            self._write(row, walk)
+
     def _write(self, row: Recorded, walk: Walk) -> None:
+        if row.event.get("direction") == "out" and not self._is_wanted(row, walk):
+            return  # the room's copy came while it waited
         self.has_shown = True
         if error := write_out(self._text(row, walk)):
             raise error

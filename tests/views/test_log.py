@@ -1,13 +1,19 @@
 """The command `log`, without a store."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from math import inf
+from pathlib import Path
 from time import process_time
 from typing import Any
 
-from bridge.store.database import Recorded
-from bridge.views.log import Log
-from tests.store.shelf import NIGHTLY, ROOM
+import pytest
+
+from bridge.store.database import Observer, Recorded
+from bridge.views.log import ORDER_SECONDS, Log
+from bridge.xmpp.model.events import MessageReceived, MessageSent
+from bridge.xmpp.model.filter import EventFilter
+from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
 
 
 class Stanzas:
@@ -33,3 +39,29 @@ async def test_ten_times_the_newest_take_no_more_than_some_twenty_times_as_long(
 
     few = min([await seconds(4_000) for _ in range(3)])
     assert await seconds(40_000) < 20 * few
+
+
+async def test_followed_events_wait_a_second_for_earlier_ones_and_for_the_rooms_copy(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shelf, sender, own = Shelf(tmp_path / "rooms.db"), f"{ROOM}/Bot", Observer(ACCOUNT, "Bot", "x")
+    walk, clock = (
+        partial(shelf.reader.walk, (ROOM,), EventFilter()),
+        iter((100, 100.5, 100.75, 101)),
+    )
+    log = Log(walk, (), as_json=False, names_rooms=False, clock=lambda: next(clock))
+
+    def shown() -> list[str]:
+        return [line.split()[-1] for line in capfd.readouterr().out.splitlines()]
+
+    for id_, body in (("1", "heard"), ("2", "lost")):
+        shelf.put(MessageSent(sender, "Bot", body, id_), at=99.75, by=own, shared=False)
+    shelf.say("ahead", at=100 + ORDER_SECONDS)
+    cursor = await log.show(limit=10, follows=True)
+    assert shown() == []
+    shelf.put(MessageReceived(sender, "Bot", "heard", id="1"), at=100)
+    shelf.put(MessageReceived(f"{ROOM}/Mallory", "Mallory", "claimed", id="2"), at=100)
+    shelf.say("earlier", at=99.5)
+    for bodies in (["earlier"], ["lost"], ["heard", "claimed"]):
+        cursor = await log.show(cursor, follows=True)
+        assert shown() == bodies
