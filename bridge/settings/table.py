@@ -228,13 +228,13 @@ class Configuration:
         meaning="`1` withholds every tool that writes to the room")
     confirm_send = Variable("BRIDGE_CONFIRM_SEND", values.switch, default="0",
         strictest=max, unreadable="1", effect="a person is asked before each message",
-        meaning="`1` has the person at the client asked before each message, and shown it; a "
-        "client that cannot ask sends none")
+        meaning="`1` has a person shown each message and asked before it is sent: at the client, "
+        "or at the terminal of `send` and `diagnose --say`; if nobody can be asked, none is sent")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         strictest=min, unreadable="60",
         effect="the agent may send {} messages a minute at most",
-        meaning="messages a minute that the agent may send, 1 to 6,000; a message over the rate is "
-        "refused")
+        meaning="messages a minute that the agent may send, and all runs of `send` and "
+        "`diagnose --say` together, 1 to 6,000; a message over the rate is refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
         meaning="events kept in memory, 100 to 1,000,000")
 
