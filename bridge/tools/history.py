@@ -99,8 +99,9 @@ class Search:
     """One call of `xmpp_history`: what it asks for, and the page that a source fills.
 
     A source is the bridge's memory, the store or the room's archive. It offers its events to `add`,
-    in its own order, until one does not fit. It sets `next`, `more` and `gap` of the page, and
-    returns the further fields of the result.
+    in its own order, until one does not fit; those of memory are read by `Page.read`, which knows
+    what is evicted meanwhile. It sets `next`, `more` and `gap` of the page, and returns the further
+    fields of the result.
     """
 
     link: RoomLink
