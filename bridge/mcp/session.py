@@ -12,7 +12,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -165,9 +165,10 @@ class Session:
             self._send_now(self._server.announce(level, logger, data))
 
     async def _receive(self, frames: list[Frame | SkippedInput]) -> None:
-        began = self._clock()
+        turn_ends = self._clock() + TURN_SECONDS
         for frame in frames:
-            at = self._clock()
+            if (at := self._clock()) >= turn_ends:
+                turn_ends = await self._give_turn()
             message: Message | list[Message]
             match frame:
                 case Frame(body=body):
@@ -181,13 +182,18 @@ class Session:
                 for part in parts:
                     content = "an answer" if isinstance(part, Response) else _content(part)
                     log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
-            for action in chain(self._server.receive(message, frame.framing), (None,)):
-                self._act(action, received)
-                if self._clock() - began > TURN_SECONDS:
-                    self._flush()
-                    await asyncio.sleep(0)
-                    began = self._clock()
+            for action in self._server.receive(message, frame.framing):
+                if action is not None:
+                    self._act(action, received)
+                elif self._clock() >= turn_ends:
+                    turn_ends = await self._give_turn()
         self._flush()
+
+    async def _give_turn(self) -> float:
+        """Let other tasks have a turn of the loop; return when the next one is due."""
+        self._flush()
+        await asyncio.sleep(0)
+        return self._clock() + TURN_SECONDS
 
     def _label(self, message: Message | list[Message] | list[Response]) -> str:
         """Return what the log calls a message: its dialect, method and id."""
@@ -200,7 +206,7 @@ class Session:
                 return f"{dialect} {one_line(method, 100)} id {preview(id_)}"
         return f"? ? id {preview(message.id)}"
 
-    def _act(self, action: Action | None, received: Received) -> None:
+    def _act(self, action: Action, received: Received) -> None:
         match action:
             case Call():
                 self._start(action, received)
