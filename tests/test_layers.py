@@ -16,6 +16,7 @@ LAYERS = (
     ("bridge.cli",),
     ("bridge.commands",),
     ("bridge.service", "bridge.registration", "bridge.testing"),
+    ("bridge.page",),
     ("bridge.client",),
     ("bridge.views", "bridge.samples"),
     ("bridge.toolkit",),

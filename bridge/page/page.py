@@ -1,0 +1,47 @@
+"""Makes the page of a timeline: one HTML text that asks the network for nothing.
+
+The texts of strangers are data in it: JSON in which every `<` is escaped. Its policy allows only
+its own script and style, by their hashes.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parent
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+"""Matches the place of a value in the template."""
+
+
+def as_json(encoded: Mapping[str, Any]) -> str:
+    """Return the JSON form of a timeline (`timeline.encode`) as one line of ASCII."""
+    return json.dumps(encoded)
+
+
+def as_html(encoded: Mapping[str, Any]) -> str:
+    """Return the page that shows the JSON form of a timeline."""
+    template, style, script = (
+        (_FOLDER / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
+    )
+    values = {
+        "style": style,
+        "script": script,
+        "policy": (
+            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        "title": escape(encoded["title"]),
+        "notice": escape(encoded["notice"]),
+        "data": as_json(encoded).replace("<", "\\u003c"),
+    }
+    return _PLACE.sub(lambda place: values[place[1]], template)
+
+
+def _hash(text: str) -> str:
+    """Return the hash of a script or style (Content Security Policy Level 3, section 2.3.1)."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,157 @@
+"""What a page shows, as values and as JSON; docs/page.md describes each field. Pure.
+
+Times are whole milliseconds since the epoch. Without a zone in the source they are read as UTC,
+and without any times they are positions in it.
+"""
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeAlias
+
+FORMAT = 1
+"""The version of the JSON form. A change that a reader has to know of makes it higher."""
+
+MAX_EVENTS = 10_000
+"""Most events on a page, the newest: so many open within two seconds in a browser."""
+
+Zone: TypeAlias = Literal["utc", "unknown", "none"]
+"""What the times are: UTC; as the log has them, in a zone that it does not say; or positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A time in which an occupant was in the room with the same role and affiliation."""
+
+    from_: int
+    to: int | None = None
+    """None if the occupant was still there at the end."""
+    role: str = ""
+    affiliation: str = ""
+    before: bool = False
+    """Whether the occupant was there before the records begin."""
+    left: str = ""
+    """Why, and by whom, if the occupant left at the end of the span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An occupant, by nickname, and the times in the room."""
+
+    name: str
+    self_: bool = False
+    """Whether it is the bridge itself, or the client whose stream it is."""
+    spans: tuple[Stay, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened at a moment."""
+
+    id: str
+    at: int
+    kind: str
+    """One of `bridge.xmpp.model.events.KINDS`, or `stanza`."""
+    text: str
+    """One line that says what happened."""
+    lane: int | None = None
+    """The index of the occupant's lane; None for the room, the server or the connection."""
+    direction: str = ""
+    body: str = ""
+    """What a message says, as the page shows it."""
+    severity: str = ""
+    where: str = ""
+    """The file and the line of a log."""
+    time: str = ""
+    """The time as the log has it, unless the times are UTC."""
+    stanzas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stage of a connection, or a step of a scenario, with its duration."""
+
+    name: str
+    from_: int
+    to: int
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A time of which the records may lack events."""
+
+    from_: int
+    to: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a rule found."""
+
+    name: str
+    severity: str
+    message: str
+    hint: str
+    clause: str
+    at: int | None = None
+    event: str = ""
+    """The id of the entry that it is about."""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A room, a connection, a stream or a scenario."""
+
+    id: str
+    kind: Literal["room", "connection", "stream", "scenario"]
+    title: str
+    from_: int
+    to: int
+    outcome: str = ""
+    """`passed` or `failed`, of a scenario."""
+    verdict: str = ""
+    lanes: tuple[Lane, ...] = ()
+    events: tuple[Moment, ...] = ()
+    stages: tuple[Bar, ...] = ()
+    gaps: tuple[Hole, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything that a page shows."""
+
+    source: Literal["log", "explain", "expect"]
+    title: str
+    made_at: int
+    made_by: str
+    zone: Zone
+    pseudonyms: bool
+    notice: str
+    """Whose words are in the page, and whether names are replaced: what a reader sees first."""
+    parts: tuple[Part, ...]
+    left_out: int = 0
+    """How many older events are left out."""
+    verdict: str = ""
+
+
+def encode(timeline: Timeline) -> dict[str, Any]:
+    """Return the JSON form. A field that has its default says nothing and is left out."""
+    encoded: dict[str, Any] = {"format": FORMAT, **_encoded(timeline)}
+    return encoded
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_encoded(item) for item in value]
+    if not is_dataclass(value):
+        return value
+    encoded = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if content is not field.default and content != field.default:
+            head, *tail = field.name.rstrip("_").split("_")
+            encoded[head + "".join(map(str.capitalize, tail))] = _encoded(content)
+    return encoded

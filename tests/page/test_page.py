@@ -1,0 +1,69 @@
+"""The page as a text: what a browser may run in it, and where the texts of strangers are."""
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
+
+import pytest
+
+from bridge.page.page import as_html, as_json
+from bridge.page.timeline import MAX_EVENTS, Moment, Lane, Part, Stay, encode
+from tests.page.samples import HOSTILE, SAMPLES, crowd, hostile, incident
+
+DATA = re.compile(r'<script type="application/json" id="data">([^<]*)</script>')
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_page_holds_exactly_the_json_form(name: str) -> None:
+    encoded = encode(SAMPLES[name]())
+    data = DATA.search(as_html(encoded))
+    assert data is not None
+    assert json.loads(data[1]) == json.loads(as_json(encoded)) == encoded
+    assert as_json(encoded).isascii()
+
+
+def test_the_policy_allows_the_one_script_and_the_one_style_and_nothing_else() -> None:
+    html = as_html(encode(incident()))
+    policy = unescape(
+        re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[0]
+    )
+    allowed = dict(directive.split(" ", 1) for directive in policy.split("; "))
+    for tag in ("script", "style"):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        assert allowed.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    assert allowed == {"default-src": "'none'", "base-uri": "'none'", "form-action": "'none'"}
+
+
+def test_a_strangers_text_is_data_wherever_it_stands() -> None:
+    html = as_html(encode(hostile()))
+    harmless = as_html(encode(incident()))
+    tags = re.compile(r"<[a-z/!]+", re.IGNORECASE)
+    assert tags.findall(html) == tags.findall(harmless)
+    assert HOSTILE[0] not in html
+
+
+def test_what_has_its_default_is_absent_and_all_else_is_in_camel_case() -> None:
+    entry = Moment("e1", 5, "message", "<A> b", lane=0)
+    lane = Lane("A", self_=True, spans=(Stay(1, before=True),))
+    part = Part("p1", "room", "r@x", 1, 9, lanes=(lane,), events=(entry,))
+    encoded = encode(crowd(1, 1))
+    assert {"format", "madeAt", "leftOut", "pseudonyms", "notice"} <= encoded.keys()
+    assert "verdict" not in encoded
+    timeline = incident()
+    assert "leftOut" not in encode(timeline)
+    made = encode(type(timeline)("log", "t", 1, "b", "utc", False, "n", (part,)))["parts"]
+    assert made == [
+        {
+            "id": "p1",
+            "kind": "room",
+            "title": "r@x",
+            "from": 1,
+            "to": 9,
+            "lanes": [{"name": "A", "self": True, "spans": [{"from": 1, "before": True}]}],
+            "events": [{"id": "e1", "at": 5, "kind": "message", "text": "<A> b", "lane": 0}],
+        }
+    ]
+    assert len(crowd().parts[0].events) == MAX_EVENTS
