@@ -16,7 +16,7 @@ NAMELESS = {"one", "found", "told", "shown", "far"}
 TWICE = {
     "Client": "the program that talks to an MCP server, and the agent that one registers with",
     "Fault": "what a sandbox does wrong on demand, and what is wrong with a connection",
-    "Finding": "what is wrong with a client: in the room's eyes, and on its own stream",
+    "Finding": "what is wrong with a client: in the room's eyes, on its stream, and on a page",
     "Occupant": "the same noun on both sides of the wire: the sandbox's, and the bridge's",
     "Room": "the same noun on both sides of the wire: the sandbox's, and the bridge's",
     "Server": "the server of MCP, and the XMPP server that a test is run against",

@@ -18,7 +18,7 @@ Zone: TypeAlias = Literal["utc", "unknown", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class Presence:
     """A time in which an occupant was in the room with the same role and affiliation."""
 
     from_: int
@@ -39,11 +39,11 @@ class Lane:
     name: str
     self_: bool = False
     """Whether it is the bridge itself, or the client whose stream it is."""
-    spans: tuple[Stay, ...] = ()
+    spans: tuple[Presence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Item:
     """Something that happened at a moment."""
 
     id: str
@@ -113,7 +113,7 @@ class Part:
     """`passed` or `failed`, of a scenario."""
     verdict: str = ""
     lanes: tuple[Lane, ...] = ()
-    events: tuple[Moment, ...] = ()
+    events: tuple[Item, ...] = ()
     stages: tuple[Bar, ...] = ()
     gaps: tuple[Hole, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -11,13 +11,13 @@ from typing import Any
 from bridge.page.page import as_html, as_json
 from bridge.page.timeline import (
     MAX_EVENTS,
-    Moment,
+    Bar,
     Finding,
     Hole,
+    Item,
     Lane,
     Part,
-    Stay,
-    Bar,
+    Presence,
     Timeline,
     encode,
 )
@@ -25,7 +25,7 @@ from bridge.page.timeline import (
 START = 1_795_000_000_000
 """When the incident begins, in milliseconds since the epoch: 2026-11-18."""
 MUC_USER = "http://jabber.org/protocol/muc#user"
-FORBIDDEN = "<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+FORBIDDEN = "<error><forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
 BODY = "<body>deploying api</body>"
 ROOM = "ops@conference.example.org"
 NOTICE = (
@@ -57,31 +57,33 @@ def incident() -> Timeline:
     for number, name in enumerate(names):
         role = "moderator" if name == "Alice" else "participant"
         affiliation = {"Alice": "owner", "Robot": "member"}.get(name, "none")
-        spans: tuple[Stay, ...] = (
-            Stay(_at(0 if number < 5 else 60 * number), None, role, affiliation, number < 5),
+        spans: tuple[Presence, ...] = (
+            Presence(_at(0 if number < 5 else 60 * number), None, role, affiliation, number < 5),
         )
         if name == "Robot":
             spans = (
-                Stay(_at(0), _at(240), "participant", "member", before=True),
-                Stay(_at(240), _at(412), "visitor", "member"),
-                Stay(_at(412), _at(413.2), "visitor", "member", left='kicked by Alice: "flooding"'),
-                Stay(_at(1_500), None, "participant", "member"),
+                Presence(_at(0), _at(240), "participant", "member", before=True),
+                Presence(_at(240), _at(412), "visitor", "member"),
+                Presence(
+                    _at(412), _at(413.2), "visitor", "member", left='kicked by Alice: "flooding"'
+                ),
+                Presence(_at(1_500), None, "participant", "member"),
             )
         elif name == "Mallory":
-            spans = (Stay(_at(420), _at(700), role, "none", left="kicked by Alice"),)
+            spans = (Presence(_at(420), _at(700), role, "none", left="kicked by Alice"),)
         elif name == "Carol":
-            spans = (Stay(_at(0), _at(610), role, "none", before=True, left="left"),)
+            spans = (Presence(_at(0), _at(610), role, "none", before=True, left="left"),)
         elif name == "McpDebug":
             spans = (
-                Stay(_at(0), _at(away), role, "none", left="lost the connection"),
-                Stay(_at(away + 185), None, role, "none"),
+                Presence(_at(0), _at(away), role, "none", left="lost the connection"),
+                Presence(_at(away + 185), None, role, "none"),
             )
         lanes.append(Lane(name, name == "McpDebug", spans))
-    entries: list[Moment] = []
+    entries: list[Item] = []
 
     def add(seconds: float, kind: str, text: str, lane: int | None = None, **more: Any) -> str:
         id_ = f"e{len(entries) + 1}"
-        entries.append(replace(Moment(id_, _at(seconds), kind, text, lane), **more))
+        entries.append(replace(Item(id_, _at(seconds), kind, text, lane), **more))
         return id_
 
     def say(seconds: float, lane: int, body: str, **more: Any) -> str:
@@ -103,9 +105,7 @@ def incident() -> Timeline:
         4,
         direction="in",
         severity="warning",
-        stanzas=(
-            f"<presence from='{ROOM}/Robot'><x xmlns='{MUC_USER}'><item role='visitor'/></x></presence>",
-        ),
+        stanzas=(f"<presence from='{ROOM}/Robot'><x xmlns='{MUC_USER}'></x></presence>",),
     )
     say(300, 2, "!deploy api")
     refused = add(
@@ -117,7 +117,7 @@ def incident() -> Timeline:
         severity="error",
         stanzas=(
             f"<message to='{ROOM}' type='groupchat' id='r17'>{BODY}</message>",
-            f"<message from='{ROOM}' type='error' id='r17'><error type='auth'>{FORBIDDEN}</error></message>",
+            f"<message from='{ROOM}' type='error' id='r17'>{FORBIDDEN}</message>",
         ),
     )
     silent = say(330, 2, "!deploy api")
@@ -207,8 +207,8 @@ def crowd(occupants: int = 200, events: int = MAX_EVENTS) -> Timeline:
             f"Occupant {number}",
             number == 0,
             (
-                Stay(_at(7 * number), _at(7 * number + 40_000), "participant", "none"),
-                Stay(_at(7 * number + 41_000), None, "participant", "none"),
+                Presence(_at(7 * number), _at(7 * number + 40_000), "participant", "none"),
+                Presence(_at(7 * number + 41_000), None, "participant", "none"),
             ),
         )
         for number in range(occupants)
@@ -219,7 +219,7 @@ def crowd(occupants: int = 200, events: int = MAX_EVENTS) -> Timeline:
         name, body = lanes[lane].name, f"message {number}: " + "lorem ipsum dolor " * (number % 9)
         xml = f"<message from='{ROOM}/{name}' type='groupchat' id='m{number}'><body>{body}</body>"
         entries.append(
-            Moment(
+            Item(
                 f"e{number + 1}",
                 _at(8.6 * number),
                 "message",
@@ -239,10 +239,10 @@ def crowd(occupants: int = 200, events: int = MAX_EVENTS) -> Timeline:
 def hostile() -> Timeline:
     """Every text that a stranger can write, in every field that has such texts."""
     lanes = tuple(
-        Lane(text, False, (Stay(_at(0), _at(90), text, text, left=text),)) for text in HOSTILE
+        Lane(text, False, (Presence(_at(0), _at(90), text, text, left=text),)) for text in HOSTILE
     )
     entries = tuple(
-        Moment(
+        Item(
             f"e{number + 1}",
             _at(10 * number),
             ("message", "subject", "leave", "error")[number % 4],
