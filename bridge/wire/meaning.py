@@ -104,6 +104,10 @@ stream: conflict; soon
 stream: system-shutdown; soon
     {domain} is shutting down.
     -> When the server is back, {again}.
+barred: policy-violation; later
+    {domain} refused the connection before the login was over.
+    -> Most often too many logins from this address have failed: wait until the server lifts that,
+    and correct {login} before. Otherwise the server's log names the rule.
 stream: policy-violation; soon
     {domain} ended the connection for breaking one of its rules.
     -> Too much or too fast, or TLS is required; the server's log names the rule.
@@ -124,7 +128,8 @@ join: not-authorized; later
     -> Set {room_password} to the room's password.
 join: forbidden; later
     {account} is banned from the room {room}, or may not reach {room_service} at all.
-    -> Check the domain in {room_setting}; if it is right, ask an admin of the room to lift the ban.
+    -> Check {room_setting}: if there is no such room, {account} may not create it. If it is right,
+    ask an admin of the room to lift the ban.
 join: registration-required; later
     The room {room} is for members only, and {account} is none.
     -> Ask an admin of the room to make the account a member.
@@ -132,8 +137,10 @@ join: item-not-found; soon
     The room {room} does not exist, or is locked while its owner sets it up.
     -> Check {room_setting}; if it is right, let the owner finish its configuration.
 join: not-allowed; later
-    The room {room} does not exist, and {account} may not create it.
-    -> Check {room_setting}, or create the room first.
+    {room_service} does not let {account} into the room {room}.
+    -> Either the room does not exist and {account} may not create it: check {room_setting}, or
+    create the room first. Or the service admits no users of other servers, or none without an
+    account: ask its admin.
 join: not-acceptable; later
     The room {room} does not accept the nickname {nickname}.
     -> Set {nickname_setting} to the nickname that is registered for the account, or another.
@@ -152,6 +159,10 @@ join: remote-server-timeout; soon
 join: jid-malformed; later
     The room {room} or the nickname {nickname} has characters that the server refuses.
     -> Check {room_setting} and {nickname_setting}.
+join: captcha-required; later
+    The room {room} lets nobody in who has not solved its CAPTCHA.
+    -> Only a person can solve it. Ask an admin of the room to make {account} a member, or to turn
+    CAPTCHAs off.
 join: resource-constraint; soon
     The room service {room_service} cannot take more occupants just now.
     -> After a pause {again}.

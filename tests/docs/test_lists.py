@@ -25,7 +25,7 @@ from bridge.xmpp.checks.report import expected_stages
 from bridge.xmpp.link import stream
 from bridge.xmpp.model import backoff, faults, formatting, room
 from bridge.xmpp.model.events import KINDS, Phase
-from bridge.xmpp.model.faults import Fault, Place, Retry
+from bridge.xmpp.model.faults import Fault, Place, Retry, Stage
 from bridge.xmpp.muc import reading
 from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
 from tests.test_cli import pages_of_commands
@@ -195,7 +195,7 @@ def test_every_condition_of_the_code_is_in_the_tables_of_faults() -> None:
 
 ANSWERS: dict[str, tuple[Callable[[str], Fault], Sequence[str]]] = {
     "Reaching the server": (
-        lambda condition: faults.of_stream_error(condition, None, PLACE),
+        lambda condition: faults.of_stream_error(condition, None, PLACE, Stage.STANDING),
         ("host-unknown", "host-gone", "see-other-host"),
     ),
     "Logging in": (lambda condition: faults.of_sasl(condition, None, PLACE), SASL_CONDITIONS),
@@ -204,7 +204,7 @@ ANSWERS: dict[str, tuple[Callable[[str], Fault], Sequence[str]]] = {
         STANZA_CONDITIONS,
     ),
     "The connection": (
-        lambda condition: faults.of_stream_error(condition, None, PLACE),
+        lambda condition: faults.of_stream_error(condition, None, PLACE, Stage.STANDING),
         STREAM_CONDITIONS,
     ),
 }

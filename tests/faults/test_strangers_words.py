@@ -153,7 +153,9 @@ PLACE = Place("xmpp://chat.example:5222", "chat.example", "bot@chat.example", RO
 THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "no_mechanism.offered": lambda it: faults.no_mechanism([it] * 3 if it else [], PLACE),
     "of_sasl.text": lambda it: faults.of_sasl("not-authorized", it, PLACE),
-    "of_stream_error.text": lambda it: faults.of_stream_error("conflict", it, PLACE),
+    "of_stream_error.text": lambda it: faults.of_stream_error(
+        "conflict", it, PLACE, Stage.STANDING
+    ),
     "of_join_error.text": lambda it: faults.of_join_error("conflict", it, PLACE, None),
     "of_join_error.venue": lambda it: faults.of_join_error("gone", None, PLACE, it),
     "of.text": lambda it: faults.of("bounced", PLACE, condition="forbidden", text=it),

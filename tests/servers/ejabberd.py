@@ -13,6 +13,10 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where Debian puts ejabberdctl; an ordinary user's PATH leaves it out."""
 
 
+MAX_AUTH_FAILURES = 4
+"""Failed logins from one address after which a guarded ejabberd refuses that address."""
+
+
 def missing_ejabberd() -> str | None:
     """The program we cannot find, or None when all are there."""
     if _ejabberdctl() is None:
@@ -34,11 +38,39 @@ def _libraries() -> str:
     return setting.group(1) if setting else "/usr/lib"
 
 
+_GUARDED = """
+captcha_cmd: "{directory}/captcha"
+captcha_url: "https://captcha.example/captcha"
+acl:
+  makers:
+    user: {maker}
+access_rules:
+  create:
+    allow: makers
+"""
+_FAIL2BAN = f"""
+  mod_fail2ban:
+    c2s_auth_ban_lifetime: 3600
+    c2s_max_auth_failures: {MAX_AUTH_FAILURES}
+"""
+
+
 def _configure(
-    throttled: bool, directory: Path, server: XmppServer, certificate: Certificate
+    throttled: bool,
+    directory: Path,
+    server: XmppServer,
+    certificate: Certificate,
+    *,
+    guarded: bool = False,
 ) -> Program:
     spool = directory / "spool"
     spool.mkdir()
+    create = "all"
+    if guarded:
+        create = "create"
+        captcha = directory / "captcha"
+        captcha.write_text("#!/bin/sh\nprintf '\\211PNG\\r\\n\\032\\n'\n", encoding="utf-8")
+        captcha.chmod(0o755)
     configuration = directory / "ejabberd.yml"
     configuration.write_text(
         # No shaper unless told: tests measure our bridge and not a throttle.
@@ -57,6 +89,7 @@ shaper:
 shaper_rules:
   c2s_shaper:
     {"normal" if throttled else "none"}: all
+{_GUARDED.format(directory=directory, maker=server.witness.username) if guarded else ""}
 define_macro:
   TLS_OPTIONS: ["no_sslv3", "no_tlsv1", "no_tlsv1_1"]
 listen:
@@ -91,7 +124,7 @@ modules:
   mod_muc:
     host: "{server.muc}"
     access: all
-    access_create: all
+    access_create: {create}
     access_persistent: all
     access_mam: all
     max_user_conferences: 1000
@@ -105,6 +138,7 @@ modules:
   mod_stream_mgmt: {{}}
   mod_time: {{}}
   mod_version: {{}}
+{_FAIL2BAN if guarded else ""}
 """,
         encoding="utf-8",
     )
@@ -144,3 +178,7 @@ modules:
 
 running_ejabberd = partial(running, "ejabberd", _configure)
 """ejabberd, up and serving."""
+
+running_guarded_ejabberd = partial(running, "ejabberd", partial(_configure, guarded=True))
+"""The same, but rooms may want a CAPTCHA solved (XEP-0158), only `witness` may create them, and an
+address is barred after `MAX_AUTH_FAILURES` failed logins (`mod_fail2ban`)."""

@@ -15,7 +15,12 @@ def missing_prosody() -> str | None:
 
 
 def _configure(
-    throttled: bool, directory: Path, server: XmppServer, certificate: Certificate
+    throttled: bool,
+    directory: Path,
+    server: XmppServer,
+    certificate: Certificate,
+    *,
+    guarded: bool = False,
 ) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
@@ -53,6 +58,7 @@ VirtualHost "{server.domain}"
 Component "{server.muc}" "muc"
     modules_enabled = {{ "muc_mam" }}
     muc_room_locking = false
+    restrict_room_creation = {"true" if guarded else "false"}
 """,
         encoding="utf-8",
     )
@@ -75,3 +81,6 @@ def _add(account: Account, data: Path) -> None:
 
 running_prosody = partial(running, "prosody", _configure)
 """Prosody, up and serving."""
+
+running_guarded_prosody = partial(running, "prosody", partial(_configure, guarded=True))
+"""The same, but nobody except an admin may create rooms."""

@@ -258,7 +258,9 @@ class Connection:
             case ScramError():
                 return faults.of("unproven-server", self.place, reason=str(error))
             case IqError(error=refusal):  # of the request for a resource
-                return faults.of_stream_error(refusal.condition, refusal.text, self.place)
+                return faults.of_stream_error(
+                    refusal.condition, refusal.text, self.place, self._stage
+                )
             case OSError() | EOFError():
                 return faults.of_exception(self._stage, error, self.place)
             case _:
@@ -393,7 +395,7 @@ class Connection:
     def _receive(self, element: Element) -> None:
         if element.tag == STREAM_ERROR:
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
-            self.end(faults.of_stream_error(condition, text, self.place))
+            self.end(faults.of_stream_error(condition, text, self.place, self._stage))
         elif not self._negotiation.over:
             self._negotiation.receive(element)
         elif element.tag == ACKNOWLEDGEMENT_REQUEST:

@@ -51,6 +51,9 @@ UNKNOWN = "unknown"
 UNREADABLE = "unreadable-stanza"
 """The condition of a stanza that cannot be read; no standard defines one for that."""
 
+CAPTCHA_REQUIRED = "captcha-required"
+"""The condition of a room that wants a CAPTCHA solved; XEP-0158 defines none for that."""
+
 
 class Phase(StrEnum):
     """How far we have come on the way into a room. The names are what users see."""

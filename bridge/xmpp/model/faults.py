@@ -373,9 +373,10 @@ def of_sasl(condition: str, text: str | None, place: Place) -> Fault:
     return of("sasl", place, condition=condition, text=text)
 
 
-def of_stream_error(condition: str, text: str | None, place: Place) -> Fault:
-    """Classify a stream error (RFC 6120, section 4.9.3)."""
-    return of("stream", place, condition=condition, text=text)
+def of_stream_error(condition: str, text: str | None, place: Place, stage: Stage) -> Fault:
+    """Classify a stream error (RFC 6120, section 4.9.3) that came in `stage`."""
+    barred = condition == "policy-violation" and stage in {Stage.TLS, Stage.SASL}
+    return of("barred" if barred else "stream", place, condition=condition, text=text)
 
 
 def of_join_error(condition: str, text: str | None, place: Place, venue: str | None) -> Fault:

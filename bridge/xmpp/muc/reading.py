@@ -25,6 +25,7 @@ ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 STAMP = f"{{{stanzas.DELAY}}}delay"
 EXTENSION = f"{{{stanzas.MUC_USER}}}x"
 ITEM = f"{{{stanzas.MUC_USER}}}item"
+CAPTCHA = "{urn:xmpp:captcha}captcha"
 GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
 
 ENCRYPTIONS = {
@@ -116,6 +117,9 @@ def _read_message(
     body = stanza.findtext(stanzas.BODY)
     subject = _new_subject(stanza) if type_ == "groupchat" else None
     if not nickname:
+        if stanza.find(CAPTCHA) is not None:  # whoever solves it is let in (XEP-0158, section 3)
+            yield events.RoomError(events.CAPTCHA_REQUIRED, body)
+            return
         yield from _read_notice(stanza)
     if subject is not None:
         yield events.SubjectChanged(subject.text or "", nickname or None)

@@ -149,11 +149,20 @@ def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: s
 
 @pytest.mark.parametrize("condition", STREAM_CONDITIONS)
 def test_each_stream_error_keeps_its_condition(condition: str) -> None:
-    fault = faults.of_stream_error(condition, None, PLACE)
+    fault = faults.of_stream_error(condition, None, PLACE, Stage.STANDING)
     assert fault.condition == condition
     assert fault.retry is not Retry.NEVER
     assert ("XMPP_DOMAIN" in fault.hint) >= (condition == "host-unknown")
     assert (fault.retry is Retry.LATER) >= (condition == "host-unknown")
+    _assert_fit_to_be_read(fault)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_a_rule_that_is_broken_before_the_login_bars_us(stage: Stage) -> None:
+    fault = faults.of_stream_error("policy-violation", "until noon", PLACE, stage)
+    barred = stage in {Stage.TLS, Stage.SASL}
+    assert (fault.retry is Retry.LATER) == ("XMPP_PASSWORD" in fault.hint) == barred
+    assert '"until noon"' in fault.message
     _assert_fit_to_be_read(fault)
 
 
@@ -178,6 +187,7 @@ def test_each_refused_join_keeps_its_condition(condition: str) -> None:
         ("remote-server-timeout", "MUC_ROOM", Retry.SOON),
         ("jid-malformed", "MUC_ROOM", Retry.LATER),
         ("gone", "MUC_ROOM", Retry.LATER),
+        ("captcha-required", "a member", Retry.LATER),
         ("something-new", "MUC_ROOM", Retry.SOON),
     ],
 )
@@ -277,7 +287,7 @@ def test_a_kick_says_who_and_why() -> None:
 
 def test_the_servers_own_words_are_passed_on() -> None:
     told = [
-        faults.of_stream_error("reset", "config reload", PLACE),
+        faults.of_stream_error("reset", "config reload", PLACE, Stage.STANDING),
         faults.of_join_error("forbidden", "config reload", PLACE, None),
         faults.of_sasl("aborted", "config reload", PLACE),
         faults.of_destruction("config reload", None, PLACE),
@@ -290,7 +300,7 @@ def test_what_strangers_write_is_never_taken_for_a_format(
     condition: str, text: str, venue: str
 ) -> None:
     for fault in (
-        faults.of_stream_error(condition, text, PLACE),
+        faults.of_stream_error(condition, text, PLACE, Stage.STANDING),
         faults.of_join_error(condition, text, PLACE, venue),
         faults.of_sasl(condition, text, PLACE),
         faults.of_removal(frozenset({307}), text, venue, PLACE),

@@ -2,7 +2,13 @@
 
 import pytest
 
-from bridge.xmpp.model.events import AffiliationChanged, MessageReceived, RoomConfigured, SendFailed
+from bridge.xmpp.model.events import (
+    AffiliationChanged,
+    MessageReceived,
+    RoomConfigured,
+    RoomError,
+    SendFailed,
+)
 from tests.xmpp.reading import OWN, ROOM, USER, message, message_events
 
 
@@ -15,6 +21,17 @@ AFFILIATED = _notice(
     "<item jid='betty@example' affiliation='member' role='none'>",
     "<actor nick='Owner'/><reason>welcome</reason></item>",
 )
+
+CAPTCHA = "<captcha xmlns='urn:xmpp:captcha'/><body>Visit https://captcha.example/1</body>"
+
+
+def test_the_room_wants_a_captcha_solved() -> None:
+    refused = RoomError("captcha-required", "Visit https://captcha.example/1")
+    assert message_events(CAPTCHA, ROOM, "normal") == [refused]
+    invited = CAPTCHA + _notice("<invite from='betty@example'/>")
+    assert message_events(invited, ROOM, "normal") == []
+    (said,) = message_events(CAPTCHA, f"{ROOM}/Wilma")
+    assert isinstance(said, MessageReceived)
 
 
 @pytest.mark.parametrize("type_", ["groupchat", "normal", "chat", "headline"])
