@@ -11,7 +11,7 @@ from bridge.capture.connecting import cut
 from bridge.capture.finding import Finding, Severity, explanation
 from bridge.capture.reader import Captured
 from bridge.capture.rules import findings_of
-from bridge.capture.stanza import HEADER, HOLE, STREAMS, Stanza, bare
+from bridge.capture.stanza import HEADER, HOLE, SM, STREAMS, Stanza, bare
 from bridge.capture.stream import Stream
 from bridge.capture.taking import take
 
@@ -145,13 +145,21 @@ class Capture:
         return examined
 
     def _succeed(self, session: str, after: Examined, stanza: Stanza) -> None:
-        """Find how the former streams of the account ended; those of other accounts go on."""
-        account, others = bare(after.stream.account), []
+        """Find how the former streams of the account ended; those of other accounts go on.
+
+        One whose session was resumed was only interrupted: the client is still in its rooms.
+        """
+        resumed = next((each.get("previd") for each in stanza.element.iter(f"{SM}resumed")), None)
+        stream, others = after.stream, []
         for examined in self._open[session]:
-            if examined is after or bare(examined.stream.account) != account:
+            former = examined.stream
+            if examined is not after and resumed and former.resumption_id == resumed:
+                stream.account, stream.rooms = former.account, former.rooms.copy()
+                stream.resumption_id = resumed
+            elif examined is after or bare(former.account) != bare(stream.account):
                 others.append(examined)
             else:
-                examined.add(cut(examined.stream, stanza))
+                examined.add(cut(former, stanza))
         self._open[session] = others
 
 

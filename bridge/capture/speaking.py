@@ -163,7 +163,9 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         if jid in stream.rooms and not nickname:
             yield cause("error-to-room", stanza.place, jid, room=quoted(jid))
         return
-    if heard is None or heard.room not in stream.rooms or not stream.is_prompt(heard, stanza):
+    if heard is None or heard.room not in stream.rooms or not heard.is_public:
+        return
+    if not stream.is_prompt(heard, stanza):
         return
     if not _has_content(element) or not stream.names_it(heard.body, heard.room):
         return

@@ -24,6 +24,10 @@ MAX_ROOMS = 64
 MAX_MESSAGES = 256
 """The most sent messages, and bodies that were answered, that are remembered."""
 
+MIN_ANSWERS = 2
+"""After so many answers to the same words, these words should be answered. Of words such as `!ping`
+one answer is enough."""
+
 MAX_WAITING = 512
 """The most requests whose answers are waited for; the oldest is forgotten."""
 
@@ -85,6 +89,8 @@ class Heard(NamedTuple):
     room: str
     nickname: str
     body: str
+    is_public: bool
+    """Whether the whole room reads it, and not the client alone."""
     seconds: float | None
     number: int
 
@@ -122,6 +128,9 @@ class Stream:
     challenged: bool = False
     authenticated: bool = False
     bound: bool = False
+    """Whether the client has a resource, a new one or that of the session that it resumed."""
+    resumption_id: str = ""
+    """With this the client can resume the session on another stream (XEP-0198, section 5)."""
     ended: bool = False
     """Whether the server or the client has ended the stream."""
     restarting: bool = False
@@ -131,8 +140,9 @@ class Stream:
     """The newest messages that the client sent, by id."""
     waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
     """What has to be answered, oldest first: by its kind, id and other side."""
-    answered: dict[str, None] = field(default_factory=dict)
-    """Bodies, without case, that the client answered."""
+    answered: dict[str, int] = field(default_factory=dict)
+    """How often the client answered a message, by its `key_of`. What it once passed over is not in
+    here: a client also speaks without being asked, soon after what happens to be said."""
     heard: Heard | None = None
     """The latest live message of somebody else that the client has not answered yet."""
     reflection: Heard | None = None
@@ -166,7 +176,9 @@ class Stream:
             return body.startswith(self.command)
         known = self.rooms.get(room)
         name = self.nickname or (known.nickname if known else "")
-        return is_named(name, body) or body.casefold() in self.answered
+        is_command = not body[:1].isalnum() and body[1:2].isalnum()
+        answers = self.answered.get(key_of(body), 0)
+        return is_named(name, body) or answers >= (1 if is_command else MIN_ANSWERS)
 
     def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
         """Whether `stanza` came soon after what was heard."""
@@ -199,6 +211,11 @@ class Stream:
         jid = (jid or "").lower()
         account = bare(self.account)
         return "" if jid in {account, self.account.lower(), account.partition("@")[2]} else jid
+
+
+def key_of(body: str) -> str:
+    """Return by what the bodies of messages are told apart."""
+    return body[:MAX_MESSAGES].casefold()
 
 
 def is_named(name: str, body: str) -> bool:

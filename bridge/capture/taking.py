@@ -21,9 +21,19 @@ from bridge.capture.stanza import (
     codes_of,
     condition_of,
 )
-from bridge.capture.stream import MAX_MESSAGES, MAX_ROOMS, Heard, Room, RoomState, Sent, Stream
+from bridge.capture.stream import (
+    MAX_MESSAGES,
+    MAX_ROOMS,
+    Heard,
+    Room,
+    RoomState,
+    Sent,
+    Stream,
+    key_of,
+)
 
 DELAY = "{urn:xmpp:delay}delay"
+BIND2 = "{urn:xmpp:bind:0}"
 OLD_DELAY = "{jabber:x:delay}x"
 
 
@@ -113,8 +123,13 @@ def _take_failure(stream: Stream, stanza: Stanza) -> None:
 
 def _take_success(stream: Stream, stanza: Stanza) -> None:
     stream.mechanism, stream.authenticated, stream.restarting = "", True, True
-    jid = stanza.element.findtext(f"{SASL2}authorization-identifier")
-    stream.account = jid or stream.account
+    success = stanza.element
+    stream.account = success.findtext(f"{SASL2}authorization-identifier") or stream.account
+    if (bound := success.find(f"{BIND2}bound")) is not None:
+        stream.bound = True
+        _take_enabled(stream, bound.find(f"{SM}enabled"))
+    elif success.find(f"{SM}resumed") is not None:
+        _take_resumed(stream)
 
 
 def _take_presence(stream: Stream, stanza: Stanza) -> None:
@@ -177,7 +192,8 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     body = element.findtext("body") or ""
     jid = bare(element.get("to" if stanza.sent else "from", ""))
     nickname = element.get("from", "").partition("/")[2]
-    message = Heard(jid, nickname, body, stanza.seconds, stream.count)
+    is_public = element.get("type") == "groupchat"
+    message = Heard(jid, nickname, body, is_public, stanza.seconds, stream.count)
     if stanza.sent:
         _take_sent_message(stream, stanza, message)
         return
@@ -197,12 +213,25 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
         return
     stream.reflection = stream.history = None
     stream.self_answers = stream.history_answers = 0
-    is_turn = stream.said is not None and stream.is_prompt(stream.said, stanza)
+    is_turn = _is_turn(stream, stanza, body)
     stream.turns = stream.turns + 1 if is_turn and nickname == stream.partner else 1
     stream.partner = nickname
+    if stream.heard is not None:
+        stream.answered.pop(key_of(stream.heard.body), None)
     stream.heard = message
     if stream.names_it(body, jid):
         stream.wait("silent", str(stream.count), jid, stanza, body)
+
+
+def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
+    """Whether a program may have said this in answer to the client; not if a person had the time.
+
+    Without times it has to repeat the client's words, since a person may be alone with the client.
+    """
+    said = stream.said
+    if said is None or not stream.is_prompt(said, stanza):
+        return False
+    return stanza.seconds is not None or (said.body != "" and said.body in body)
 
 
 def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
@@ -221,7 +250,8 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
         stream.history_answers += 1
     stream.turns += 1
     if heard is not None and stream.is_prompt(heard, stanza):
-        stream.answered[heard.body.casefold()[:MAX_MESSAGES]] = None
+        words = key_of(heard.body)
+        stream.answered[words] = stream.answered.pop(words, 0) + 1
         if len(stream.answered) > MAX_MESSAGES:
             del stream.answered[next(iter(stream.answered))]
     else:
@@ -255,9 +285,19 @@ def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
         stream.wait("acknowledgement", "", "", stanza, "")
     elif stanza.element.tag == f"{SM}a" and not stanza.sent:
         stream.waiting.pop(("acknowledgement", "", ""), None)
+    elif stanza.element.tag == f"{SM}enabled":
+        _take_enabled(stream, stanza.element)
     elif stanza.element.tag == f"{SM}resumed":
-        stream.bound = True
-        stream.is_complete = False  # its rooms are those of the former stream
+        _take_resumed(stream)
+
+
+def _take_enabled(stream: Stream, enabled: Element | None) -> None:
+    stream.resumption_id = enabled.get("id", "") if enabled is not None else ""
+
+
+def _take_resumed(stream: Stream) -> None:
+    stream.bound = True
+    stream.is_complete = False  # its rooms are those of the former stream
 
 
 _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
@@ -281,6 +321,7 @@ _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
     "iq": _take_iq,
     f"{SM}r": _take_acknowledgement,
     f"{SM}a": _take_acknowledgement,
+    f"{SM}enabled": _take_acknowledgement,
     f"{SM}resumed": _take_acknowledgement,
 }
 """What each element does to the state of a stream."""

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 
@@ -10,15 +10,18 @@ from bridge.capture import reader as reading
 from bridge.capture.formats import FORMATS
 from bridge.capture.reader import Captured, LogReader
 from bridge.capture.stanza import FOOTER, HEADER, HOLE, local
+from tests.capture.healthy import Passed
+from tests.capture.writers import WRITERS, written
 
 PIECES = [
-    (True, "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"),
-    (
+    Passed(0, True, "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"),
+    Passed(
+        0,
         False,
         "<message from='a@b/c' type='groupchat'><body>ä \\ \"x\" 'y' &lt;z&gt;</body></message>",
     ),
-    (True, "<presence/>"),
-    (False, "<iq type='result' id='1'/>"),
+    Passed(0, True, "<presence/>"),
+    Passed(0, False, "<iq type='result' id='1'/>"),
 ]
 
 
@@ -34,60 +37,12 @@ def shape(captured: Iterable[Captured]) -> list[tuple[bool, str]]:
     return [(one.stanza.sent, local(one.stanza.element.tag)) for one in captured]
 
 
-def erlang(xml: str) -> str:
-    escaped = xml.replace("\\", "\\\\").replace('"', '\\"')
-    return f'<<"{escaped}"/utf8>>'
-
-
-def spread(xml: str) -> str:
-    """As ltx lays it out."""
-    return xml.replace("><", ">\n  <")
-
-
-WRITERS: dict[str, Callable[[bool, str], str]] = {
-    "slixmpp": lambda sent, xml: f"DEBUG    {'SEND' if sent else 'RECV'}: {xml}",
-    "SleekXMPP": lambda sent, xml: f"DEBUG {'SEND (IMMED)' if sent else 'RECV'}: {xml}",
-    "aioxmpp": lambda sent, xml: (
-        f"DEBUG:aioxmpp.XMLStream:{'SENT' if sent else 'RECV'} {xml.encode()!r}"
-    ),
-    "@xmpp/debug": lambda sent, xml: f"{'OUT' if sent else 'IN'}\n{spread(xml)}",
-    "libstrophe": lambda sent, xml: (
-        f"{'conn' if sent else 'xmpp'} DEBUG {'SENT' if sent else 'RECV'}: {xml}"
-    ),
-    "Profanity": lambda sent, xml: (
-        f"24/11/2026 17:49:31: conn: DBG: {'SENT' if sent else 'RECV'}: {xml}"
-    ),
-    "Prosody": lambda sent, xml: (
-        f"Nov 24 17:49:31 c2s55d0e8\tdebug\t{'RECV' if sent else 'SEND'}: {xml}"
-    ),
-    "ejabberd": lambda sent, xml: (
-        f"2026-11-24 17:49:31.123456+00:00 [debug] <0.618.0>@xmpp_socket:x/2:1 (tcp|<0.618.0>) "
-        f"{'Received' if sent else 'Send'} XML on stream = {erlang(xml)}"
-    ),
-    "log --stanzas": lambda sent, xml: f"2026-11-24T17:49:31.000Z {'-->' if sent else '<--'} {xml}",
-    "log --stanzas --json": lambda sent, xml: json.dumps(
-        {"direction": "out" if sent else "in", "xml": xml, "at": "2026-11-24T17:49:31Z"}
-    ),
-    "arrows": lambda sent, xml: f"{'>>>' if sent else '<<<'} {xml}",
-    "words": lambda sent, xml: f"[bot] {'Sending' if sent else 'Received'}: {xml}",
-    "Docker": lambda sent, xml: json.dumps({"log": f"{'SEND' if sent else 'RECV'}: {xml}\n"}),
-    "Kubernetes": lambda sent, xml: (
-        f"2026-11-24T17:49:31Z stdout F {'SEND' if sent else 'RECV'}: {xml}"
-    ),
-    "journald": lambda sent, xml: (
-        f"Nov 24 17:49:31 host bot[7]: {'SEND' if sent else 'RECV'}: {xml}"
-    ),
-    "docker compose": lambda sent, xml: f"bot-1  | {'SEND' if sent else 'RECV'}: {xml}",
-    "colours": lambda sent, xml: f"\x1b[32mDEBUG\x1b[0m {'SEND' if sent else 'RECV'}: {xml}\x1b[0m",
-    "CRLF": lambda sent, xml: f"{'SEND' if sent else 'RECV'}: {xml}\r",
-}
-
-EXPECTED = [(sent, xml[1:].partition(" ")[0].rstrip("/>")) for sent, xml in PIECES]
+EXPECTED = [(sent, xml[1:].partition(" ")[0].rstrip("/>")) for _, sent, xml in PIECES]
 
 
 @pytest.mark.parametrize("format_", WRITERS)
 def test_a_format_gives_back_what_was_written_in_it(format_: str) -> None:
-    log = "\n".join(WRITERS[format_](sent, xml) for sent, xml in PIECES)
+    log = written(format_, PIECES)
     captured = read(log.split("\n"))
     assert shape(captured) == EXPECTED
     assert captured[1].stanza.element.findtext("body") == "ä \\ \"x\" 'y' <z>"
@@ -96,15 +51,15 @@ def test_a_format_gives_back_what_was_written_in_it(format_: str) -> None:
 @pytest.mark.parametrize("format_", WRITERS)
 def test_other_lines_between_the_stanzas_change_nothing(format_: str) -> None:
     lines = []
-    for sent, xml in PIECES:
-        lines += ["2026-11-24 17:49:31 INFO polling", *WRITERS[format_](sent, xml).split("\n")]
+    for piece in PIECES:
+        lines += ["2026-11-24 17:49:31 INFO polling", *written(format_, [piece]).split("\n")]
     assert shape(read(lines)) == EXPECTED
 
 
 @pytest.mark.parametrize("format_", WRITERS)
 @pytest.mark.parametrize("step", [7, 200])
 def test_a_log_that_lost_bytes_anywhere_is_read_without_a_crash(format_: str, step: int) -> None:
-    log = "\n".join(WRITERS[format_](sent, xml) for sent, xml in PIECES).encode()
+    log = written(format_, PIECES).encode()
     for begin in range(0, len(log), 3):
         read((log[:begin] + log[begin + step :]).split(b"\n"))
 

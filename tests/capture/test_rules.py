@@ -306,5 +306,30 @@ def test_nothing_is_found_where_the_log_lost_two_hundred_bytes() -> None:
         assert found(*log.split("\n")) == [], log
 
 
+@pytest.mark.parametrize(("words", "answers"), [("!ping", 1), ("what time is it", 2)])
+def test_what_was_answered_before_should_be_answered_again(words: str, answers: int) -> None:
+    for number in range(answers + 1):
+        talk = [said("Ann", words), says("pong"), said("bot", "pong"), "pause 5"] * number
+        log = timed(*LOGIN, *JOIN, *talk, said("Ann", words), "pause 10", *QUIET)
+        assert [each.name for each in found(*log)] == ["silent"] * (number == answers)
+
+
+def test_words_that_were_passed_over_once_need_no_answer() -> None:
+    spoken = [said("Ann", "!ping"), said("Ann", "hi"), "pause 1", says("It is noon."), "pause 5"]
+    asked = [said("Ann", "!ping"), says("pong"), "pause 5"]
+    log = timed(*LOGIN, *JOIN, *asked, *spoken, said("Ann", "!ping"), "pause 10", *QUIET)
+    assert found(*log) == []
+
+
+def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> None:
+    enabled = "<<< <enabled xmlns='urn:xmpp:sm:3' id='x'/>"
+    resumed = "<<< <resumed xmlns='urn:xmpp:sm:3' previd='x' h='3'/>"
+    log = [*LOGIN, enabled, *JOIN, *LOGIN[:10], resumed, out(307), says("hi")]
+    assert [(each.name, each.place.line) for each in found(*log)] == [
+        ("removed", 27),
+        ("removed", 28),
+    ]
+
+
 def test_errors_are_worse_than_warnings() -> None:
     assert [*Severity] == ["error", "warning", "note"]

@@ -1,0 +1,29 @@
+"""Nothing is found on streams on which nothing went wrong."""
+
+from random import Random
+
+import pytest
+
+from bridge.capture.finding import Severity
+from tests.capture.healthy import Healthy
+from tests.capture.logs import found
+from tests.capture.writers import WRITERS, written
+
+DEEDS = 20
+"""How many things happen on a stream."""
+
+FORMATS = {"log --stanzas": 600, "arrows": 600}
+"""How many streams are written in a format, with times and without; 60 in each of the others."""
+
+
+@pytest.mark.parametrize("format_", WRITERS)
+def test_nothing_is_found_on_a_healthy_stream(format_: str) -> None:
+    for seed in range(FORMATS.get(format_, 60)):
+        healthy = Healthy(Random(f"{format_} {seed}"))  # noqa: S311 - nothing is secret
+        log = written(format_, healthy.live(DEEDS))
+        findings = found(*log.split("\n"))
+        if healthy.was_put_out:
+            kicked = [one for one in findings if one.name == "removed"]
+            assert {one.severity for one in kicked} == {Severity.WARNING}
+            findings = [one for one in findings if one.name != "removed"]
+        assert findings == [], f"{format_} {seed}"
