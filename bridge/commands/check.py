@@ -6,10 +6,11 @@ import signal
 import time
 
 from bridge.commands.configuration import ReadSettings, complain_of, run_with_settings
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE, UsageError
+from bridge.commands.exit import FAILURE, SUCCESS, UNKNOWN, USAGE, UsageError
 from bridge.logs import can_print, open_log, write_out
 from bridge.views.check import check, show_unconfigured
 from bridge.views.monitoring import Level, plugin_line
+from bridge.views.termination import until_terminated
 from bridge.xmpp.checks.report import settings_stage
 from bridge.xmpp.link.from_slixmpp import load
 
@@ -19,7 +20,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return UNKNOWN if parsed.format == "nagios" else FAILURE
     load()
-    return run_with_settings(parsed, _check)
+    return run_with_settings(parsed, lambda *given: until_terminated(_check(*given)))
 
 
 async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
@@ -50,11 +51,8 @@ async def _check(parsed: argparse.Namespace, read: ReadSettings) -> int:
     checking = asyncio.current_task()
     assert checking is not None
     # The first Ctrl-C makes us hang up; a second one must not interrupt that.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
-    try:
-        level = await check(configuration, first, parsed)
-    except asyncio.CancelledError:
-        return INTERRUPTED
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel, signal.SIGINT)
+    level = await check(configuration, first, parsed)
     if plugin:
         return level
     return SUCCESS if level <= Level.WARNING else FAILURE

@@ -16,7 +16,7 @@ def call_on_termination(action: Callable[[int], object]) -> None:
 
 
 async def until_terminated(work: Awaitable[int]) -> int:
-    """Return the exit code of `work`; if SIGTERM or SIGHUP cancels it, that of shells."""
+    """Return the exit code of `work`; if a signal cancels it, that of shells."""
     task = asyncio.current_task()
     assert task is not None
     call_on_termination(task.cancel)  # the message of the cancellation is the signal's number
