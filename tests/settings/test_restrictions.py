@@ -51,7 +51,7 @@ def warnings_about(configuration: Configuration, variable: str) -> list[str]:
     [
         (ONLY, "0", "1", "no tool writes to a room"),
         (CONFIRM, "0", "please", "a person is asked before each message"),
-        (RATE, "30", "7", "the agent may send 7 messages a minute at most"),
+        (RATE, "30", "7", "7 messages a minute may be sent at most"),
     ],
     ids=[ONLY, CONFIRM, RATE],
 )
@@ -172,13 +172,12 @@ def test_a_secret_that_strayed_into_a_file_that_is_not_used_is_not_shown(folders
     assert secret not in repr(configuration)
 
 
-@pytest.mark.parametrize(("later", "told"), [("elsewhere", True), ("package", True)])
+@pytest.mark.parametrize("later", ["elsewhere", "package"])
 def test_a_strangers_file_that_comes_before_an_account_of_ours_is_told(
-    folders: Folders, later: str, told: bool
+    folders: Folders, later: str
 ) -> None:
     configuration, names = load(folders, here=ACCOUNT, **{later: ACCOUNT})
-    found = [one for one in configuration.warnings if names["here"] in one and names[later] in one]
-    assert bool(found) is told
+    assert any(names["here"] in one and names[later] in one for one in configuration.warnings)
 
 
 @pytest.mark.parametrize(
