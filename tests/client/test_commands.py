@@ -15,6 +15,7 @@ from bridge.client.commands import NAMES, TOOL_COMMANDS, USAGES, Command, parse
         ("send", Command(None, "send")),
         ("/send", Command("send")),
         ("/ping room", Command("ping", "room")),
+        ("/diagnose Two Words", Command("diagnose", "Two Words")),
         ('/call NAME {"a": 1}', Command("call", 'NAME {"a": 1}')),
         ("/quit", Command("quit")),
         ("/", Command("")),

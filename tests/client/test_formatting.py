@@ -51,13 +51,18 @@ def test_a_result_about_a_room_begins_with_the_room_and_has_a_line_for_each_part
     ]
 
 
-def test_a_check_is_a_table_with_its_outcome_below() -> None:
-    phases = [
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [("phases", "diagnosis"), ("findings", "verdict")],
+    ids=["check", "diagnose"],
+)
+def test_a_check_and_a_diagnosis_are_tables_with_the_outcome_below(rows: str, outcome: str) -> None:
+    found = [
         {"name": "resolve", "ok": True, "ms": 1.5, "detail": "found"},
         {"name": "sasl", "ok": False, "ms": 20.25, "detail": "refused", "hint": "XMPP_PASSWORD"},
         {"name": "join", "ok": None, "detail": "not seen"},
     ]
-    answer = tool_result({"phases": phases, "diagnosis": "It failed.", "standing": "Waiting."})
+    answer = tool_result({rows: found, outcome: "It failed.", "standing": "Waiting."})
     assert for_person(answer).splitlines() == [
         "resolve  ok          1.5 ms  found",
         "sasl     FAILED    20.25 ms  refused; XMPP_PASSWORD",

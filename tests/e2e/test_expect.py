@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.servers.server import XmppServer, write_settings
+
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 SECONDS = 60.0
 
@@ -75,9 +77,12 @@ def test_the_exit_code_says_whether_all_passed(
     assert "Warning" not in ran.stdout + ran.stderr
 
 
-def test_all_passed_with_no_code_of_the_current_directory_in_place_of_pytest(folder: Path) -> None:
+def test_all_passed_with_no_code_of_the_current_directory_in_place_of_pytest(
+    folder: Path, prosody: XmppServer
+) -> None:
     (folder / "pytest.py").write_text("print('mine')\n", "utf-8")
-    ran = _expect(folder, "good.room.toml")
+    write_settings(folder / "my.env", prosody.environment())
+    ran = _expect(folder, "good.room.toml", "--env-file", "my.env")
     assert (ran.returncode, "1 passed" in ran.stdout, "mine" in ran.stdout) == (0, True, False)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.checking import XTERM
 from tests.e2e.watching import Watching, run, shell
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
 SENDER = "McpDebug-send"
@@ -113,24 +113,36 @@ def test_the_text_may_come_from_stdin(typed: str, code: int, said: str, tmp_path
     assert (ran.returncode, said in ran.stdout + ran.stderr) == (code, True), ran
 
 
+SEND = ("send", "hi\u202e")
+DIAGNOSE = ("diagnose", "Wilma", "--await", "1", "--say", "hi\u202e")
+
+
 @pytest.mark.parametrize(
-    ("keys", "code", "told"),
+    ("command", "keys", "code", "told"),
     [
-        (b"y\n", 0, "sent it back after"),
-        (b"\n", 1, "chose to decline"),
-        (b"yy\n", 1, "chose to decline"),
-        (b"\x03", 130, ""),
+        (SEND, b"y\n", 0, "sent it back after"),
+        (SEND, b"\n", 1, "chose to decline"),
+        (SEND, b"yy\n", 1, "chose to decline"),
+        (SEND, b"\x03", 130, ""),
+        (DIAGNOSE, b"y\n", 2, "this silence means nothing"),
+        (DIAGNOSE, b"n\n", 1, "chose to decline"),
     ],
 )
 async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
-    keys: bytes, code: int, told: str, sandbox: XmppServer, tmp_path: Path
+    command: tuple[str, ...],
+    keys: bytes,
+    code: int,
+    told: str,
+    sandbox: XmppServer,
+    tmp_path: Path,
 ) -> None:
     environment = sandbox.environment(BRIDGE_CONFIRM_SEND="1") | XTERM
     room = environment["MUC_ROOM"]
-    arguments, expected = ("hi\u202e",), "hi\u202e" if code == 0 else "that was all"
+    name, *arguments = command
+    expected = "hi\u202e" if keys == b"y\n" else "that was all"
     async with (
         Witness(sandbox, sandbox.witness, room, "Wilma") as wilma,
-        Watching(tmp_path, environment, *arguments, command="send", columns=80) as sending,
+        Watching(tmp_path, environment, *arguments, command=name, columns=80) as sending,
     ):
         await sending.shows(r'"hi\\u{202E}" [y/N] ')
         assert f"Send this to everybody in the room {room}?" in sending.out
@@ -144,12 +156,13 @@ async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
 async def test_the_rate_holds_over_the_runs_and_those_of_diagnose(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    environment = sandbox.environment(BRIDGE_SEND_RATE="2")
+    write_settings(tmp_path / "my.env", sandbox.environment())
+    named, rate = ("--env-file", "my.env"), {"BRIDGE_SEND_RATE": "2"}
     # What was not sent does not count.
-    assert (await run(tmp_path, environment, "send", " "))[0] == 2
-    assert [(await run(tmp_path, environment, "send", "hi"))[0] for _ in range(2)] == [0, 0]
+    assert (await run(tmp_path, rate, "send", *named, " "))[0] == 2
+    assert [(await run(tmp_path, rate, "send", *named, "hi"))[0] for _ in range(2)] == [0, 0]
     for command, *arguments in (("send", "hi"), ("diagnose", "Fred", "--say", "hi")):
-        code, out, err = await run(tmp_path, environment, command, *arguments)
+        code, out, err = await run(tmp_path, rate, command, *named, *arguments)
         assert (code, out) == (1, "")
         assert "2 messages a minute may be sent" in err
         assert "[policy-violation] Try again in " in err

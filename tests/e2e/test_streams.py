@@ -1,14 +1,18 @@
-"""Commands that show something once, where stdout or stderr is closed or full."""
+"""Commands that show something, where stdout or stderr is closed or full."""
 
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.watching import shell
+from tests.servers.server import write_settings
+from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
 
 @pytest.mark.parametrize(
-    "command", [("check",), ("send", "hello"), ("diagnose", "Nobody"), ("settings",)]
+    "command",
+    [("check",), ("send", "hello"), ("diagnose", "Nobody"), ("settings",), ("watch",), ("log",)],
 )
 @pytest.mark.parametrize(
     ("redirection", "complaint"),
@@ -20,8 +24,18 @@ from tests.e2e.watching import shell
 def test_what_cannot_be_shown_did_not_pass(
     redirection: str, complaint: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    ran = shell(f'"$@" {redirection}', tmp_path, *command, "--sandbox")
-    assert (ran.returncode, ran.stderr) == (1, complaint)
+    options = ["--sandbox"]
+    if command == ("log",):
+        Shelf(tmp_path / ".local/state/xmpp-bridge/rooms.db").say("hello", at=1)
+        write_settings(tmp_path / "my.env", NOWHERE | {"XMPP_USERNAME": ACCOUNT, "MUC_ROOM": ROOM})
+        options = ["--env-file", "my.env"]
+    ran = shell(f'"$@" {redirection}', tmp_path, *command, *options)
+    assert ran.returncode == 1
+    told = ran.stderr.splitlines(keepends=True)
+    assert told[-1:] == [complaint]
+    # What `watch` says of the connection comes before.
+    assert len(told) == 1 or command == ("watch",)
+    assert "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-"])

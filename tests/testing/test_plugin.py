@@ -67,12 +67,13 @@ def run_alone(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult
 @pytest.mark.parametrize(
     ("files", "options", "passed"),
     [
+        ({"test_plain": PING}, (), 1),
         ({"test_plain": PING}, ("-p", "no:asyncio"), 1),
         ({"test_plain": PING, "test_async": ASYNC}, ("-o", "asyncio_mode=auto"), 2),
         ({"test_plain": PING, "test_async": STRICT}, ("-o", "asyncio_mode=strict"), 2),
         ({"test_plain": PING, "test_async": STRICT, "test_more": PING}, ("-n", "2"), 3),
     ],
-    ids=["without asyncio", "auto", "strict", "xdist"],
+    ids=["plain", "without asyncio", "auto", "strict", "xdist"],
 )
 def test_actors_work_in_every_mode(
     pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...], passed: int
