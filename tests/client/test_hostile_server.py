@@ -118,6 +118,13 @@ def test_each_hostile_answer_of_a_tool_is_one_plain_line_and_the_client_goes_on(
     assert ran.returncode == 1
 
 
+def test_what_is_no_message_is_told_of(tmp_path: Path) -> None:
+    nonsense = f"starting up {ESCAPES}\n"
+    ran = _run(tmp_path, {"tools/list": nonsense + reply('{"tools":[]}')}, "/tools\n")
+    assert "[Client] the server wrote to stdout what is no message" in ran.stderr
+    assert json.loads(ran.stdout) == {"tools": []}
+
+
 LISTS = {
     "tools/list": '{"tools":[null,{"name":[]},{"name":"echo","inputSchema":[]},{"name":"odd",'
     '"inputSchema":{"properties":{"a":3,"b":{"type":[[]],"enum":{},"minimum":{}}},'

@@ -124,19 +124,6 @@ LOGGED = re.compile(
 )
 
 
-async def test_the_log_file_has_the_exchange_with_the_model_with_its_times(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    async with model_service(saying("It is late.")) as model:
-        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
-        settings |= {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR"}
-        shown = await asyncio.to_thread(_talk, tmp_path, settings)
-    sent, answered = LOGGED.findall(path.read_text())[:2]
-    assert " is sent a POST of " in sent
-    assert " answered 200 with " in answered
-    assert KEY not in path.read_text()
-    assert "The model's service" not in shown
-
-
 @pytest.mark.parametrize(
     ("turn", "why"),
     [
@@ -170,19 +157,27 @@ def test_wrong_settings_of_the_model_are_said_and_the_data_is_shown(tmp_path: Pa
     assert json.loads(ran.stdout.splitlines()[0])["interpret"] == PROMPT
 
 
-def _talk(home: Path, settings: dict[str, str]) -> str:
-    options = ["--sandbox", "--toolset", "samples"]
-    with Terminal(home, options, {"TERM": "dumb", **settings}) as terminal:
-        terminal.until("echo> ")
-        terminal.type("/call current_time\n")
-        terminal.until(" ms)\n")
-        return terminal.written.replace("\r", "")
+async def test_a_person_reads_the_report_and_the_log_file_has_the_exchange_with_its_times(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
 
+    def talk(settings: dict[str, str]) -> str:
+        options = ["--sandbox", "--toolset", "samples"]
+        with Terminal(tmp_path, options, {"TERM": "dumb", **settings}) as terminal:
+            terminal.until("echo> ")
+            terminal.type("/call current_time\n")
+            terminal.until(" ms)\n")
+            return terminal.written.replace("\r", "")
 
-async def test_a_person_reads_the_report_at_a_terminal(tmp_path: Path) -> None:
     async with model_service(saying("It is late.")) as model:
-        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small"}
-        written = await asyncio.to_thread(_talk, tmp_path, settings)
+        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
+        settings |= {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR"}
+        written = await asyncio.to_thread(talk, settings)
     assert "\nIt is late.\n(" in written
-    assert "[Client] The model's service is sent a POST of " in written
     assert "weekday" not in written
+    assert "The model's service" not in written
+    sent, answered = LOGGED.findall(path.read_text())[:2]
+    assert " is sent a POST of " in sent
+    assert " answered 200 with " in answered
+    assert KEY not in path.read_text()

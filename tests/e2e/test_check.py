@@ -126,13 +126,3 @@ async def test_a_server_that_came_back_is_found_before_the_next_attempt(
         # An attempt of its own may have met a server whose room service was not there yet, and
         # then waits for it as long as a join may take.
         await bridge.until(lambda it: it["connected"], CHANGE_SECONDS + DEADLINES[Stage.JOIN])
-
-
-async def test_progress_is_told_to_whoever_asks(sandbox: XmppServer, tmp_path: Path) -> None:
-    async with BridgeProcess(tmp_path, sandbox.environment()) as bridge:
-        await bridge.initialize()
-        params = {"name": "xmppCheck", "arguments": {}, "_meta": {"progressToken": "p"}}
-        result = await bridge.request("tools/call", params)
-        told = [await bridge.frame() for _ in result["structuredContent"]["phases"]]
-        assert [one["params"]["message"] for one in told] == CHECK_STAGES + IN_THE_ROOM
-        assert {one["params"]["total"] for one in told} == {len(told)}

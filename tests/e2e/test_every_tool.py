@@ -97,6 +97,9 @@ async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
             shapes.append(shape(result))
         shapes.append(shape(await bridge.bare(name, **arguments)))
         assert shapes[0] == shapes[1] == shapes[2], name
+    asked = {"archive": True, "contains": "HELLO, ROOM", "after": "2020-01-01T00:00:00Z"}
+    archived = (await bridge.call("xmppHistory", **asked))["entries"]
+    assert {(one["source"], one["body"]) for one in archived} == {("archive", "hello, room")}
 
 
 def shape(result: dict[str, Any]) -> object:

@@ -77,16 +77,3 @@ async def test_a_room_tells_how_its_owner_set_it_up_and_what_we_are_in_it(
         assert after["self"]["affiliation"] == "member"
         assert "connection" not in after
         await owner.muc.destroy(room)
-
-
-async def test_the_service_of_the_rooms_lists_them_and_is_no_room(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(real_server, tmp_path) as (bridge, owner):
-        room = owner.room
-        await configure(owner, publicroom="1", roomname="The Lobby")
-        told = await asked(bridge, "xmppInfo", real_server.muc)
-        assert told["identities"][0]["category"] == "conference"
-        names = {one["jid"]: one["name"] for one in told["rooms"]}
-        assert names[room].startswith("The Lobby")  # ejabberd counts who is there
-        assert "room" not in told

@@ -190,13 +190,6 @@ def test_what_cannot_be_shown_is_said_in_a_line(
     assert why in ran.stderr.splitlines()[-1]
 
 
-def test_a_time_is_not_read_in_a_zone_that_does_not_exist(shelf: Shelf, tmp_path: Path) -> None:
-    environment = _environment(tmp_path) | {"TZ": "Europe/Nowhere"}
-    ran = _log(tmp_path, "--since", "1970-01-01", environment=environment)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "TZ" in ran.stderr
-
-
 def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) -> None:
     ran = _log(tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "")

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.company import in_company
 from tests.servers.endpoint import Endpoint
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -92,3 +93,23 @@ async def test_with_several_rooms_the_log_and_the_clients_notices_say_which(
             notice = frame["params"]["data"]
         assert notice.partition("Z ")[2].startswith(f"{rooms[1]}: waiting: We were kicked")
     assert f" {rooms[0]}: logged in" not in bridge.stderr
+
+
+SENDABLE = (
+    "x" * 60_000,
+    '"' * 33_333,
+    "<&>]]>\t\n'\"",
+    "\N{PILE OF POO}\u202e\u200b",
+    "  blanks  ",
+)
+"""Bodies at the limits, which arrive as they are."""
+
+
+async def test_a_body_at_the_limits_goes_through_as_it_is(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
+        for body in SENDABLE:
+            await bridge.bare("xmppSend", message=body)
+            heard = await witness.heard(lambda it: it.nick == "McpDebug")
+            assert heard.body == body

@@ -25,18 +25,3 @@ async def test_a_thread_that_prints_all_the_time_reaches_stderr_and_no_frame(
         witness.say("hello")
         await bridge.until(lambda it: it["lastIncoming"])
     assert bridge.stderr.count("NOISE thread") > 4
-
-
-async def test_room_traffic_is_on_stderr_and_never_on_stdout(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment(LOG_LEVEL="DEBUG")
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
-        witness.say('{"jsonrpc":"2.0","id":1,"result":{}}\n[Server] forged')
-        await bridge.until(lambda it: it["lastIncoming"])
-        await bridge.stderr_says("\\u{A}[Server] forged")
-    assert "\n[Server] forged" not in bridge.stderr

@@ -192,33 +192,11 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
     assert "nothing matched" not in watching.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--room", "nix"), 'xmpp-bridge: --room "nix" is no room of the settings; MUC_ROOM has'),
-        (
-            ("--stanzas", "--first"),
-            "xmpp-bridge: --stanzas cannot be combined with filters, --first or",
-        ),
-    ],
-)
-async def test_what_cannot_be_picked_is_a_usage_error(
-    arguments: tuple[str, ...], told: str, sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
+async def test_what_cannot_be_picked_is_a_usage_error(sandbox: XmppServer, tmp_path: Path) -> None:
+    async with Watching(tmp_path, sandbox.environment(), "--stanzas", "--first") as watching:
         assert await watching.ended() == 2
-    assert told in watching.err
+    assert "--stanzas cannot be combined with filters, --first" in watching.err
     assert (watching.out, "Traceback" in watching.err) == ("", False)
-
-
-async def test_without_settings_it_says_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "nothing.env").touch()
-    async with Watching(tmp_path, {}, "--env-file", "nothing.env") as watching:
-        assert await watching.ended() == 2
-    assert watching.out == ""
-    for name in ("XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"):
-        assert f"xmpp-bridge: {name} " in watching.err
-    assert f"xmpp-bridge: looked at {tmp_path}/nothing.env: " in watching.err
 
 
 async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
@@ -227,13 +205,6 @@ async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
         watching.signal(signal.SIGINT)
         assert await watching.ended() == 0
     assert watching.out == ""
-
-
-async def test_a_sandbox_needs_no_settings(tmp_path: Path) -> None:
-    async with Watching(tmp_path, {}, "--sandbox") as watching:
-        await watching.shows("* <Echo> is here")
-        watching.signal(signal.SIGHUP)
-        assert await watching.ended() == 0
 
 
 async def test_an_impatient_ctrl_c_after_the_first_changes_nothing(

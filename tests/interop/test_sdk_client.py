@@ -23,8 +23,6 @@ from tests.servers.witness import Witness
 MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 """How the client may connect, and the revision that comes of it."""
 EVERYTHING = str(Path(__file__).parent / "everything.py")
-RESOURCES = ["bridge://status", "bridge://room/occupants", "bridge://room/messages"]
-TEMPLATES = ["bridge://room/{room}/occupants", "bridge://room/{room}/messages"]
 MESSAGES = "bridge://room/messages"
 PATIENCE_SECONDS = 20.0
 """Limit for what the SDK itself would wait for without end."""
@@ -155,31 +153,6 @@ async def test_a_call_that_the_client_gives_up_is_given_up_here(
     assert "cancelled after" in said
 
 
-async def test_resources_are_listed_and_read(
-    mode: str, sandbox: XmppServer, tmp_path: Path
-) -> None:
-    async with connected(tmp_path, mode, sandbox.environment()) as client:
-        listed = (await client.list_resources()).resources
-        assert [str(one.uri) for one in listed] == RESOURCES
-        templates = (await client.list_resource_templates()).resource_templates
-        assert [str(one.uri_template) for one in templates] == TEMPLATES
-        await joined(client)
-        reference = types.ResourceTemplateReference(type="ref/resource", uri=TEMPLATES[0])
-        (room,) = (
-            await client.complete(reference, {"name": "room", "value": ""})
-        ).completion.values
-        for uri in (*RESOURCES, *(one.replace("{room}", room) for one in TEMPLATES)):
-            (content,) = (await client.read_resource(uri)).contents
-            assert isinstance(content, types.TextResourceContents)
-            assert content.mime_type == "application/json"
-            assert ("notice" in json.loads(content.text)) is (
-                "messages" in uri or "occupants" in uri
-            )
-        (content,) = (await client.read_resource(MESSAGES)).contents
-        assert isinstance(content, types.TextResourceContents)
-        assert json.loads(content.text)["entries"][-1]["body"] == "I am in"
-
-
 @pytest.mark.parametrize("pinned", ["auto", "2026-07-28"])
 async def test_a_listening_client_hears_that_somebody_spoke(
     pinned: str, sandbox: XmppServer, tmp_path: Path
@@ -227,28 +200,3 @@ async def test_a_subscribed_legacy_client_hears_that_somebody_spoke_until_it_uns
         sent = await client.call_tool("xmppSend", {"message": "no"})
         assert not sent.is_error
     assert told.empty()
-
-
-async def test_a_prompt_is_listed_completed_and_filled_in(
-    mode: str, sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment()
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma"),
-        connected(tmp_path, mode, settings) as client,
-    ):
-        prompts = (await client.list_prompts()).prompts
-        names = ["diagnose-room", "summarise-room", "write-scenario"]
-        assert [prompt.name for prompt in prompts] == names
-        await joined(client)
-        reference = types.PromptReference(type="ref/prompt", name="diagnose-room")
-        completed = await client.complete(reference, {"name": "nickname", "value": "wil"})
-        assert completed.completion.values == ["Wilma"]
-        got = await client.get_prompt(
-            "diagnose-room", {"problem": "it is silent", "nickname": "Wilma"}
-        )
-        (message,) = got.messages
-        assert message.role == "user"
-        assert isinstance(message.content, types.TextContent)
-        assert "it is silent" in message.content.text
-        assert '"Wilma"' in message.content.text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.llm.node import MAX_ANSWER_BYTES, MAX_FENCES, read_answer
-from bridge.mcp.schema import Bounds, MismatchError, describe, render
+from bridge.mcp.schema import Bounds, MismatchError, describe
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,6 @@ def test_hidden_characters_count_as_what_they_are_shown_as() -> None:
         else:
             with pytest.raises(MismatchError, match="the most is"):
                 read_answer(text, READ)
-
-
-@given(st.builds(Verdict, st.booleans(), st.text(min_size=1)))
-def test_what_fits_comes_back_as_it_is(verdict: Verdict) -> None:
-    text = json.dumps(render(verdict))
-    assert read_answer(text, READ) == verdict
-    assert read_answer(f"```json\n{text}\n```", READ) == verdict
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))

@@ -103,13 +103,6 @@ def test_nor_does_an_answer_that_is_shown_once_more(answer: str, problem: str) -
     assert AGAIN in prompt.message
 
 
-@given(st.text())
-def test_a_text_is_still_what_it_was_for_whoever_reads_the_json(text: str) -> None:
-    plain = "".join(one for one in text if one.isprintable() and one.isascii())
-    assert json.loads(data_line(Said(plain)))["body"] == plain
-    assert json.loads(data_line(plain)) == plain
-
-
 def test_hidden_characters_are_written_out_in_keys_too() -> None:
     assert data_line({"a\u202eb": ["\u200b", "<x>"]}) == (
         '{"a\\\\u{202E}b":["\\\\u{200B}","\\u003cx\\u003e"]}'

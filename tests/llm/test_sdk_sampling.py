@@ -12,7 +12,7 @@ from mcp.client.client import Client
 
 from tests.e2e.bridge_process import COMMAND
 from tests.interop.test_sdk_client import MODES, connected, joined, text_of
-from tests.llm.model_service import KEY, ModelService, model_service, replying, thinking
+from tests.llm.model_service import KEY, ModelService, model_service, thinking
 from tests.llm.standing import events_in
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -50,29 +50,18 @@ def citing(message: str) -> dict[str, Any]:
     return {"answer": f"{said[-1]['sender']} did.", "found": True, "cursors": [said[-1]["cursor"]]}
 
 
-def digests(message: str) -> dict[str, Any]:
-    said = [one for one in events_in(message) if one["kind"] == "message"]
-    people = sorted({one["sender"] for one in said})
-    topic = {"summary": "the build", "people": people, "open": [], "cursors": []}
-    return {"topics": [topic]}
-
-
 @asynccontextmanager
 async def in_the_room(
     server: XmppServer,
     home: Path,
-    mode: str = "legacy",
-    sampler: Sampler | None = None,
-    service: ModelService | None = None,
-) -> AsyncIterator[tuple[Client, Witness]]:
+    mode: str,
+    sampler: Sampler | None,
+    service: ModelService,
+) -> AsyncIterator[Client]:
     """A client of a bridge that has heard Wilma."""
-    settings = server.environment(LOG_LEVEL="DEBUG")
-    if service is not None:
-        settings |= {
-            "LLM_BASE_URL": service.base_url,
-            "LLM_MODEL": "small",
-            "LLM_API_KEY": KEY,
-        }
+    settings = server.environment(
+        LOG_LEVEL="DEBUG", LLM_BASE_URL=service.base_url, LLM_MODEL="small", LLM_API_KEY=KEY
+    )
     nothing = home / "nothing.env"
     nothing.touch()
     command = (*SERVING, "--env-file", str(nothing))
@@ -90,24 +79,7 @@ async def in_the_room(
         )
         assert seen.structured_content is not None
         assert seen.structured_content["matched"] is True
-        yield client, wilma
-
-
-async def _scouted(client: Client) -> types.CallToolResult:
-    result = await client.call_tool("scout", {"question": "Who broke the build?"})
-    assert isinstance(result, types.CallToolResult)
-    return result
-
-
-def _found(result: types.CallToolResult) -> dict[str, Any]:
-    assert not result.is_error, text_of(result)
-    found: dict[str, Any] | None = result.structured_content
-    assert found is not None
-    return found
-
-
-def _log(home: Path) -> str:
-    return (home / "stderr").read_text("utf-8")
+        yield client
 
 
 @pytest.mark.parametrize(("mode", "able"), [*((one, True) for one in MODES), ("auto", False)])
@@ -117,29 +89,11 @@ async def test_whoever_cannot_be_asked_gets_the_endpoints_answer(
     sampler = Sampler() if able else None
     async with (
         model_service(thinking(lambda asked: citing(asked.user))) as service,
-        in_the_room(sandbox, tmp_path, mode, sampler, service) as (client, _),
+        in_the_room(sandbox, tmp_path, mode, sampler, service) as client,
     ):
-        assert _found(await _scouted(client))["answer"] == "Wilma did."
+        found = await client.call_tool("scout", {"question": "Who broke the build?"})
+        assert found.structured_content is not None, text_of(found)
+        assert found.structured_content["answer"] == "Wilma did."
     assert len(service.asked) == (0 if able else 1)
     assert len(sampler.asked if sampler else ()) == (1 if able else 0)
-    assert KEY not in _log(tmp_path)
-
-
-async def test_a_digest_and_a_failure_leave_no_key_in_the_log(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    refused = replying(403, {"error": {"message": f"not with {KEY}"}}, location=KEY)
-    async with (
-        model_service(thinking(lambda asked: digests(asked.user)), refused) as service,
-        in_the_room(sandbox, tmp_path, service=service) as (client, _),
-    ):
-        digest = _found(await client.call_tool("xmppDigest"))
-        result = await _scouted(client)
-        status = await client.call_tool("xmppStatus")
-    assert digest["topics"][0]["people"] == ["McpDebug", "Wilma"]
-    assert result.is_error
-    assert "not with ***" in text_of(result)
-    log = _log(tmp_path)
-    assert "The model's service answered 403" in log
-    for told in (log, text_of(result), text_of(status)):
-        assert KEY not in told
+    assert KEY not in (tmp_path / "stderr").read_text("utf-8")

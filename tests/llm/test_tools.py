@@ -268,9 +268,6 @@ async def test_a_question_may_be_as_long_as_allowed(extra: int, tmp_path: Path) 
     assert ("text" in found) is bool(extra)
 
 
-# When it goes wrong
-
-
 # The client's own model
 
 

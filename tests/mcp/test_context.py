@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
-from tests.mcp.sample_tools import Workbench, climb, request, serving, tool_call
+from tests.mcp.sample_tools import EVERY, Workbench, climb, request, serving, tool_call
 
 
 @dataclass(frozen=True)
@@ -68,33 +69,27 @@ def _receive(server: Server, value: dict[str, Any]) -> list[Any]:
     return list(server.receive(Request(value["id"], value["method"], value["params"])))
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_a_client_that_shook_hands_and_can_is_asked(revision: str) -> None:
-    server, call = asking(revision)
-    assert server.can_ask(call, METHOD)
-
-
-@pytest.mark.parametrize("capabilities", [{}, {"roots": {}}, {"sampling": None}, None, []])
-def test_one_that_did_not_declare_it_is_not(capabilities: object) -> None:
-    server, call = asking(capabilities=capabilities)
+@pytest.mark.parametrize(
+    ("revision", "capabilities", "can"),
+    [
+        *product(HANDSHAKE, [ABLE], [True]),
+        *product(["2025-11-25"], [{}, {"roots": {}}, {"sampling": None}, None, []], [False]),
+    ],
+)
+def test_a_client_that_shook_hands_and_said_that_it_can_is_asked_until_its_call_is_over(
+    revision: str, capabilities: object, can: bool
+) -> None:
+    server, call = asking(revision, capabilities)
+    assert server.can_ask(call, METHOD) is can
+    (bare,) = _receive(server, request(2, "wait"))
+    assert not server.can_ask(bare, METHOD)
+    server.complete(call, "done")
     assert not server.can_ask(call, METHOD)
 
 
-def test_nor_is_a_bare_call_after_one() -> None:
-    server, _ = asking()
-    (bare,) = _receive(server, request(2, "wait"))
-    assert not server.can_ask(bare, METHOD)
-
-
-@pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
+@EVERY
 def test_what_a_client_takes_is_called_as_its_capability(revision: Revision) -> None:
     meta = RequestMeta(revision, {"roots": {}})
     assert meta.accepts("roots/list")
     assert not meta.accepts("elicitation/create")
     assert not meta.accepts("ping")
-
-
-def test_a_call_that_is_over_asks_nothing() -> None:
-    server, call = asking()
-    server.complete(call, "done")
-    assert not server.can_ask(call, METHOD)

@@ -15,7 +15,6 @@ from bridge.mcp.jsonrpc import (
     Notification,
     Request,
     Response,
-    RpcError,
     decode,
     encode,
     preview,
@@ -98,13 +97,6 @@ def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> No
     else:
         assert isinstance(message, list)
         assert len(message) == count
-
-
-@pytest.mark.parametrize("code", jsonrpc.TITLES)
-def test_every_error_code_has_the_words_of_the_specification(code: int) -> None:
-    assert RpcError(code).wire() == {"code": code, "message": jsonrpc.TITLES[code]}
-    assert RpcError(code, "why").wire()["data"] == "why"
-    assert str(RpcError(code, "why", "What")) == "What: why"
 
 
 def test_what_goes_in_a_circle_is_refused_at_once() -> None:

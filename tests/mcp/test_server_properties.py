@@ -27,7 +27,10 @@ values = st.recursive(
     max_leaves=4,
 )
 arguments = st.fixed_dictionaries(
-    {}, optional={"text": values, "message": values, "name": values, "atMost": values}
+    {},
+    optional=dict.fromkeys(
+        ("text", "message", "name", "atMost", "uri", "ref", "argument", "cursor"), values
+    ),
 )
 sensible = st.one_of(
     st.builds(lambda id_, name, given: tool_call(id_, name, **given), ids, names, arguments),

@@ -181,15 +181,6 @@ async def test_a_call_cancelled_before_it_starts_never_does() -> None:
     assert client.bench.running == 0
 
 
-async def test_an_id_used_twice_gets_two_replies() -> None:
-    client = Client()
-    client.send(request(1, "wait", name="a"), request(1, "wait", name="b"))
-    client.bench.release.set()
-    replies = await client.end()
-    assert ids(replies) == [1, 1]
-    assert sorted(one["result"]["longestWord"] for one in replies) == ["a", "b"]
-
-
 # What goes wrong
 
 

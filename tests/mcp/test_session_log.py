@@ -3,8 +3,6 @@ import logging
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import (
@@ -66,24 +64,29 @@ async def test_the_parts_of_a_batch_are_a_line_each_and_so_is_its_reply() -> Non
     ]
 
 
-async def test_above_debug_the_wire_leaves_no_line() -> None:
-    client = Client()
-    with logged(logging.INFO) as lines:
-        client.send(request(1, "say", message="x"), request(2, "nope"), [])
-        await client.end()
-    assert lines == []
+MOOD = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "mood", "value": ""}}
 
 
-@pytest.mark.parametrize("method", ["resources/read", "prompts/get"])
-async def test_what_breaks_in_a_resource_or_prompt_is_told_in_the_log_alone(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "params", "cause"),
+    [
+        ("resources/read", {"uri": "sample://broken"}, "RuntimeError: a secret"),
+        ("resources/read", {"uri": "sample://endless"}, "SchemaError: "),
+        ("prompts/get", {"name": "falter"}, "RuntimeError: a secret"),
+        ("completion/complete", MOOD, "RuntimeError: a secret"),
+    ],
+)
+async def test_what_breaks_in_a_resource_or_prompt_is_told_in_the_log_alone(
+    method: str, params: dict[str, object], cause: str
+) -> None:
     client = Client()
     with logged(logging.INFO) as lines:
-        client.send(request(1, method, uri="sample://broken", name="falter"), request(2, "ping"))
+        client.send(request(1, method, **params), request(2, "ping"))
         first, second = await client.end()
     assert first["error"]["code"] == -32603
     assert "secret" not in json.dumps(first)
     assert second["id"] == 2
-    assert any("RuntimeError: a secret" in line for line in lines)
+    assert any(cause in line for line in lines)
 
 
 async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> None:
@@ -118,7 +121,7 @@ async def test_a_message_of_any_depth_is_answered_at_any_level_of_the_log() -> N
 
 async def test_what_the_log_shows_of_a_message_is_escaped_and_cut() -> None:
     client = Client()
-    forged = "\n[Server] forged\u202e" + "x" * 5000
+    forged = "\n[Server] forged\u202e\r\x85\u2028\ud800" + "x" * 5000
     with logged(logging.DEBUG) as lines:
         client.send(
             request(forged, "say", message=forged),
@@ -132,40 +135,9 @@ async def test_what_the_log_shows_of_a_message_is_escaped_and_cut() -> None:
         await client.end()
     assert len(lines) >= 8
     for line in lines:
-        assert "\n" not in line
-        assert "\u202e" not in line
-        assert len(line) < 1000
-
-
-texts = st.text(st.characters(exclude_categories=["Cs"]))
-anything = st.recursive(
-    st.one_of(st.none(), st.integers(), texts), lambda inner: st.lists(inner, max_size=3)
-)
-
-
-@given(texts, st.one_of(texts, st.integers()), texts, anything)
-async def test_nothing_that_comes_in_can_forge_a_line(
-    dialect: str, id_: object, method: str, value: object
-) -> None:
-    client = Client()
-    with logged(logging.DEBUG) as lines:
-        client.send(
-            request(id_, method, value=value, _meta=envelope(dialect)),
-            notification(method, value=value),
-            {"jsonrpc": "2.0", "id": id_, "result": value},
-            {"id": id_, "method": method},
-            request(id_, "wait", name=method),
-            notification("notifications/cancelled", requestId=id_),
-        )
-        await client.end()
-    assert len(of_the_wire(lines)) >= 8
-    for line in lines:
         assert len(line.splitlines()) == 1
-        line.encode()
-
-
-def _failures(lines: list[str]) -> list[str]:
-    return [line for line in lines if " failed: " in line]
+        assert "\u202e" not in line
+        assert len(line.encode()) < 1000
 
 
 async def test_a_tool_that_failed_is_logged_as_failed_in_every_dialect() -> None:
@@ -177,7 +149,7 @@ async def test_a_tool_that_failed_is_logged_as_failed_in_every_dialect() -> None
         client.send(request(4, "initialize", protocolVersion="2025-03-26"))
         client.send([tool_call(5, "fail")])
         await client.end()
-    assert _failures(lines) == ["fail failed: gone: the room is gone"] * 5
+    assert lines.count("fail failed: gone: the room is gone") == 5
     (reply,) = (line for line in lines if line.startswith("-> 2025-11-25 tools/call id 2, "))
     assert "Condition: gone" in reply
 
@@ -186,6 +158,7 @@ async def test_above_debug_only_what_a_remote_service_caused_is_logged() -> None
     client = Client()
     with logged(logging.INFO) as lines:
         client.send(request(1, "fail"), request(2, "fail", a=1), request(3, "wait_in_vain"))
+        client.send(request(4, "say", message="x"), request(5, "nope"), [])
         await client.end()
     late = "wait_in_vain took longer than 0.01 s and was given up"
     assert lines == [f"wait_in_vain failed: remote-server-timeout: {late}"]

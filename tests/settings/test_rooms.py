@@ -166,14 +166,3 @@ def test_distinct_rooms_are_read_back_and_the_same_ones_are_told(
     with pytest.raises(FlawError) as raised:
         rooms(value)
     assert [number for number, _, _ in raised.value.flaws] == again
-
-
-@given(st.text())
-@settings(deadline=None)
-def test_whatever_is_written_has_rooms_or_flaws(value: str) -> None:
-    try:
-        meant = rooms(value)
-    except FlawError:
-        return
-    assert len(meant) == len(set(meant)) <= MAX_ROOMS
-    assert all(room(jid) == jid for jid in meant)

@@ -69,19 +69,11 @@ def _save(pytester: pytest.Pytester, **files: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sandbox", "prosody"])
-def test_actors_talk_whisper_leave_and_come_again(
+def test_actors_talk_whisper_come_again_and_the_owner_of_the_room_moderates_it(
     name: str, request: pytest.FixtureRequest, pytester: pytest.Pytester
 ) -> None:
-    _save(pytester, talk=TALK)
-    _run(pytester, *_options(request, name, pytester.path)).assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize("name", ["sandbox", "prosody"])
-def test_the_owner_of_the_room_moderates_it(
-    name: str, request: pytest.FixtureRequest, pytester: pytest.Pytester
-) -> None:
-    _save(pytester, office=OFFICE)
-    _run(pytester, *_options(request, name, pytester.path)).assert_outcomes(passed=1)
+    _save(pytester, talk=TALK, office=OFFICE)
+    _run(pytester, *_options(request, name, pytester.path)).assert_outcomes(passed=2)
 
 
 def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest.Pytester) -> None:
