@@ -1,15 +1,605 @@
-"use strict";
-const timeline = JSON.parse(document.getElementById("data").textContent);
-const page = document.getElementById("page");
-for (const part of timeline.parts) {
-  const heading = document.createElement("h2");
-  heading.textContent = part.title;
-  const list = document.createElement("ol");
-  for (const event of part.events ?? []) {
-    const item = document.createElement("li");
-    item.id = event.id;
-    item.textContent = `${new Date(event.at).toISOString()} ${event.text}`;
-    list.append(item);
-  }
-  page.append(heading, list);
+// Draws a timeline, whose JSON form docs/page.md describes. What strangers wrote only ever becomes
+// a text node, or the value of an attribute that nothing runs.
+
+/** The shortest silence that is named, in milliseconds: shorter ones are the pace of a chat. */
+const SILENCE = 60_000;
+/** The longest pause between two stages of a connection, in milliseconds. */
+const PAUSE = 1_000;
+/** Pixels of the drawing: a row above the lanes, a lane, and a lane of a crowd. */
+const ROW = 22;
+const LANE = 36;
+const CROWDED_LANE = 22;
+/** So many lanes are a crowd. */
+const CROWD = 30;
+/** Pixels of a printed drawing: what is between the margins of A4. */
+const PAPER = 700;
+/** Characters of a text that the drawing looks at: more than a screen is wide. */
+const DRAWN = 400;
+const SVG = "http://www.w3.org/2000/svg";
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+/** Round distances between the marks of an axis, in milliseconds. */
+const STEPS = [
+  [1, 2, 5, 10, 20, 50, 100, 200, 500],
+  [1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1_000),
+  [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => minutes * MINUTE),
+  [1, 2, 7, 30, 365, 3650].map((days) => days * DAY),
+].flat();
+const SIGNS = { error: "✕", failed: "✕", warning: "▲", note: "●", passed: "✓" };
+/** By how many events a key moves the selection. */
+const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+const SHAPES = {
+  error: "m-4.5-4.5l9 9m0-9l-9 9",
+  warning: "m0-6l6 10h-12z",
+  change: "m0-5l5 5-5 5-5-5z",
+  said: "m0-6v12",
+  in: "v7",
+  out: "v-7",
+};
+
+const the = (id) => document.getElementById(id);
+const copy = (id) => the(id).content.firstElementChild.cloneNode(true);
+const page = JSON.parse(the("data").textContent);
+const timed = page.zone !== "none";
+const details = document.querySelector("aside");
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+
+const events = new Map();
+let selected;
+/** Where the reader was before the details. */
+let origin;
+
+function build(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children.filter((child) => child));
+  return node;
 }
+
+function html(name, attributes, ...children) {
+  return build(document.createElement(name), attributes, children);
+}
+
+function svg(name, attributes, ...children) {
+  return build(document.createElementNS(SVG, name), attributes, children);
+}
+
+// Times and texts.
+
+/** Milliseconds by which the reader's zone is behind; times of no known zone stay as they are. */
+function behind(at) {
+  return page.zone === "utc" ? new Date(at).getTimezoneOffset() * MINUTE : 0;
+}
+
+/** A date and a time, with milliseconds. */
+function written(at) {
+  return new Date(at).toISOString().slice(0, -1).replace("T", " ");
+}
+
+function local(at) {
+  return written(at - behind(at));
+}
+
+/** How far the reader's zone is from UTC. */
+function offset(at) {
+  return `UTC${behind(at) > 0 ? "−" : "+"}${written(Math.abs(behind(at))).slice(11, 16)}`;
+}
+
+const ends = page.parts.flatMap(({ from, to }) => [from, to]);
+const severalDays = timed && new Set(ends.map((at) => local(at).slice(0, 10))).size > 1;
+
+/** When something was, in few characters. */
+function moment({ at, time }) {
+  return time ?? (timed ? local(at).slice(severalDays ? 5 : 11, 19) : `${at}`);
+}
+
+function duration(milliseconds) {
+  if (!timed) return `${milliseconds} lines`;
+  if (milliseconds < 1_000) return `${milliseconds} ms`;
+  if (milliseconds < 10_000) return `${Math.round(milliseconds / 100) / 10} s`;
+  const words = [];
+  let rest = Math.round(milliseconds / 1_000);
+  for (const [unit, seconds] of Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 })) {
+    if (rest >= seconds && words.length < 2) words.push(`${Math.floor(rest / seconds)} ${unit}`);
+    rest %= seconds;
+  }
+  return words.join(" ");
+}
+
+/** The times in which nobody said anything, as far as the records can tell. */
+function silences({ events, gaps, to }) {
+  const said = events.filter(({ kind }) => kind === "message" || kind === "stanza");
+  const times = said.flatMap(({ at: from }, index) => {
+    const until = said[index + 1]?.at ?? to;
+    const holes = gaps.filter((gap) => gap.from < until && gap.to > from);
+    const starts = [from, ...holes.map((gap) => gap.to)];
+    return starts.map((start, place) => ({ from: start, to: holes[place]?.from ?? until }));
+  });
+  return times.filter((time) => timed && time.to - time.from >= SILENCE);
+}
+
+/** XML with a line for each element. */
+function pretty(xml) {
+  const lines = [];
+  let depth = 0;
+  let leaf = false;
+  for (const piece of xml.match(/<[^>]*>?|[^<]+/g) ?? []) {
+    const tag = piece.startsWith("<");
+    const closing = piece.startsWith("</");
+    if (closing) depth = Math.max(depth - 1, 0);
+    if (lines.length && (!tag || (closing && leaf))) lines.push(lines.pop() + piece);
+    else lines.push("  ".repeat(depth) + piece);
+    if (!tag) continue;
+    leaf = !closing && !piece.endsWith("/>");
+    if (leaf) depth += 1;
+  }
+  return lines.join("\n");
+}
+
+function width(words) {
+  return pen.measureText(words.slice(0, DRAWN)).width;
+}
+
+/** A text in the drawing, cut to the pixels there are for it; left out if little would be left. */
+function label(x, y, words, room, name = "") {
+  let text = words;
+  if (width(words) > room || words.length > DRAWN) {
+    const kept = Math.floor((Math.min(words.length, DRAWN) * room) / width(words)) - 2;
+    text = kept < 4 ? "" : `${words.slice(0, kept)}…`;
+  }
+  return svg("text", { x, y, class: name }, text, svg("title", {}, words));
+}
+
+/** The role of an occupant, and what the affiliation adds to it. */
+function standing({ role, affiliation }) {
+  const words = [role === "visitor" ? "visitor, no voice" : role, affiliation];
+  return words.filter((word) => word && word !== "none").join(", ");
+}
+
+function shape({ severity, kind, direction }) {
+  if (severity === "error" || severity === "warning") return severity;
+  if (kind === "stanza") return direction ?? "said";
+  if (kind === "message") return "said";
+  return kind === "join" || kind === "leave" ? undefined : "change";
+}
+
+function count(shown, all) {
+  return `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} events`;
+}
+
+/** A word with its sign, so that colour alone says nothing. */
+function sign(node, word = "") {
+  node.className = word;
+  node.textContent = word && `${SIGNS[word]} ${word}`;
+}
+
+// What stands beside a drawing.
+
+function row(event, silence) {
+  const item = copy("event");
+  const [silent, time, kind, text] = item.children;
+  item.id = event.id;
+  item.hidden = event.hidden;
+  silent.textContent = silence ? `silent for ${duration(silence)}` : "";
+  time.textContent = moment(event);
+  kind.textContent = `${SIGNS[event.severity] ?? ""} ${event.kind}`;
+  kind.classList.add(event.severity ?? "none");
+  text.textContent = event.text;
+  event.row = item;
+  return item;
+}
+
+function finding({ severity, message, hint, clause, at, event, where }) {
+  const item = copy("finding");
+  const [word, time, link, advice] = item.children;
+  sign(word, severity);
+  time.textContent = at === undefined ? where : moment({ at });
+  link.textContent = message;
+  if (event) link.href = `#${event}`;
+  advice.textContent = [hint, clause && `(${clause})`].filter((words) => words).join(" ");
+  return item;
+}
+
+/** The stages of each connection as bars; the next begins after a failure, or after a pause. */
+function connections(stages) {
+  const lists = [];
+  stages.forEach(({ name, from, to, ok, detail }, index) => {
+    const before = stages[index - 1];
+    if (!before?.ok || from - before.to > PAUSE) {
+      lists.push(html("ol", { class: "stages" }, html("li", {}, moment({ at: from }))));
+    }
+    const words = `${ok ? "" : "✕ "}${name} ${duration(to - from)} `;
+    const hint = detail && html("span", { class: "hint" }, detail);
+    const bar = html("li", { class: ok ? "bar" : "bar error" }, words, hint);
+    bar.style.flexGrow = Math.max(to - from, 1);
+    lists.at(-1).append(bar);
+  });
+  return lists;
+}
+
+// A part: its heading, its drawing and the list of its events.
+
+class Part {
+  constructor(part) {
+    Object.assign(this, { lanes: [], events: [], stages: [], gaps: [], findings: [] }, part);
+    for (const event of this.events) {
+      events.set(event.id, Object.assign(event, { part: this, hidden: false }));
+    }
+    this.shown = this.events;
+    this.silences = silences(this);
+    this.findings.sort((first, second) => first.at - second.at);
+    const told = new Set(this.events.map((event) => event.lane));
+    /** The indices of the lanes as they are drawn: those of whom nothing is told come last. */
+    this.order = [...this.lanes.keys()].sort((one, other) => told.has(other) - told.has(one));
+    this.roomy = this.order.length <= CROWD;
+    this.height = this.roomy ? LANE : CROWDED_LANE;
+    /** Pixels from the top of a lane to the middle of its bars. */
+    this.middle = this.roomy ? 25 : 11;
+    this.view = this.whole = { from: this.from, to: Math.max(this.to, this.from + 1) };
+    this.node = copy("part");
+    this.node.id = this.id;
+    this.node.addEventListener("toggle", () => this.node.open && this.fill());
+    const [title, outcome, when, shown] = this.node.querySelector("summary").children;
+    const [from, to] = [this.from, this.to].map((at) => moment({ at }));
+    title.textContent = this.title;
+    sign(outcome, this.outcome);
+    when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
+    this.count = shown;
+  }
+
+  /** Open the part, and make what it does not need while it is closed. */
+  fill() {
+    this.node.open = true;
+    if (this.list) return;
+    const [, verdict, findings, stages, zoom, timeline, list] = this.node.children;
+    const said = this.findings.some(({ message }) => message === this.verdict);
+    verdict.textContent = said ? "" : this.verdict;
+    findings.append(...this.findings.map(finding));
+    stages.append(...connections(this.stages));
+    zoom.querySelectorAll("button").forEach((button, index) => {
+      button.addEventListener("click", () => this.zoom([1 / 3, 3, Infinity][index]));
+    });
+    this.timeline = timeline;
+    timeline.setAttribute("aria-label", `Timeline of ${this.title}`);
+    timeline.setAttribute("aria-valuemax", this.events.length);
+    timeline.addEventListener("click", (click) => this.pick(click));
+    this.list = list;
+    list.setAttribute("aria-label", `Events of ${this.title}`);
+    list.addEventListener("click", ({ target }) => select(target.closest("li")?.id));
+    for (const node of [timeline, list]) node.addEventListener("keydown", (key) => this.press(key));
+    let place = 0;
+    for (const event of this.events) {
+      let silence = 0;
+      for (; this.silences[place]?.to <= event.at; place += 1) {
+        silence = this.silences[place].to - this.silences[place].from;
+      }
+      list.append(row(event, silence));
+    }
+    this.draw();
+  }
+
+  x(at) {
+    const { from, to } = this.view;
+    return this.gutter + ((this.width - this.gutter - 12) * (at - from)) / (to - from);
+  }
+
+  /** The left and the right end of a time in the drawing; nothing if it is out of view. */
+  edges({ from, to = this.whole.to }) {
+    if (from > this.view.to || to < this.view.from) return undefined;
+    const left = Math.max(this.x(from), this.gutter);
+    return [left, Math.max(Math.min(this.x(to), this.width - 4), left + 2)];
+  }
+
+  draw() {
+    if (!this.list) return;
+    this.width = matchMedia("print").matches ? PAPER : this.timeline.clientWidth;
+    this.gutter = this.width < 600 ? 96 : 150;
+    const [head, body] = this.timeline.children;
+    head.replaceChildren(this.above());
+    body.replaceChildren(this.inside());
+    this.point();
+  }
+
+  picture(height, drawn) {
+    const viewBox = `0 0 ${this.width} ${height}`;
+    const shapes = [svg("line", { y2: height }), svg("circle", { r: 11 })];
+    const pointer = svg("g", { class: "pointer" }, ...shapes);
+    const gaps = this.gaps.map((gap) => this.bar(gap, 0, height, "gap"));
+    const attributes = { width: this.width, height, viewBox, "aria-hidden": "true" };
+    return svg("svg", attributes, ...gaps, ...drawn, pointer);
+  }
+
+  bar(time, y, height, name, words = "") {
+    const [x, right] = this.edges(time) ?? [];
+    const place = { class: name, x, y, width: right - x, height };
+    return right && svg("rect", place, svg("title", {}, words));
+  }
+
+  /** The marks of events at a height: one path for each shape, one mark for each pixel. */
+  marks(events, y) {
+    const paths = {};
+    for (const event of events) {
+      const name = shape(event);
+      if (!name || event.at < this.view.from || event.at > this.view.to) continue;
+      paths[name] ??= new Set();
+      paths[name].add(`M${Math.round(this.x(event.at))} ${y}${SHAPES[name]}`);
+    }
+    return Object.entries(paths).map(([name, d]) =>
+      svg("path", { class: `mark ${name}`, d: [...d].join("") }),
+    );
+  }
+
+  /** What is above the lanes: the axis, silences and gaps, findings, the room itself. */
+  above() {
+    const drawn = this.axis();
+    let y = ROW;
+    const times = [
+      ...this.silences.map((time) => this.bracket(time, y + 15, "silent for")),
+      ...this.gaps.map((time) => this.bracket(time, y + 15, "nothing recorded for")),
+    ].flat();
+    if (times.length) y += ROW;
+    const row = (name, events) => {
+      if (!events.length) return;
+      drawn.push(label(0, y + 15, name, this.gutter - 8), ...this.marks(events, y + 11));
+      y += ROW;
+    };
+    row("Findings", this.findings);
+    this.findings.forEach(({ at, name }, index) => {
+      const x = this.x(at) + 10;
+      const end = Math.min(this.x(this.findings[index + 1]?.at ?? Infinity) - 10, this.width);
+      if (x > this.gutter) drawn.push(label(x, y - ROW + 15, name, end - x));
+    });
+    this.ownRow = y + 11;
+    const own = this.shown.filter(({ lane, kind }) => lane === undefined && kind !== "gap");
+    row(this.kind === "room" ? "The room" : "The stream", own);
+    return this.picture(y + 4, [...times, ...drawn]);
+  }
+
+  axis() {
+    const { from, to } = this.view;
+    const least = ((to - from) * 90) / (this.width - this.gutter);
+    const size = timed ? STEPS.find((time) => time >= least) : 10 ** Math.ceil(Math.log10(least));
+    const end = size < 1_000 ? 23 : size < MINUTE ? 19 : 16;
+    const zone = behind(from);
+    const drawn = [];
+    for (let at = Math.ceil((from - zone) / size) * size + zone; at <= to; at += size) {
+      const x = Math.round(this.x(at)) + 0.5;
+      const text = timed ? local(at).slice(...(size < DAY ? [11, end] : [0, 10])) : `${at}`;
+      drawn.push(svg("line", { class: "grid", x1: x, x2: x, y1: 16, y2: 22 }));
+      if (x < this.width - 24) drawn.push(label(x, 12, text, DRAWN, "tick"));
+    }
+    return drawn;
+  }
+
+  /** A time with its length: |—— silent for 4 min 12 s ——|; nothing where there is no room. */
+  bracket(time, y, words) {
+    const [left, right] = this.edges(time) ?? [0, 0];
+    const length = duration(time.to - time.from);
+    const sentence = `${words} ${length}`;
+    const text = width(sentence) < right - left - 20 ? sentence : length;
+    const middle = (left + right) / 2;
+    const half = width(text) / 2 + 5;
+    if (half > (right - left) / 2) return [];
+    const d = `M${left} ${y - 9}v10m0-5H${middle - half}M${middle + half} ${y - 4}H${right}m0-5v10`;
+    return [svg("path", { class: "bracket", d }), label(middle, y, text, DRAWN, "tick")];
+  }
+
+  /** The lanes: who was there and when, as what, and what happened. */
+  inside() {
+    const byLane = Map.groupBy(this.shown, ({ lane }) => lane);
+    const drawn = this.order.flatMap((index, place) => {
+      const { name, self, spans = [] } = this.lanes[index];
+      const top = place * this.height;
+      const y = top + this.height - 0.5;
+      const shown = self ? `${name} (the bridge)` : name;
+      return [
+        svg("line", { class: "grid", x2: this.width, y1: y, y2: y }),
+        label(0, top + 15, shown, this.gutter - 8),
+        this.roomy && label(0, top + 29, standing(spans.at(-1) ?? {}), this.gutter - 8, "hint"),
+        ...spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1], top)),
+        ...this.marks(byLane.get(index) ?? [], top + this.middle),
+      ];
+    });
+    return this.picture(this.order.length * this.height, drawn);
+  }
+
+  /** A stay in the room, with the reason of its end, and the role that is new in it. */
+  stay(span, before, next, top) {
+    const [left, right] = this.edges(span) ?? [];
+    if (!right) return [];
+    const y = top + this.middle;
+    const words = [standing(span), span.left].filter((text) => text).join("; ");
+    const drawn = [this.bar(span, y - 4, 8, `stay ${span.role}`, words)];
+    const end = next ? Math.min(this.x(next.from), this.width) : this.width;
+    if (span.left) {
+      drawn.push(svg("line", { class: "end", x1: right, x2: right, y1: y - 7, y2: y + 7 }));
+      const room = end - right - 14;
+      const beside = room > 100 || width(span.left) < room;
+      if (beside) drawn.push(label(right + 10, y + 4, span.left, room));
+      else if (this.roomy) drawn.push(label(right, top + 15, span.left, right, "last"));
+    }
+    const changed = before?.to === span.from && before.role !== span.role;
+    if (changed && this.roomy) drawn.push(label(left, top + 15, standing(span), this.width - left));
+    return drawn;
+  }
+
+  /** Show the selected event in the drawing. */
+  point() {
+    const mine = selected?.part === this;
+    const words = mine ? `${moment(selected)} ${selected.text}` : "nothing is selected";
+    this.timeline.setAttribute("aria-valuenow", mine ? this.events.indexOf(selected) + 1 : 0);
+    this.timeline.setAttribute("aria-valuetext", words);
+    this.list.setAttribute("aria-activedescendant", mine ? selected.id : "");
+    const place = mine ? this.order.indexOf(selected.lane) : -1;
+    const heights = place < 0 ? [this.ownRow, -99] : [-99, place * this.height + this.middle];
+    this.timeline.querySelectorAll(".pointer").forEach((pointer, index) => {
+      pointer.setAttribute("transform", `translate(${mine ? this.x(selected.at) : -99})`);
+      pointer.lastChild.setAttribute("cy", heights[index]);
+    });
+  }
+
+  zoom(factor) {
+    const { from, to } = this.view;
+    const middle = selected?.part === this ? selected.at : (from + to) / 2;
+    const half = Math.max(((to - from) * factor) / 2, 1);
+    this.view = {
+      from: Math.max(middle - half, this.whole.from),
+      to: Math.min(middle + half, this.whole.to),
+    };
+    this.draw();
+  }
+
+  /** Select the event that is nearest to where somebody clicked. */
+  pick({ clientX, clientY }) {
+    const { left, top } = this.timeline.lastElementChild.getBoundingClientRect();
+    const lane = this.order[Math.floor((clientY - top) / this.height)];
+    const distance = (event) =>
+      Math.abs(this.x(event.at) - clientX + left) + (event.lane === lane ? 0 : 40);
+    select(this.shown.toSorted((one, other) => distance(one) - distance(other))[0]?.id);
+  }
+
+  press(key) {
+    if (key.altKey || key.ctrlKey || key.metaKey) return;
+    const last = this.shown.length - 1;
+    const place = this.shown.indexOf(selected) + (MOVES[key.key] ?? Number.NaN);
+    if (!Number.isNaN(place)) select(this.shown[Math.min(Math.max(place, 0), last)]?.id);
+    else if (key.key === "+" || key.key === "-") this.zoom(key.key === "+" ? 1 / 3 : 3);
+    else if (key.key === "Enter") {
+      origin = key.currentTarget;
+      details.focus();
+    } else return;
+    key.preventDefault();
+  }
+}
+
+// The page: its filters, its parts, and the details of the selected event.
+
+const parts = page.parts.map((part) => new Part(part));
+function searched({ text, body, where, stanzas = [] }) {
+  return [text, body, where, ...stanzas].join("\n").toLowerCase();
+}
+
+function filter() {
+  const words = the("words").value.toLowerCase();
+  const [kind, who, severity] = [the("kind"), the("who"), the("severity")].map((it) => it.value);
+  let all = 0;
+  for (const part of parts) {
+    for (const event of part.events) {
+      event.hidden =
+        (kind !== "" && event.kind !== kind) ||
+        (severity !== "" && event.severity !== severity) ||
+        (who !== "" && part.lanes[event.lane]?.name !== who.slice(1)) ||
+        (words !== "" && !searched(event).includes(words));
+      if (event.row) event.row.hidden = event.hidden;
+    }
+    part.shown = part.events.filter((event) => !event.hidden);
+    part.count.textContent = count(part.shown.length, part.events.length);
+    all += part.shown.length;
+  }
+  the("count").textContent = count(all, events.size);
+  redraw();
+}
+
+function redraw() {
+  for (const part of parts) part.draw();
+}
+
+function describe(event) {
+  const { id, at, time, kind, severity, direction, where, text, body, stanzas = [], part } = event;
+  const exact = time ?? (timed ? local(at) : `${at}`);
+  const zoned = page.zone === "utc";
+  const facts = [
+    [
+      zoned ? "Local time" : timed ? "Time, no zone" : "Place",
+      exact + (zoned ? `, ${offset(at)}` : ""),
+    ],
+    ["UTC", zoned && written(at)],
+    ["What", kind + ({ in: ", received", out: ", sent" }[direction] ?? "")],
+    ["Who", part.lanes[event.lane]?.name],
+    ["Where", where],
+  ];
+  const described = copy("details");
+  const [heading, list, findings, words, xml, link, button] = described.children;
+  heading.append(html("strong", {}), " ", text);
+  sign(heading.firstChild, severity);
+  for (const [name, value] of facts.filter(([, text]) => text)) {
+    list.append(html("dt", {}, name), html("dd", {}, value));
+  }
+  findings.append(...part.findings.filter((found) => found.event === id).map(finding));
+  words.textContent = body ?? "";
+  if (stanzas.length) xml.append(html("h3", {}, "The stanza behind it"));
+  xml.append(...stanzas.map((stanza) => html("pre", {}, pretty(stanza))));
+  link.href = `#${id}`;
+  button.addEventListener("click", back);
+  return described;
+}
+
+/** Show an event everywhere: in the list, in the drawing, in the details. */
+function select(id) {
+  const event = events.get(id);
+  if (!event) return;
+  const before = selected;
+  selected = event;
+  const { part } = event;
+  part.fill();
+  before?.row.setAttribute("aria-selected", "false");
+  before?.part.point();
+  event.row.setAttribute("aria-selected", "true");
+  const { list } = part;
+  const top = event.row.offsetTop - list.offsetTop;
+  if (top < list.scrollTop || top + event.row.offsetHeight > list.scrollTop + list.clientHeight) {
+    list.scrollTop = top - 2 * ROW;
+  }
+  if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
+  part.point();
+  details.replaceChildren(describe(event));
+  details.classList.add("open");
+}
+
+function back() {
+  details.classList.remove("open");
+  (origin ?? selected.part.list).focus();
+}
+
+/** Go to the event or the part that the address names. */
+function follow() {
+  const id = location.hash.slice(1);
+  select(id);
+  const part = events.get(id)?.part ?? parts.find((it) => it.id === id);
+  part?.fill();
+  part?.node.scrollIntoView();
+}
+
+/** The event that says most about what went wrong. */
+function worst() {
+  const told = [...parts.flatMap((part) => part.findings), ...events.values()];
+  const errors = told.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
+  const first = errors[0] ?? told.find(({ severity, id }) => severity === "warning" && id);
+  return first?.event ?? first?.id;
+}
+
+the("verdict").textContent = page.verdict ?? "";
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+the("made").textContent = [
+  `Made by ${page.madeBy} on ${local(page.madeAt).slice(0, 16)}.`,
+  page.zone === "utc" ? `Times are those of ${timeZone}, ${offset(ends[0] ?? 0)}.` : "",
+  page.zone === "unknown" ? "Times are as the log has them; it does not say in which zone." : "",
+  page.leftOut ? `${page.leftOut.toLocaleString("en")} older events are left out.` : "",
+].join(" ");
+const kinds = new Set([...events.values()].map(({ kind }) => kind));
+const names = new Set(parts.flatMap((part) => part.lanes.map(({ name }) => name)));
+the("kind").append(...[...kinds].map((name) => html("option", {}, name)));
+// A nickname may be empty in a damaged log, and no value means everybody.
+the("who").append(...[...names].map((name) => html("option", { value: `=${name}` }, name)));
+the("filters").addEventListener("input", filter);
+document.querySelector("main").append(...parts.map((part) => part.node));
+filter();
+for (const [index, part] of parts.entries()) if (!index || part.outcome === "failed") part.fill();
+if (location.hash) follow();
+else if (matchMedia("(min-width: 60rem)").matches) select(worst());
+addEventListener("hashchange", follow);
+details.addEventListener("keydown", ({ key }) => key === "Escape" && back());
+document.addEventListener("click", ({ target }) => target.closest("a") && follow());
+matchMedia("print").addEventListener("change", redraw);
+new ResizeObserver(redraw).observe(document.querySelector("main"));
