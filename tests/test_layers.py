@@ -319,11 +319,6 @@ def test_the_http_client_has_one_wrapper() -> None:
     assert users - {"bridge.logs"} == {"bridge.llm.httpclient"}  # the log keeps it quiet
 
 
-def test_slixmpp_is_imported_by_one_module_and_not_while_that_is_loaded() -> None:
-    users = {(one.importer, one.on_loading) for one in IMPORTS if one.of("slixmpp")}
-    assert users == {("bridge.xmpp.link.from_slixmpp", False)}
-
-
 def test_only_the_terminal_imports_what_edits_lines() -> None:
     parts = [f"bridge.client.{name}" for name in ("terminal", "completion")]
     assert {one.importer for one in IMPORTS if one.of("prompt_toolkit")} == set(parts)
@@ -343,11 +338,18 @@ def test_the_plugin_of_pytest_imports_nothing_of_ours_while_it_is_loaded() -> No
 
 
 @pytest.mark.parametrize(
-    ("library", "importer"),
-    [("tomlkit", "bridge.registration.formats"), ("wcwidth", "bridge.views.screen")],
+    ("library", "importer", "on_loading"),
+    [
+        ("tomlkit", "bridge.registration.formats", True),
+        ("wcwidth", "bridge.views.screen", True),
+        ("slixmpp", "bridge.xmpp.link.from_slixmpp", False),
+    ],
 )
-def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, importer: str) -> None:
-    assert {one.importer for one in IMPORTS if one.of(library)} == {importer}
+def test_a_library_for_one_purpose_is_imported_by_one_module(
+    library: str, importer: str, on_loading: bool
+) -> None:
+    users = {(one.importer, one.on_loading) for one in IMPORTS if one.of(library)}
+    assert users == {(importer, on_loading)}
 
 
 @pytest.mark.parametrize("module", sorted(HELD))

@@ -55,19 +55,7 @@ def test_a_line_has_the_prefix_and_its_level_if_it_is_a_warning_or_worse() -> No
         ]
 
 
-def test_an_exception_is_told_below_its_line() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        try:
-            raise ValueError("why")
-        except ValueError:
-            logger.exception("broke")
-        first, second, *_, last = read_all(reading).splitlines()
-        assert first == "[Server] ERROR: broke"
-        assert second.startswith("[Server] | Traceback")
-        assert last == "[Server] | ValueError: why"
-
-
-def test_the_text_of_an_exception_forges_no_line() -> None:
+def test_an_exception_is_told_below_its_line_and_its_text_forges_none() -> None:
     with pipe() as (reading, writing), logging_to(writing) as logger:
         try:
             raise ValueError(f"why{FORGED}")
@@ -75,6 +63,8 @@ def test_the_text_of_an_exception_forges_no_line() -> None:
             logger.exception("broke")
         first, *lines, last = read_all(reading).split("\n")
         assert (first, last) == ("[Server] ERROR: broke", "")
+        assert lines[0].startswith("[Server] | Traceback")
+        assert "[Server] | ValueError: why" in lines
         assert all(one.startswith("[Server] | ") for one in lines)
         assert not any(one in "".join(lines) for one in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
 

@@ -40,8 +40,8 @@ def _hunks(diff: str) -> Iterator[Hunk]:
 
 
 def _copied(home: Path) -> None:
-    """Copy the package."""
-    shutil.copytree(TOP / "bridge", home / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
+    """Copy the package, with what was compiled of it, which takes seconds otherwise."""
+    shutil.copytree(TOP / "bridge", home / "bridge")
 
 
 def _take_out(title: str, home: Path) -> None:

@@ -45,10 +45,8 @@ def places(tmp_path: Path) -> Places:
     """Each place in a folder of its own, with a copy of the package in the last."""
     for name in ("here", "elsewhere", "package"):
         (tmp_path / name).mkdir()
-    source = Path(bridge.__file__).parent
-    shutil.copytree(
-        source, tmp_path / "package" / "bridge", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    # With what was compiled of it, which takes seconds at each start otherwise.
+    shutil.copytree(Path(bridge.__file__).parent, tmp_path / "package" / "bridge")
     return Places(*(tmp_path / name / ".env" for name in ("here", "elsewhere", "package")))
 
 

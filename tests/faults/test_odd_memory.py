@@ -13,7 +13,7 @@ from bridge.xmpp.model.journal import Numbering
 from tests.faults.odd_xml import CLASSICS
 
 HEADER = b"<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
-WARM, ALL = 100_000, 1_000_000
+WARM, ALL = 100_000, 400_000
 """Stanzas until the trace is full, and altogether."""
 TOGETHER = 500
 GROWN_MB = 10
@@ -33,7 +33,7 @@ def hostile(first: int) -> Iterator[bytes]:
 
 
 @pytest.mark.soak
-def test_a_million_hostile_stanzas_leave_no_memory_behind() -> None:
+def test_hostile_stanzas_without_number_leave_no_memory_behind() -> None:
     xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
     list(xml.feed(HEADER))
     trace = Trace(Numbering("epoch"))

@@ -385,8 +385,7 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
         assert len(xml.raw) < MAX_TOKEN_BYTES
 
 
-@pytest.mark.parametrize("size", [997, 8_192])
-@pytest.mark.parametrize("before", [0, 30_000, 300_000, 900_000])
+@pytest.mark.parametrize(("before", "size"), [(0, 997), (30_000, 8_192), (900_000, 997)])
 @pytest.mark.parametrize(
     "one",
     [
@@ -464,6 +463,6 @@ def test_nothing_is_read_behind_the_end() -> None:
     "text", ["x", " ", "b ", "b=", "b = ", '""', "=", "]>", "/", "&amp;", "' x="]
 )
 def test_no_long_text_takes_quadratic_time(xml: str, text: str) -> None:
-    data = f"<m>{xml.format(text * (900_000 // len(text)))}</m>".encode()
-    # Quadratic time would be an hour: the run gives up a test after ten minutes.
+    data = f"<m>{xml.format(text * (500_000 // len(text)))}</m>".encode()
+    # Quadratic time would be twenty minutes: the run gives up a test after ten.
     outcome([HEADER, *torn(data, 100_000)], 1_000_000)
