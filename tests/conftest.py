@@ -56,9 +56,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
     What is started here would read a `.env` beside the package, with the account that is in it.
     So where there is one, it is started from a copy of the package that has none beside it.
+
+    Hundreds of processes are started. Where Python may not write bytecode, each of them compiles
+    the whole bridge and slixmpp, which takes as long as the rest of its start.
     """
-    for name in VARIABLES:
+    for name in (*VARIABLES, "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
+    sys.dont_write_bytecode = False
     starts_workers = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
     if (ROOT / ".env").exists() and not starts_workers:
         folder = Path(tempfile.mkdtemp())
