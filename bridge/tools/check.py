@@ -101,14 +101,14 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
 
     Finds where the way into the XMPP room breaks, on a connection and under a nickname of its own:
     settings, resolve, connect, tls, sasl, bind, and for each room disco, join, occupants, leave.
-    `phases`: what each stage found (`name`, `ok`, `ms`, `detail`, `room` if there are several), a
-    failed one with a `hint` naming the setting. `candidates`: similar rooms, if MUC_ROOM seems
-    wrong. `settings`: the variables in effect and where each is set, secrets as `***`. `standing`:
-    what happens to the bridge's own connection; it starts anew by itself if the settings changed,
-    or if the check passes while the bridge is out of the room. `rooms`: the outcomes for several
-    rooms. Sends no message. Mostly under a second, at most 50 s. Each call logs in once: correct a
-    wrong password before you call again, since servers lock accounts. BRIDGE_READ_ONLY=1,
-    BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE take effect now, other settings at a restart.
+    `phases`: what each stage found, a failed one with a `hint` naming the setting. `candidates`:
+    similar rooms, if MUC_ROOM seems wrong. `offers`, `uses`: what the server offers, and what of it
+    was used. `settings`: those in effect, and where each is set. `standing`: what happens to the
+    bridge's own connection; it starts anew if the settings changed, or if the check passes while
+    the bridge is out of the room. Sends no message. At most 50 s. Each call logs in once, twice if
+    channel binding may be why it is refused: correct a wrong password before you call again, since
+    servers lock accounts. BRIDGE_READ_ONLY=1, BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE take effect
+    now, other settings at a restart.
     """
     try:
         await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)

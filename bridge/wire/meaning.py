@@ -82,14 +82,20 @@ CLIENT_WORDS: Mapping[str, str] = {
 """What they stand for if another client got it, whose stream is read."""
 
 MEANINGS = rows_of("""
-sasl: not-authorized credentials-expired account-disabled invalid-authzid; never
+sasl: not-authorized invalid-authzid; never
     {domain} refused the login of {account}{why}.
-    -> Check {login}.
+    -> Check {login}: one of them is wrong.
+sasl: credentials-expired; never
+    The password of {account} has expired{why}.
+    -> Have a new one set, and correct {login}.
+sasl: account-disabled; never
+    {domain} has disabled the account {account}{why}.
+    -> Ask an admin of {domain} to enable it. {login} need not be wrong.
 sasl: temporary-auth-failure; soon
     {domain} cannot check logins just now{why}.
     -> The server's account store has a problem; {again}.
 sasl: *; later
-    The login of {account} failed{why}.
+    {domain} refused the login of {account} ({condition}){why}.
     -> Check {login}. The server's log says more.
 stream: host-unknown; later
     {service} does not serve the domain {domain}.

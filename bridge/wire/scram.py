@@ -56,8 +56,9 @@ class ScramClient:
         self._hash = HASHES[mechanism.removesuffix("-PLUS")]
         self._nonce = nonce
         self._least_iterations = least_iterations
-        flag = "y" if could_bind else "n"
-        self._header = (f"p={binding.type}" if binding else flag) + ",,"
+        self.flag = "p" if binding else "y" if could_bind else "n"
+        """What the client says of channel binding (RFC 5802, section 7)."""
+        self._header = (f"p={binding.type}" if binding else self.flag) + ",,"
         self._bound = self._header.encode() + (binding.data if binding else b"")
         name = username.replace("=", "=3D").replace(",", "=2C")
         self._first_bare = f"n={name},r={nonce}"

@@ -31,6 +31,7 @@ from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.status import describe_status
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.checks import probe
+from bridge.xmpp.link.offer import Offer
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import Fault, Place, Stage
 from bridge.xmpp.muc.participant import Participant
@@ -150,8 +151,12 @@ DESTROYED = f"<destroy {attribute('jid', LONG)}><reason>{escape(LONG)}</reason><
 
 PLACE = Place("xmpp://chat.example:5222", "chat.example", "bot@chat.example", ROOM, NICKNAME)
 
+
 THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "no_mechanism.offered": lambda it: faults.no_mechanism([it] * 3 if it else [], PLACE),
+    "no_mechanism.unused": lambda it: faults.no_mechanism(
+        [], PLACE, Offer(sasl2=(it,) * bool(it)).unused
+    ),
     "of_sasl.text": lambda it: faults.of_sasl("not-authorized", it, PLACE),
     "of_stream_error.text": lambda it: faults.of_stream_error(
         "conflict", it, PLACE, Stage.STANDING
@@ -176,6 +181,7 @@ OURS = {
     "of_sasl.condition",  # the conditions are those of the standards: `stanzas.CONDITIONS`
     "of_stream_error.condition",
     "of_join_error.condition",
+    "after_second_login.flag",
     "of.situation",
     "of.condition",
     "of_error.condition",

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element, SubElement
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding
+from bridge.xmpp.link.offer import offer_in
 from bridge.xmpp.link.sasl import log_in
 from bridge.xmpp.link.stanzas import SASL, SASL_CB
 from tests.xmpp.place import PLACE
@@ -46,7 +47,7 @@ async def login(
     *mechanisms: str,
     account: Settings | None = None,
     named: Sequence[str] = (),
-    bindings: Sequence[ChannelBinding] = (),
+    bindings: Sequence[ChannelBinding] | None = (),
     genuine: bool = True,
 ) -> tuple[str, str | None]:
     """Log in where these mechanisms are offered, with these names of channel bindings.
@@ -56,7 +57,7 @@ async def login(
     return await log_in(
         account or settings(),
         PLACE,
-        features(*mechanisms, bindings=named),
+        offer_in(features(*mechanisms, bindings=named)),
         server.exchange,
         bindings=bindings,
         genuine=genuine,

@@ -1,4 +1,4 @@
-"""Tries out settings that are not complete yet, on a connection of its own that joins no room."""
+"""Connections that join no room: they try out settings, or find out more about a failure."""
 
 import secrets
 from collections.abc import Sequence
@@ -68,3 +68,22 @@ async def look_at_certificate(settings: Settings) -> Attempt:
     The stream is ended before any account is named.
     """
     return await try_out(settings._replace(tls_verify=False, tls_ca_file=None), log_in=False)
+
+
+async def log_in_unbound(settings: Settings) -> Fault | None:
+    """Log in once more, without a word on channel binding; return why that failed, if it did."""
+    connection = Connection(
+        settings,
+        resource="",
+        on_stage=lambda stage: None,
+        on_stanza=lambda stanza: None,
+        binds=False,
+    )
+    try:
+        await connection.log_in()
+    except ConnectionFailedError as failed:
+        return failed.fault
+    finally:
+        connection.leave()
+        connection.close()
+    return None

@@ -16,10 +16,11 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
-from bridge.xmpp.checks.attempt import look_at_certificate
+from bridge.xmpp.checks.attempt import log_in_unbound, look_at_certificate
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.sasl import LoginRefusedError
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
@@ -145,9 +146,18 @@ class Probe:
         self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
         outcomes = [visit.outcome for visit in visits]
         report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
-        if connection.certificate is None:
-            return report
-        return replace(report, certificate_expires=connection.certificate.not_after)
+        seen = connection.certificate
+        uses = {
+            "mechanism": connection.mechanism,
+            "channelBinding": connection.channel_binding,
+            "streamManagement": connection.management is not None,
+        }
+        return replace(
+            report,
+            certificate_expires=None if seen is None else seen.not_after,
+            offers=connection.offer.encode(),
+            uses={name: value for name, value in uses.items() if value},
+        )
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
         """Go through the stages of the connection; return the fault that ended it, if one did."""
@@ -157,6 +167,9 @@ class Probe:
             ms, fault = recorder.milliseconds(), failed.fault
             if fault.condition == "certificate-verify-failed":
                 fault = await self._look_again(connection, recorder, failed)
+            elif isinstance(failed, LoginRefusedError) and failed.flag in faults.BINDING_ADVICE:
+                second = await log_in_unbound(self._settings)
+                fault = faults.after_second_login(failed.refusal, failed.flag, second)
             recorder.end(fault, ms)
             return fault
         recorder.end()

@@ -1,7 +1,7 @@
 """The report of a check in the names that users see: its stages and the outcome. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bridge.settings.table import Configuration
@@ -84,6 +84,10 @@ class Report:
     """Rooms of the service that may have been meant, if MUC_ROOM seems wrong."""
     certificate_expires: datetime | None = None
     """When the server's certificate expires, even if it was refused; None if none can be read."""
+    offers: Mapping[str, object] = field(default_factory=dict)
+    """What the server offers for the login and the session, as `Offer.encode` names it."""
+    uses: Mapping[str, object] = field(default_factory=dict)
+    """What of it the check has used."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -101,6 +105,8 @@ class Report:
             "condition": self.condition,
             "roomCreated": bool(self.created),
             "ms": self.ms,
+            "offers": dict(self.offers),
+            "uses": dict(self.uses),
         }
         if self.rooms is not None:
             encoded["rooms"] = [dict(vars(room)) for room in self.rooms]

@@ -24,6 +24,7 @@ from bridge.xmpp.link import certificate, sasl, session, stanzas, tls
 from bridge.xmpp.link.certificate import Certificate
 from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.link.from_slixmpp import prepared
+from bridge.xmpp.link.offer import Offer, offer_in
 from bridge.xmpp.link.session import Negotiation, StreamManagement
 from bridge.xmpp.link.stanzas import BIND, SM, IqError, StanzaError
 from bridge.xmpp.link.stream import Stream
@@ -40,6 +41,9 @@ ANSWER_SECONDS = 20.0
 """How many seconds' worth of answers may be sent at once. A single answer that is longer is not
 sent: it repeats the id of the request, which may be long, and servers cut off a client that sends
 256 kB."""
+
+LIMIT_SECONDS = 10.0
+"""How long after a stanza over the server's limit the end of the stream is put down to it."""
 
 MAX_RESUMPTION_SECONDS = 60
 """Seconds for which the server is asked to keep a lost session. With more, a bridge that was killed
@@ -86,8 +90,11 @@ class Connection:
         on_stanza: Callable[[Element], None],
         trace: Tracer = untraced,
         on_finding: Callable[[str], None] = lambda finding: None,
+        binds: bool = True,
     ) -> None:
+        """Without `binds`, the login says nothing of channel binding."""
         self._settings = settings
+        self._binds = binds
         self.place = Place.of(settings)
         """The server, account and room, as faults name them; `service` is the configured one until
         a server was reached, and then that one."""
@@ -119,6 +126,10 @@ class Connection:
         session has begun."""
         self.certificate: Certificate | None = None
         """The server's certificate, verified or not; None before TLS, and if it cannot be read."""
+        self.offer = Offer()
+        """What the server has offered so far."""
+        self.mechanism = ""
+        """The mechanism of the login; empty before it has succeeded."""
         self.channel_binding: str | None = None
         """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
@@ -131,12 +142,11 @@ class Connection:
         The `former` session is resumed if the server still has it. The stanzas that come are handed
         over once `start_dispatch` is called.
         """
-        protection, features = await self.reach()
-        mechanism = await self._run(Stage.SASL, self._log_in(features, protection))
+        protection = await self.log_in()
         resumed = await self._run(Stage.BIND, self._begin_session(former))
         self._stream.end_negotiation()
         self._stage = Stage.STANDING
-        return Connected(self._jid, self.place.service, protection, mechanism, resumed)
+        return Connected(self._jid, self.place.service, protection, self.mechanism, resumed)
 
     def start_dispatch(self) -> None:
         """Hand over the stanzas that came while the session began, and all that come later."""
@@ -145,18 +155,25 @@ class Connection:
         for element in self._negotiation.end():
             self._receive(element)
 
-    async def reach(self) -> tuple[Tls | None, Element]:
-        """Connect, and secure the stream; raises `ConnectionFailedError`.
+    async def log_in(self) -> Tls | None:
+        """Connect and log in; return the stream's protection; raises `ConnectionFailedError`."""
+        protection = await self.reach()
+        await self._run(Stage.SASL, self._log_in(protection))
+        return protection
 
-        Return the protection of the stream, and the features that the server offers under it. The
-        server has not been given an account yet.
+    async def reach(self) -> Tls | None:
+        """Connect, and secure the stream; return its protection; raises `ConnectionFailedError`.
+
+        The server has not been given an account yet.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
         endpoint, sock = await self._run(
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = self.place._replace(service=str(endpoint.service))
-        return await self._run(Stage.TLS, self._secure(endpoint, sock))
+        protection, features = await self._run(Stage.TLS, self._secure(endpoint, sock))
+        self.offer = offer_in(features)
+        return protection
 
     def send(self, element: Element) -> None:
         """Send a stanza; raises `ConnectionFailedError` once the stream has ended."""
@@ -215,9 +232,22 @@ class Connection:
     def end(self, fault: Fault) -> None:
         """Declare the stream over because of `fault`; the first reason counts."""
         if not self.ended.done():
+            if fault.condition in session.RESUMABLE or fault.condition == "policy-violation":
+                fault = self._beyond_limits(fault)
             self.ended.set_result(fault)
             if self.management is not None:
                 self.management.stop()
+
+    def _beyond_limits(self, fault: Fault) -> Fault:
+        """Return `fault`; if we have just exceeded a limit of the stream, it says so."""
+        now, message = self.ended.get_loop().time(), fault.message
+        size, at = self._stream.too_long
+        most, idle = self.offer.max_bytes, self.offer.idle_seconds
+        if size and now - at <= LIMIT_SECONDS:
+            message += f" It takes {most:,} bytes a stanza, and was sent one of {size:,}."
+        elif idle and (silence := now - self._stream.sent_at) >= idle:
+            message += f" It allows {idle:,} s of silence, and heard nothing for {silence:,.0f} s."
+        return fault._replace(message=message)
 
     def close(self) -> None:
         """Close the socket, whatever state it is in.
@@ -319,20 +349,20 @@ class Connection:
             self._on_finding(certificate.validity(self.certificate, datetime.now(UTC)))
         return protection, await self._negotiation.features()
 
-    async def _log_in(self, features: Element, protection: Tls | None) -> str:
+    async def _log_in(self, protection: Tls | None) -> None:
         secured = tls.ssl_object(self._stream)
         genuine = protection is not None and protection.verified
-        mechanism, self.channel_binding = await sasl.log_in(
+        bindings = [] if secured is None else tls.channel_bindings(secured, verified=genuine)
+        self.mechanism, self.channel_binding = await sasl.log_in(
             self._settings,
             self.place,
-            features,
+            self.offer,
             partial(self._negotiation.exchange, expected=sasl.ANSWERS),
-            bindings=[] if secured is None else tls.channel_bindings(secured, verified=genuine),
+            bindings=bindings if self._binds else None,
             genuine=genuine,
             on_finding=self._on_finding,
         )
         self._stream.restart()
-        return mechanism
 
     async def _begin_session(self, former: StreamManagement | None) -> bool:
         """Resume the `former` session if possible (XEP-0198, section 5), or begin a new one.
@@ -342,7 +372,10 @@ class Connection:
         """
         negotiation = self._negotiation
         resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
-        managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
+        features = await negotiation.features()
+        self.offer = offer_in(features, self.offer)
+        self._stream.max_bytes = self.offer.max_bytes
+        managed = features.find(f"{{{SM}}}sm") is not None
         if managed and former is not None and former.id is not None:
             request = {"previd": former.id, "h": str(former.handled)}
             negotiation.send(Element(f"{{{SM}}}resume", request))
@@ -354,6 +387,8 @@ class Connection:
                 return True
         self._jid = jid = await self._bind()
         self._on_finding(f"full JID {quoted(jid)}")
+        if self.offer.limits:
+            self._on_finding(f"limits of the stream: {self.offer.limits}")
         if managed:
             request = {"resume": "true", "max": str(MAX_RESUMPTION_SECONDS)}
             negotiation.send(Element(f"{{{SM}}}enable", request))

@@ -13,9 +13,10 @@ from bridge.wire import scram
 from bridge.wire.scram import HASHES, ChannelBinding, ScramClient, ScramError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import ForbiddenCharacterError, sasl_prepared
-from bridge.xmpp.link.stanzas import SASL, SASL_CB
+from bridge.xmpp.link.offer import Offer
+from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.faults import ConnectionFailedError, Place
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
 ANSWERS = (CHALLENGE, SUCCESS, FAILURE)
@@ -25,21 +26,34 @@ Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
 """Sends an element and returns the answer, one of `ANSWERS`."""
 
 
+class LoginRefusedError(ConnectionFailedError):
+    """The server refused a login (RFC 6120, section 6.4.5)."""
+
+    def __init__(self, refusal: Fault, flag: str) -> None:
+        self.refusal = refusal
+        """The fault without the advice to try again without channel binding."""
+        self.flag = flag
+        """What the login said of channel binding (RFC 5802, section 7): `p` if it was bound, `y` if
+        it could have been, `n` if not; empty without SCRAM."""
+        super().__init__(refusal._replace(hint=refusal.hint + faults.BINDING_ADVICE.get(flag, "")))
+
+
 async def log_in(
     settings: Settings,
     place: Place,
-    features: Element,
+    offer: Offer,
     exchange: Exchange,
     *,
-    bindings: Sequence[ChannelBinding],
+    bindings: Sequence[ChannelBinding] | None,
     genuine: bool,
     on_finding: Callable[[str], None] = lambda _: None,
 ) -> tuple[str, str | None]:
-    """Log in with the best mechanism among `features`.
+    """Log in with the best mechanism of `offer`.
 
     Return the name of the mechanism, and the type of its channel binding, or None without one.
 
-    `bindings` are the channel bindings of this connection, best first; `genuine` says that the
+    `bindings` are the channel bindings of this connection, best first; with None, the login is by
+    SCRAM and says nothing of them. `genuine` says that the
     server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
     mechanism is tried, so that the server counts a wrong password once. Raises
     `ConnectionFailedError`, or `ScramError` if the server fails to prove itself.
@@ -48,11 +62,12 @@ async def log_in(
     to the real server. So in that case, if the server offers channel binding, we log in with it
     or not at all.
     """
-    offered = [
-        (mechanism.text or "").strip()
-        for mechanism in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
-    ]
+    offered = offer.mechanisms
     on_finding(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
+    if offer.channel_bindings:
+        on_finding(f"channel bindings: {quoted(', '.join(offer.channel_bindings))}")
+    if offer.unused:
+        on_finding(f"offered, but not used: {offer.unused}")
     try:
         username = sasl_prepared(settings.username)
         password = sasl_prepared(settings.password.reveal())
@@ -60,13 +75,17 @@ async def log_in(
         fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
         raise ConnectionFailedError(fault) from error
 
+    flag = ""
+
     async def ask(element: Element) -> Element:
         answer = await exchange(element)
         if answer.tag == FAILURE:
-            raise ConnectionFailedError(faults.of_sasl(*stanzas.condition_of(answer, SASL), place))
+            condition, text = stanzas.condition_of(answer, SASL)
+            refusal = faults.of_sasl(condition, text, place, genuine=genuine)
+            raise LoginRefusedError(refusal, flag if genuine else "")
         return answer
 
-    binding = _common_binding(features, bindings)
+    binding = _common_binding(offer.channel_bindings, bindings or ())
     plus = [f"{name}-PLUS" for name in HASHES]
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
     mechanism = next((name for name in best if name in offered), None)
@@ -83,28 +102,32 @@ async def log_in(
             username,
             secrets.token_urlsafe(24),
             bound,
-            could_bind=not offers_binding and (bool(bindings) or not genuine),
+            could_bind=not offers_binding
+            and bindings is not None
+            and (bool(bindings) or not genuine),
             least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
         )
+        flag = client.flag
         await _scram(client, mechanism, password, ask)
         return mechanism, None if bound is None else bound.type
-    if "PLAIN" in offered and genuine:
+    if "PLAIN" in offered and genuine and bindings is not None:
         on_finding("chosen: PLAIN")
         answer = await ask(_element("auth", f"\0{username}\0{password}", mechanism="PLAIN"))
         if answer.tag != SUCCESS:
             raise ScramError("it challenges PLAIN, which has no challenge")
         return "PLAIN", None
-    raise ConnectionFailedError(faults.no_mechanism(offered, place))
+    raise ConnectionFailedError(faults.no_mechanism(offered, place, offer.unused))
 
 
-def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
+def _common_binding(
+    offered: Sequence[str], bindings: Sequence[ChannelBinding]
+) -> ChannelBinding | None:
     """Return the best channel binding that both sides support (XEP-0440).
 
     If the server names none, it is assumed to support `tls-unique`, which TLS libraries commonly
     have.
     """
-    path = f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
-    types = [element.get("type") for element in features.iterfind(path)] or ["tls-unique"]
+    types = offered or ("tls-unique",)
     return next((binding for binding in bindings if binding.type in types), None)
 
 

@@ -63,6 +63,9 @@ CACHED_ADDRESSES = 256
 """How many parsed addresses are cached: without the cache, each event of an occupant would have
 copies of the same texts."""
 
+MAX_DIGITS = 9
+"""Most digits of a number: counts of occupants, uptimes in seconds and limits have fewer."""
+
 HISTORY_ON_JOINING = 20
 """How many messages of the room's history we ask for on entering, for context."""
 
@@ -156,6 +159,14 @@ def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:
             host = child.text if name == "see-other-host" else None
             return name, text or host or None
     return "undefined-condition", text or None
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return `text` as a number; None if it is none, or has more digits than `MAX_DIGITS`."""
+    text = (text or "").strip()
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
+        return None
+    return int(text)
 
 
 def join_presence(

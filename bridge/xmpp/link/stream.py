@@ -59,6 +59,12 @@ class Stream(asyncio.Protocol):
         """The transport; None before it is connected and after it has ended."""
         self.received = 0
         """The number of bytes that have come."""
+        self.max_bytes: int | None = None
+        """The most bytes of a stanza that the server takes (XEP-0478), if it has said so."""
+        self.too_long = (0, 0.0)
+        """The size of the last stanza that was longer, and when it was sent by the loop's clock."""
+        self.sent_at = 0.0
+        """When anything was last sent, on the loop's clock."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
@@ -142,6 +148,9 @@ class Stream(asyncio.Protocol):
         raw = stanzas.xml_of(xml).encode()
         self._trace("out", xml, raw)
         self.transport.write(raw)
+        self.sent_at = asyncio.get_running_loop().time()
+        if self.max_bytes and len(raw) > self.max_bytes:
+            self.too_long = len(raw), self.sent_at
 
     def _parse_slice(self) -> None:
         self._slicing = False

@@ -362,15 +362,63 @@ def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
     return of("tls-handshake", place, reason=reason)
 
 
-def no_mechanism(offered: list[str], place: Place) -> Fault:
-    """Return the fault of a server whose SASL mechanisms we do not use."""
+def no_mechanism(offered: Sequence[str], place: Place, unused: str = "") -> Fault:
+    """Return the fault of a server whose SASL mechanisms we do not use.
+
+    `unused` is a clause on what else it offers.
+    """
     listed = quoted(", ".join(offered)) if offered else "none"
-    return of("no-mechanism", place, quotes=bool(offered), listed=listed)
+    if unused:
+        listed += f"; and {unused}, which the bridge does not use"
+    return of("no-mechanism", place, quotes=bool(offered or unused), listed=listed)
 
 
-def of_sasl(condition: str, text: str | None, place: Place) -> Fault:
-    """Classify a SASL failure (RFC 6120, section 6.5)."""
-    return of("sasl", place, condition=condition, text=text)
+BINDING_ADVICE = {
+    "p": " Or the password is right, and the server does not accept the login because it is bound "
+    "to a TLS connection that something in between ends: a check tries once more without that.",
+    "y": " Or the password is right, and the server's offer of channel binding was lost on the "
+    "way, which looks like an attack: a check tries once more without the claim to know of none.",
+}
+"""What else a refusal may mean, by what the login said of channel binding (RFC 5802, section 7)."""
+
+_BOUND = {
+    "p": "Something in between ends TLS, often a proxy: let it pass TLS on, or give it the "
+    "certificate of the server, or turn channel binding off in the server.",
+    "y": "Something in between cuts the offer of channel binding out of what the server says, or "
+    "the server misjudges the connection: its log says more.",
+}
+"""What to do if the login was refused for the sake of channel binding."""
+
+
+def of_sasl(condition: str, text: str | None, place: Place, *, genuine: bool = True) -> Fault:
+    """Classify a SASL failure (RFC 6120, section 6.5).
+
+    The hint says which settings cannot be the cause; `genuine` says that the server's certificate
+    was verified.
+    """
+    fault = of("sasl", place, condition=condition, text=text)
+    if fault.retry is Retry.SOON:
+        return fault
+    right = "XMPP_SERVICE and the domain are right: the server's certificate proves it."
+    if not genuine:
+        right = (
+            "That XMPP_SERVICE leads to the right server is not proven: no certificate was checked."
+        )
+    return fault._replace(hint=f"{fault.hint} {right} The rooms were not tried yet.")
+
+
+def after_second_login(refusal: Fault, flag: str, second: Fault | None) -> Fault:
+    """Return the fault of a refused login, with what a second one without channel binding showed.
+
+    `flag` is what the first one said of channel binding; `second` is why the second failed, if it
+    did.
+    """
+    outcome, hint = "succeeded: the password is right", _BOUND[flag]
+    if second is not None:
+        outcome, hint = f"failed, too ({second.condition})", refusal.hint
+    how = "was not bound to TLS" if flag == "p" else "did not say that it could be bound"
+    message = f"{refusal.message} A second login, which {how}, {outcome}."
+    return refusal._replace(message=message, hint=hint)
 
 
 def of_stream_error(condition: str, text: str | None, place: Place, stage: Stage) -> Fault:

@@ -174,8 +174,8 @@ class RoomStatus:
             return "Being tried again now."
         if self.next_attempt_at is None:
             return (
-                "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME "
-                "or XMPP_PASSWORD and call xmppCheck, which tries at once."
+                "Never tried again by itself, since servers lock accounts: do what the hint says "
+                "and call xmppCheck, which tries at once."
             )
         at = iso(self.next_attempt_at)
         return f"Tried again at {at} by itself; xmppCheck tries at once if nothing prevents it."

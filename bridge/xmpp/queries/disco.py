@@ -34,9 +34,6 @@ _QUERIES = {
     stanzas.DISCO_ITEMS: "its rooms (XEP-0030)",
 }
 
-MAX_DIGITS = 9
-"""Most digits of a number: counts of occupants and uptimes in seconds have fewer."""
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -224,7 +221,7 @@ def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
 
 def seconds_in(iq: Element | Unanswered | None) -> int | None:
     """Return the uptime in seconds that a server answers (XEP-0012, section 4)."""
-    return whole_number(_query(iq, LAST).get("seconds"))
+    return stanzas.whole_number(_query(iq, LAST).get("seconds"))
 
 
 def _query(iq: Element | Unanswered | None, namespace: str) -> Element:
@@ -274,13 +271,5 @@ def room_configuration(description: Description) -> dict[str, object]:
         "title": form.get("muc#roomconfig_roomname") or next(names, None),
         "description": form.get("muc#roominfo_description") or form.get("muc#roomconfig_roomdesc"),
         "language": form.get("muc#roominfo_lang") or form.get("muc#roomconfig_lang"),
-        "occupants": whole_number(form.get("muc#roominfo_occupants")),
+        "occupants": stanzas.whole_number(form.get("muc#roominfo_occupants")),
     }
-
-
-def whole_number(text: str | None) -> int | None:
-    """Return `text` as a number; None if it is none, or has more digits than `MAX_DIGITS`."""
-    text = (text or "").strip()
-    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
-        return None
-    return int(text)

@@ -44,12 +44,14 @@ async def keep_alive(
     """Ping the server (XEP-0199) until the connection ends or the server is silent; return why.
 
     `wall` is a clock that goes on while the machine sleeps, so that the server is pinged soon after
-    the machine wakes. The server is also pinged soon if somebody sets that clock.
+    the machine wakes. The server is also pinged soon if somebody sets that clock, and more often if
+    it allows only a short silence (XEP-0478).
     """
-    pinged = wall()
+    pinged, idle = wall(), connection.offer.idle_seconds
+    interval = timing.ping_interval if idle is None else min(timing.ping_interval, idle / 2)
     while not connection.ended.done():
         await asyncio.wait((connection.ended,), timeout=timing.check_interval)
-        if abs(wall() - pinged) < timing.ping_interval:
+        if abs(wall() - pinged) < interval:
             continue
         pinged = wall()
         with suppress(ConnectionFailedError):  # `ended` has the reason

@@ -49,6 +49,13 @@ async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
     assert "chosen: SCRAM-SHA-" in detail(report, "sasl")
     assert f"{endpoint.server.bot.jid}/xmpp-debug-bridge.check." in detail(report, "bind")
     assert "stream management" in detail(report, "bind")
+    assert "SCRAM-SHA-" in str(report.offers["mechanisms"])
+    assert "SCRAM-SHA-" in str(report.uses["mechanism"])
+    real = endpoint.transport != "plaintext"
+    assert report.offers.get("streamManagement", False) is report.uses.get(
+        "streamManagement", False
+    )
+    assert report.offers.get("streamManagement", False) is real
     if endpoint.transport == "plaintext":
         assert "no TLS" in detail(report, "tls")
     else:

@@ -6,6 +6,7 @@ from xml.etree.ElementTree import Element, SubElement
 import pytest
 
 from bridge.wire.scram import ChannelBinding, ScramError, proofs
+from bridge.xmpp.link.sasl import LoginRefusedError
 from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.xmpp.login import PASSWORD, login, settings
@@ -176,3 +177,43 @@ async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_th
     with pytest.raises(ConnectionFailedError):
         await login(server, *offered, named=named, bindings=bindings, genuine=False)
     assert b64decode(server.heard[0].text or "").decode().startswith(header)
+
+
+@pytest.mark.parametrize(
+    ("offered", "bindings", "genuine", "header", "flag"),
+    [
+        (BOTH, [END_POINT, UNIQUE], True, "p=tls-unique,,", "p"),
+        (BOTH[1:], [END_POINT], True, "y,,", "y"),
+        (BOTH, [END_POINT], True, "n,,", "n"),
+        (BOTH, None, True, "n,,", "n"),
+        (BOTH[1:], None, True, "n,,", "n"),
+        # Without a checked certificate, no second login could be trusted.
+        (BOTH, [UNIQUE], False, "p=tls-unique,,", ""),
+    ],
+)
+async def test_a_refusal_says_how_the_login_was_bound(
+    offered: Sequence[str],
+    bindings: list[ChannelBinding] | None,
+    genuine: bool,
+    header: str,
+    flag: str,
+) -> None:
+    server = ServerSide(("failure", "not-authorized"))
+    with pytest.raises(LoginRefusedError) as refused:
+        await login(server, *offered, bindings=bindings, genuine=genuine)
+    assert b64decode(server.heard[0].text or "").decode().startswith(header)
+    assert refused.value.flag == flag
+    advised = "a check tries once more" in refused.value.fault.hint
+    assert advised is (flag in {"p", "y"})
+    assert "a check tries once more" not in refused.value.refusal.hint
+
+
+@pytest.mark.parametrize("offered", [["SCRAM-SHA-1-PLUS", "PLAIN"], ["PLAIN"]])
+async def test_a_login_that_says_nothing_of_binding_never_sends_the_password(
+    offered: list[str],
+) -> None:
+    server = ServerSide()
+    with pytest.raises(ConnectionFailedError) as refused:
+        await login(server, *offered, bindings=None)
+    assert refused.value.fault.condition == "invalid-mechanism"
+    assert server.heard == []

@@ -147,6 +147,30 @@ def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: s
     _assert_fit_to_be_read(fault)
 
 
+@pytest.mark.parametrize("genuine", [True, False])
+def test_a_refused_login_says_which_settings_cannot_be_wrong(genuine: bool) -> None:
+    fault = faults.of_sasl("not-authorized", None, PLACE, genuine=genuine)
+    assert "XMPP_PASSWORD: one of them is wrong" in fault.hint
+    assert ("XMPP_SERVICE and the domain are right" in fault.hint) is genuine
+    assert "rooms were not tried" in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+@pytest.mark.parametrize("flag", faults.BINDING_ADVICE)
+def test_a_second_login_says_whether_channel_binding_was_the_cause(flag: str) -> None:
+    refusal = faults.of_sasl("not-authorized", "no", PLACE)
+    bound = faults.after_second_login(refusal, flag, None)
+    assert "succeeded: the password is right" in bound.message
+    assert "XMPP_PASSWORD" not in bound.hint
+    wrong = faults.after_second_login(refusal, flag, refusal)
+    assert "failed, too (not-authorized)" in wrong.message
+    assert wrong.hint == refusal.hint
+    for fault in (bound, wrong):
+        assert (fault.condition, fault.retry) == ("not-authorized", Retry.NEVER)
+        assert fault.quotes
+        _assert_fit_to_be_read(fault)
+
+
 @pytest.mark.parametrize("condition", STREAM_CONDITIONS)
 def test_each_stream_error_keeps_its_condition(condition: str) -> None:
     fault = faults.of_stream_error(condition, None, PLACE, Stage.STANDING)
@@ -209,6 +233,11 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         lambda: faults.no_mechanism(["DIGEST-MD5"], PLACE),
         "invalid-mechanism",
         "SCRAM-SHA-256",
+    ),
+    "SASL2 alone": (
+        lambda: faults.no_mechanism([], PLACE, 'SASL2 "PLAIN"'),
+        "invalid-mechanism",
+        "SCRAM-SHA-1",
     ),
     "none at all": (lambda: faults.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
     "impostor": (

@@ -476,8 +476,8 @@ def test_a_room_that_joining_made_is_a_warning_until_somebody_comes(
 
 UNHINDERED = "by itself; xmppCheck tries at once if nothing prevents it."
 LOCKED = (
-    "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME or "
-    "XMPP_PASSWORD and call xmppCheck, which tries at once."
+    "Never tried again by itself, since servers lock accounts: do what the hint says "
+    "and call xmppCheck, which tries at once."
 )
 
 

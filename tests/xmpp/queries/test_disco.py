@@ -6,11 +6,19 @@ from hypothesis import given
 
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
+from bridge.xmpp.link.stanzas import (
+    DATA_FORMS,
+    DISCO_INFO,
+    DISCO_ITEMS,
+    MAX_DIGITS,
+    MUC,
+    IqError,
+    StanzaError,
+    whole_number,
+)
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import (
-    MAX_DIGITS,
     ROOM_INFO,
     Description,
     Field,
@@ -20,7 +28,6 @@ from bridge.xmpp.queries.disco import (
     Unanswered,
     discover,
     room_configuration,
-    whole_number,
 )
 from tests.xmpp.elements import parsed, trees
 from tests.xmpp.played_connection import Answer, PlayedConnection

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.offer import Offer
 from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
 from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.link.trace import untraced
@@ -37,6 +38,7 @@ class Standing:
 
     def __init__(self, answer: Callable[[], str | None]) -> None:
         self.place = PLACE
+        self.offer = Offer()
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.stream = Stream("localhost", lambda _: None, lambda _: None, untraced)
@@ -110,4 +112,14 @@ async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once(jump: float
     times = iter([0.0])
     standing = Standing(lambda: standing.ended.set_result(END))
     assert await standing.kept_alive(timing, lambda: next(times, jump)) == END
+    assert standing.pinged == [PLACE.domain]
+
+
+async def test_a_server_that_allows_a_short_silence_only_is_pinged_twice_as_often() -> None:
+    times = iter([0.0, 9.9])
+    standing = Standing(lambda: standing.ended.set_result(END))
+    standing.offer = Offer(idle_seconds=20)
+    timing = Timing(check_interval=0.005)
+    assert await standing.kept_alive(timing, lambda: next(times, 10.0)) == END
+    assert next(times, None) is None
     assert standing.pinged == [PLACE.domain]

@@ -1,0 +1,97 @@
+"""What a server offers on a stream: the features before the login and after it."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from bridge.text import one_line, quoted
+from bridge.xmpp.link.stanzas import SASL, SASL_CB, SM, whole_number
+
+SASL2 = "urn:xmpp:sasl:2"
+BIND2 = "urn:xmpp:bind:0"
+FAST = "urn:xmpp:fast:0"
+LIMITS = "urn:xmpp:stream-limits:0"
+
+MAX_NAMES = 20
+"""Most names of one kind that are read; servers offer up to ten mechanisms."""
+
+MAX_NAME_CHARACTERS = 60
+"""Most characters of a name; those of mechanisms have at most 20 (RFC 4422, section 3.1)."""
+
+
+class Offer(NamedTuple):
+    """What the server offers, with names as it writes them, but cut."""
+
+    mechanisms: tuple[str, ...] = ()
+    """The SASL mechanisms (RFC 6120, section 6.4.1)."""
+    channel_bindings: tuple[str, ...] = ()
+    """The types of channel binding (XEP-0440)."""
+    sasl2: tuple[str, ...] = ()
+    """The mechanisms of SASL2 (XEP-0388), which the bridge does not use."""
+    bind2: bool = False
+    """Whether a session can begin within SASL2 (XEP-0386)."""
+    fast: tuple[str, ...] = ()
+    """The mechanisms of logins by token (XEP-0484)."""
+    stream_management: bool = False
+    """Whether stanzas are acknowledged (XEP-0198)."""
+    max_bytes: int | None = None
+    """The most bytes of a stanza of ours that the server takes (XEP-0478)."""
+    idle_seconds: int | None = None
+    """The seconds without anything from us after which it may end the stream (XEP-0478)."""
+
+    def encode(self) -> dict[str, object]:
+        """Return what is offered under the names that users see; what is not is left out.
+
+        Each text fits into one line.
+        """
+        names = ("mechanisms", "channelBindings", "sasl2", "bind2", "fast", "streamManagement")
+        named = zip((*names, "maxBytes", "idleSeconds"), self, strict=True)
+        listed = (
+            (key, [*map(one_line, value)] if isinstance(value, tuple) else value)
+            for key, value in named
+        )
+        return {key: value for key, value in listed if value}
+
+    @property
+    def limits(self) -> str:
+        """A clause on the limits of the stream; empty if the server has named none."""
+        most = f"{self.max_bytes:,} bytes a stanza" if self.max_bytes else ""
+        idle = f"{self.idle_seconds:,} s of silence" if self.idle_seconds else ""
+        return " and ".join(filter(None, (most, idle)))
+
+    @property
+    def unused(self) -> str:
+        """A clause on SASL2 and what belongs to it; empty if the server offers none."""
+        if not self.sasl2:
+            return ""
+        fast = f", FAST {quoted(', '.join(self.fast))}" if self.fast else ""
+        return f"SASL2 {quoted(', '.join(self.sasl2))}{', Bind 2' if self.bind2 else ''}{fast}"
+
+
+def offer_in(features: Element, before: Offer = Offer()) -> Offer:  # noqa: B008 - it is frozen
+    """Return what is offered by these features, and by those `before`, on the same connection."""
+    inline = f"{{{SASL2}}}authentication/{{{SASL2}}}inline"
+    binding = f"{{{SASL_CB}}}channel-binding"
+    types = features.iterfind(f"{{{SASL_CB}}}sasl-channel-binding/{binding}")
+    limits = f"{{{LIMITS}}}limits/{{{LIMITS}}}"
+    return Offer(
+        _mechanisms(features, f"{{{SASL}}}mechanisms", SASL) or before.mechanisms,
+        _bounded(element.get("type", "") for element in types) or before.channel_bindings,
+        _mechanisms(features, f"{{{SASL2}}}authentication", SASL2) or before.sasl2,
+        before.bind2 or features.find(f"{inline}/{{{BIND2}}}bind") is not None,
+        _mechanisms(features, f"{inline}/{{{FAST}}}fast", FAST) or before.fast,
+        before.stream_management or features.find(f"{{{SM}}}sm") is not None,
+        whole_number(features.findtext(f"{limits}max-bytes")) or before.max_bytes,
+        whole_number(features.findtext(f"{limits}idle-seconds")) or before.idle_seconds,
+    )
+
+
+def _mechanisms(features: Element, path: str, namespace: str) -> tuple[str, ...]:
+    mechanisms = features.iterfind(f"{path}/{{{namespace}}}mechanism")
+    return _bounded((element.text or "").strip() for element in mechanisms)
+
+
+def _bounded(names: Iterator[str]) -> tuple[str, ...]:
+    known = dict.fromkeys(name[:MAX_NAME_CHARACTERS] for name in names if name)
+    return tuple(islice(known, MAX_NAMES))
