@@ -43,7 +43,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Event:
     """Something that happened at a moment."""
 
     id: str
@@ -113,7 +113,7 @@ class Part:
     """`passed` or `failed`, of a scenario."""
     verdict: str = ""
     lanes: tuple[Lane, ...] = ()
-    events: tuple[Item, ...] = ()
+    events: tuple[Event, ...] = ()
     stages: tuple[Bar, ...] = ()
     gaps: tuple[Hole, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -12,9 +12,9 @@ from bridge.page.page import as_html, as_json
 from bridge.page.timeline import (
     MAX_EVENTS,
     Bar,
+    Event,
     Finding,
     Hole,
-    Item,
     Lane,
     Part,
     Presence,
@@ -79,11 +79,11 @@ def incident() -> Timeline:
                 Presence(_at(away + 185), None, role, "none"),
             )
         lanes.append(Lane(name, name == "McpDebug", spans))
-    entries: list[Item] = []
+    entries: list[Event] = []
 
     def add(seconds: float, kind: str, text: str, lane: int | None = None, **more: Any) -> str:
         id_ = f"e{len(entries) + 1}"
-        entries.append(replace(Item(id_, _at(seconds), kind, text, lane), **more))
+        entries.append(replace(Event(id_, _at(seconds), kind, text, lane), **more))
         return id_
 
     def say(seconds: float, lane: int, body: str, **more: Any) -> str:
@@ -219,7 +219,7 @@ def crowd(occupants: int = 200, events: int = MAX_EVENTS) -> Timeline:
         name, body = lanes[lane].name, f"message {number}: " + "lorem ipsum dolor " * (number % 9)
         xml = f"<message from='{ROOM}/{name}' type='groupchat' id='m{number}'><body>{body}</body>"
         entries.append(
-            Item(
+            Event(
                 f"e{number + 1}",
                 _at(8.6 * number),
                 "message",
@@ -242,7 +242,7 @@ def hostile() -> Timeline:
         Lane(text, False, (Presence(_at(0), _at(90), text, text, left=text),)) for text in HOSTILE
     )
     entries = tuple(
-        Item(
+        Event(
             f"e{number + 1}",
             _at(10 * number),
             ("message", "subject", "leave", "error")[number % 4],

@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 
 from bridge.page.page import as_html, as_json
-from bridge.page.timeline import MAX_EVENTS, Item, Lane, Part, Presence, encode
+from bridge.page.timeline import MAX_EVENTS, Event, Lane, Part, Presence, encode
 from tests.page.samples import HOSTILE, SAMPLES, crowd, hostile, incident
 
 DATA = re.compile(r'<script type="application/json" id="data">([^<]*)</script>')
@@ -46,7 +46,7 @@ def test_a_strangers_text_is_data_wherever_it_stands() -> None:
 
 
 def test_what_has_its_default_is_absent_and_all_else_is_in_camel_case() -> None:
-    entry = Item("e1", 5, "message", "<A> b", lane=0)
+    entry = Event("e1", 5, "message", "<A> b", lane=0)
     lane = Lane("A", self_=True, spans=(Presence(1, before=True),))
     part = Part("p1", "room", "r@x", 1, 9, lanes=(lane,), events=(entry,))
     encoded = encode(crowd(1, 1))
