@@ -373,9 +373,11 @@ def _add_log(command: Parser) -> None:
     Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured rooms: one
     event a line, oldest first; on a terminal long ones are laid out. Times are shown in UTC; a time
     that is given without a zone is local, and may be 2026-01-31, 12:00, today, "yesterday 12:00",
-    1h or "2 hours ago". Exit code 1 if there is nothing to show.
+    1h or "2 hours ago". With --report it is drawn on a page that you can attach to a ticket. Exit
+    code 1 if there is nothing to show.
 
         xmpp-bridge log --since yesterday --kind leave
+        xmpp-bridge log --since '2 hours ago' --report incident.html --pseudonyms
         xmpp-bridge log --json --since '2 hours ago' | jq -c .body
     """
     command.set_defaults(sandbox=False)
@@ -386,6 +388,7 @@ def _add_log(command: Parser) -> None:
     _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
+    _add_report(command)
     _add_local(command)
     _add_filters(command)
 
@@ -411,9 +414,11 @@ def _add_explain(command: Parser) -> None:
     Reads debug logs of a bot, a client or a server, and names what went wrong between it and its
     server: refused messages, a refused join, the end of the stream, requests that were never
     answered. It finds the format by itself and passes other lines over. The last line is the
-    verdict. Exit code 0 if no error was found, 1 if one was, 2 if nothing could be read.
+    verdict. With --report the streams are drawn on a page, too. Exit code 0 if no error was found,
+    1 if one was, 2 if nothing could be read.
 
         xmpp-bridge explain bot.log
+        xmpp-bridge explain bot.log --report stream.html
         journalctl --user -u mybot | xmpp-bridge explain --command '!ping'
     """
     command.add_argument(
@@ -425,6 +430,7 @@ def _add_explain(command: Parser) -> None:
     command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
     _add_flag(command, "--all", "streams without findings and notes, too")
     _add_flag(command, "--json", "one JSON object")
+    _add_report(command)
 
 
 def _add_expect(command: Parser) -> None:
@@ -588,6 +594,13 @@ def _kinds(text: str) -> list[str]:
 
 def _add_local(command: Parser) -> None:
     _add_flag(command, "--local", "on a terminal, show times in the local zone")
+
+
+def _add_report(command: Parser) -> None:
+    help_ = "write a page of it that a browser opens, or with .json at the end its data"
+    command.add_argument("--report", metavar="FILE", help=help_)
+    help_ = "on that page, replace nicknames, JIDs and hosts, and messages by their length"
+    _add_flag(command, "--pseudonyms", help_)
 
 
 def _add_read_only(command: Parser) -> None:

@@ -4,7 +4,7 @@ Many logs do not name the stream of a stanza. Then a stanza belongs to the clien
 names, or else to the client of the stanza before it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bridge.capture.causes import cause
 from bridge.capture.connecting import cut
@@ -73,7 +73,15 @@ class Examined:
 class Capture:
     """Everything that was read."""
 
-    def __init__(self, *, command: str = "", nickname: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        command: str = "",
+        nickname: str = "",
+        observe: Callable[[Examined, Stanza], None] | None = None,
+    ) -> None:
+        """Call `observe` with each stanza once its stream has taken it."""
+        self._observe = observe
         self.streams: list[Examined] = []
         """The streams, in the order in which they began."""
         self.left_out = 0
@@ -89,7 +97,7 @@ class Capture:
         if stanza.element.tag == HOLE and not session:
             for streams in self._open.values():
                 for examined in streams:
-                    take(examined.stream, stanza)
+                    self._take(examined, stanza)
             return
         streams = self._open.get(session, [])
         if not streams:
@@ -105,7 +113,7 @@ class Capture:
         stream = examined.stream
         was_bound = stream.bound
         examined.add(findings_of(stream, stanza))
-        take(stream, stanza)
+        self._take(examined, stanza)
         if stream.bound and not was_bound:
             self._succeed(session, examined, stanza)
 
@@ -125,6 +133,11 @@ class Capture:
                 continue
             seconds = sum(lengths) / len(lengths)
             ended[-1].add([cause("period", last.place, count=len(ended), seconds=seconds)])
+
+    def _take(self, examined: Examined, stanza: Stanza) -> None:
+        take(examined.stream, stanza)
+        if self._observe is not None:
+            self._observe(examined, stanza)
 
     def _begin(self, session: str) -> Examined:
         examined = Examined(Stream(command=self._command, nickname=self._nickname))

@@ -38,7 +38,10 @@ def time_in(prefix: str) -> tuple[float | None, str]:
         return None, ""
     fraction = match["fraction"] or match["parts"] or match["millis"]
     whole = match[0].strip(" ,")
-    text = whole.replace(fraction, "", 1) if match["fraction"] else whole
+    text = match[0]
+    if match["fraction"]:
+        begin, end = (place - match.start() for place in match.span("fraction"))
+        text = text[: begin - len(".")] + text[end:]
     try:
         seconds = int(match["epoch"]) if match["epoch"] else _second(text)
     except ValueError:  # such as the 31st of February

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
 from typing import BinaryIO
 
 from bridge.capture.capture import Capture, Examined, verdict
@@ -11,7 +12,11 @@ from bridge.capture.formats import FORMATS, JSON, PACKET_CAPTURES
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import bare
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
+from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
+from bridge.page.captured import CapturedPage
+from bridge.page.chronicle import Chronicle
+from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
 from bridge.views.output import look_of, show
@@ -23,9 +28,19 @@ def run(parsed: argparse.Namespace) -> int:
     """Read the logs, and show what the rules find."""
     if not can_print():
         return FAILURE
-    capture = Capture(command=parsed.command_text or "", nickname=parsed.nickname or "")
     formats: dict[str, int] = {}
+    account = bare(parsed.account or "")
+    page = CapturedPage(
+        Chronicle(Pseudonyms(on=parsed.pseudonyms)),
+        lambda stream: not account or bare(stream.account) in {account, ""},
+    )
+    capture = Capture(
+        command=parsed.command_text or "",
+        nickname=parsed.nickname or "",
+        observe=page.take if parsed.report else None,
+    )
     try:
+        report = report_path(parsed)
         for name in parsed.files or [STDIN]:
             for format_, count in _read(name, capture).items():
                 formats[format_] = formats.get(format_, 0) + count
@@ -45,6 +60,8 @@ def run(parsed: argparse.Namespace) -> int:
             f"{one_line(', '.join(accounts[:20]))}"
         )
         return USAGE
+    if report and write_report(page.timeline(streams, time()), report) != SUCCESS:
+        return FAILURE
     findings = [finding for examined in streams for finding in examined.findings()]
     if parsed.json:
         lines = [as_json(streams)]

@@ -1,4 +1,4 @@
-"""The command `log`: shows what was recorded, oldest first."""
+"""The command `log`: shows what was recorded, oldest first, or hands it to a report."""
 
 import asyncio
 import json
@@ -44,6 +44,8 @@ class Log:
     connecting; JSON has these, and both copies of a message."""
     as_json: bool
     names_rooms: bool
+    reporting: Callable[[Recorded], None] | None = None
+    """Takes the events in place of stdout."""
     view: RoomView | None = None
     """Lays out events for a terminal; None means that each is one line."""
     has_shown: bool = False
@@ -126,7 +128,9 @@ class Log:
         if row.event.get("direction") == "out" and not self._is_wanted(row, walk):
             return  # the room's copy came while it waited
         self.has_shown = True
-        if error := write_out(self._text(row, walk)):
+        if self.reporting is not None:
+            self.reporting(row)
+        elif error := write_out(self._text(row, walk)):
             raise error
 
     def _text(self, row: Recorded, walk: Walk) -> str:

@@ -146,3 +146,20 @@ def test_a_large_log_is_read_in_bounded_memory(tmp_path: Path) -> None:
         timeout=120,
     )
     assert int(ran.stderr) < 64 * 1024
+
+
+def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "bot.log").write_text("\n".join(REFUSED))
+    plain = explain("bot.log", cwd=tmp_path)
+    ran = explain("bot.log", "--report", "page.json", "--pseudonyms", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, plain.stdout, "")
+    page = json.loads((tmp_path / "page.json").read_text())
+    assert (page["source"], page["zone"], page["pseudonyms"]) == ("explain", "unknown", True)
+    (part,) = page["parts"]
+    assert (len(part["events"]), len(part["findings"])) == (len(REFUSED), 3)
+    assert "bot@" not in json.dumps(page)
+    for where in (".", "missing/page.html"):
+        ran = explain("bot.log", "--report", where, cwd=tmp_path)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("xmpp-bridge: --report: ")
+    assert explain("--pseudonyms", text="").returncode == 2

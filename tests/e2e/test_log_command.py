@@ -16,6 +16,7 @@ from bridge.xmpp.model.events import (
     ConnectionChanged,
     MessageReceived,
     MessageSent,
+    OccupantJoined,
     OccupantLeft,
     Phase,
 )
@@ -155,6 +156,54 @@ async def test_on_a_terminal_long_events_are_laid_out_and_times_may_be_local(
         assert SGR.sub("", log.out) != log.out
 
 
+def test_the_report_has_who_was_there_what_happened_and_how_connecting_went(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    xml = f"<message from='{ROOM}/McpDebug' id='1'><body>heard</body></message>"
+    with shelf.opened() as database, database.transaction():
+        database.append_stanzas(OWN, [TracedXml(6.0, "in", "1", xml)])
+    report = tmp_path / "page.json"
+    ran = _log(tmp_path, "--report", str(report))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    page = json.loads(report.read_text())
+    rooms = {part["title"]: part for part in page["parts"]}
+    assert [part["kind"] for part in page["parts"]] == ["room", "room", "connection"]
+    lobby, connection = rooms[ROOM], rooms[str(OWN)]
+    lanes = {lane["name"]: lane["spans"] for lane in lobby["lanes"]}
+    assert lanes["Wilma"] == [{"from": 1_000, "before": True}]
+    assert [(span["from"], span["to"], span["left"]) for span in lanes["Robot"]] == [
+        (1_000, 2_000, "kicked by <Mallory>: enough\\u{202E}")
+    ]
+    heard = next(event for event in lobby["events"] if event.get("body") == "heard")
+    assert heard["stanzas"] == [xml]
+    assert [event["text"] for event in lobby["events"]][-1] == "sending, id 2: lost"
+    assert [bar["name"] for bar in connection["stages"]] == ["resolving", "waiting"]
+    assert connection["stages"][0]["detail"] == "Nothing listens."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bodies", "left_out"),
+    [
+        (("--from", "Wilma", "--room", "lobby"), ["hello"], 0),
+        (("--kind", "message", "--limit", "2"), ["heard", "lost"], 2),
+        (("--since", "1970-01-01T00:00:03.500Z", "--kind", "message"), ["heard", "lost"], 0),
+    ],
+)
+def test_filters_pick_what_a_report_lists_and_not_who_was_there(
+    shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], bodies: list[str], left_out: int
+) -> None:
+    shelf.put(OccupantJoined(f"{ROOM}/Anna", "Anna", "visitor", "none"), at=1.5)
+    report = tmp_path / "page.json"
+    assert _log(tmp_path, *arguments, "--report", str(report)).returncode == 0
+    page = json.loads(report.read_text())
+    events = [event for part in page["parts"] for event in part.get("events", [])]
+    assert [event["body"] for event in events] == bodies
+    assert page.get("leftOut", 0) == left_out
+    lobby = page["parts"][0]
+    assert "Anna" in [lane["name"] for lane in lobby["lanes"]]
+    assert "stages" in page["parts"][-1]
+
+
 def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
     with shelf.opened() as database, database.transaction():
         database.append_stanzas(OWN, [TracedXml(1.0, "in", "1", "<message>\n\u202e</message>")])
@@ -175,6 +224,10 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         ),
         (("--stanzas",), 1, "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"),
         (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
+        (("--report", "p.html", "--json"), 2, "--report cannot be combined with --follow, --json"),
+        (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
+        (("--report", "none/p.html"), 2, "'none' is no folder"),
+        (("--pseudonyms",), 2, "--pseudonyms is for the page that --report writes"),
         (("--since", "soon"), 2, "is no time"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],

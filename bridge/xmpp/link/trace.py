@@ -41,6 +41,13 @@ SECRETS = frozenset(
         "password",
         "digest",
         "key",
+        # A component's login (XEP-0114), an upload slot's right to upload (XEP-0363), OAuth.
+        "handshake",
+        "header",
+        "token",
+        "access_token",
+        "oauth_token",
+        "oauth_signature",
     }
 )
 """Names of elements whose text is a secret or helps to guess one, in any namespace."""
@@ -50,6 +57,7 @@ SECRET_ATTRIBUTES = {
     "resumed": "previd",
     "enabled": "id",
     "token": "token",  # logs in without a password (XEP-0484)
+    "put": "url",  # whoever has the address can upload (XEP-0363)
 }
 
 PASSWORD = "password"  # noqa: S105 - the name of an attribute

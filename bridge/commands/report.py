@@ -1,0 +1,36 @@
+"""The options `--report` and `--pseudonyms` of a command."""
+
+import argparse
+from pathlib import Path
+
+from bridge.commands.exit import FAILURE, SUCCESS, UsageError
+from bridge.logs import complain
+from bridge.page.report import ReportError, UnusableReportError, check, write
+from bridge.page.timeline import Timeline
+from bridge.text import one_line
+
+
+def report_path(parsed: argparse.Namespace) -> Path | None:
+    """Return the file that `--report` names, if any.
+
+    Raises `UsageError` if no report can be there, or if `--pseudonyms` has none to be in.
+    """
+    if not parsed.report:
+        if parsed.pseudonyms:
+            raise UsageError("--pseudonyms is for the page that --report writes; name its file")
+        return None
+    try:
+        check(path := Path(parsed.report))
+    except UnusableReportError as error:
+        raise UsageError(f"--report: {error}") from error
+    return path
+
+
+def write_report(timeline: Timeline, path: Path) -> int:
+    """Write the report, and return the exit code."""
+    try:
+        write(timeline, path)
+    except ReportError as error:
+        complain(f"xmpp-bridge: --report: {one_line(str(error))}")
+        return FAILURE
+    return SUCCESS

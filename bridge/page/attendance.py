@@ -1,0 +1,127 @@
+"""Folds the events of one room into lanes: who was there, when, and why they left. Pure."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from bridge.page.pseudonyms import Pseudonyms
+from bridge.page.timeline import MAX_EVENTS, Lane, Presence
+from bridge.text import one_line
+from bridge.xmpp.model.events import STATUS_CODES
+from bridge.xmpp.model.formatting import unambiguous_nickname
+from bridge.xmpp.model.room import GONE_MEANWHILE, MAX_OCCUPANTS, PUT_OUT
+
+LOST = "the bridge lost its connection"
+
+MAX_LANES = 1_000
+"""Most lanes of a room. Rooms with more occupants exist; a reader sees nothing in more lanes."""
+
+
+class Attendance:
+    """The occupants of one room, as far as its events name them."""
+
+    def __init__(self) -> None:
+        self._here: dict[str, Presence] = {}
+        self._gone: deque[tuple[str, Presence]] = deque(maxlen=MAX_EVENTS)
+        self._own: set[str] = set()
+        self._seen: set[str] = set()
+        """Whoever was there, the first `MAX_OCCUPANTS`."""
+        self._observers: dict[str, str] = {}
+        """The bridges that are in the room, with their nicknames."""
+        self._listed: set[str] | None = None
+        """Whom the room has listed so far while a bridge joins; None if none joins, or if another
+        bridge was there before."""
+
+    def take(self, at: int, begin: int, exact: Mapping[str, Any], observer: str) -> None:
+        """Take an event in its exact form; `begin` is the time of the first event of the room."""
+        name = exact.get("sender", "")
+        if exact.get("self"):
+            self._own.add(name)
+        match exact:
+            case {"kind": "join" | "role"} if name:
+                self._come(at, name, exact)
+            case {"kind": "leave", "destroyed": True}:
+                for name in [*self._here]:
+                    self._go(at, name, "the room was destroyed")
+            case {"kind": "leave"}:
+                self._appear(begin, name)
+                self._go(at, name, _why(exact))
+            case {"kind": "nick", "newNickname": str(new)}:
+                self._appear(begin, name)
+                if former := self._here.get(name):
+                    self._go(at, name, f"is now <{unambiguous_nickname(new)}>")
+                    self._arrive(new, replace(former, from_=at, before=False))
+                if name in self._own:
+                    self._own.add(new)
+            case {"kind": "connection"}:
+                self._take_connection(at, exact, observer)
+            case {"kind": "message", "source": "live"} if name:
+                self._appear(begin, name)
+
+    def lanes(self, begin: int, words: Pseudonyms) -> Iterator[tuple[str, Lane]]:
+        """Yield the nicknames and lanes of all who were there after `begin`, ourselves first."""
+        spans: dict[str, list[Presence]] = {}
+        for name, presence in sorted([*self._gone, *self._here.items()], key=_begin):
+            if presence.to is None or presence.to >= begin:
+                before, left = presence.before and name not in self._own, words.text(presence.left)
+                spans.setdefault(name, []).append(replace(presence, before=before, left=left))
+        for name in sorted(spans, key=lambda name: name not in self._own)[:MAX_LANES]:
+            nickname = one_line(words.nickname(name))
+            yield name, Lane(nickname, name in self._own, tuple(spans[name]))
+
+    def _take_connection(self, at: int, exact: Mapping[str, Any], observer: str) -> None:
+        match exact.get("phase"):
+            case None if "service" not in exact:  # we are in the room under this nickname
+                self._observers[observer] = exact.get("sender", "")
+                self._own.add(exact.get("sender", ""))
+            case "joining" if not self._observers:
+                self._listed = set()
+            case "joined":
+                if self._listed is not None:
+                    for name in self._here.keys() - self._listed:
+                        self._go(at, name, GONE_MEANWHILE)
+                self._listed = None
+            case "waiting" | "failed" | "closed" | "resolving" | "connecting":
+                why = "left" if exact["phase"] == "closed" else LOST
+                self._go(at, self._observers.pop(observer, ""), why)
+
+    def _come(self, at: int, name: str, exact: Mapping[str, Any]) -> None:
+        role, affiliation = exact.get("role", ""), exact.get("affiliation", "")
+        if self._listed is not None:
+            self._listed.add(name)
+        before = self._here.get(name)
+        if before is not None:
+            if (before.role, before.affiliation) == (role, affiliation):
+                return
+            self._go(at, name, "")
+        was_there = before is None and self._listed is not None
+        self._arrive(name, Presence(at, None, role, affiliation, before=was_there))
+
+    def _appear(self, begin: int, name: str) -> None:
+        """Note somebody who does something, and of whom no record says when they came."""
+        if name not in self._seen:
+            self._arrive(name, Presence(begin, before=True))
+
+    def _arrive(self, name: str, presence: Presence) -> None:
+        if len(self._here) < MAX_OCCUPANTS:
+            self._here[name] = presence
+        if len(self._seen) < MAX_OCCUPANTS:
+            self._seen.add(name)
+
+    def _go(self, at: int, name: str, why: str) -> None:
+        if presence := self._here.pop(name, None):
+            self._gone.append((name, replace(presence, to=at, left=why)))
+
+
+def _begin(span: tuple[str, Presence]) -> int:
+    return span[1].from_
+
+
+def _why(exact: Mapping[str, Any]) -> str:
+    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in exact.get("codes", ())]
+    why = meanings[0] if meanings else "left"
+    if actor := exact.get("actor"):
+        why += f" by <{unambiguous_nickname(actor)}>"
+    text = exact.get("reason") or exact.get("status")
+    return f"{why}: {one_line(text)}" if text else why

@@ -1,0 +1,213 @@
+"""Makes the page of a capture: a part for each stream, with its stanzas as events."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+from xml.etree.ElementTree import Element
+
+from bridge.capture.capture import Examined
+from bridge.capture.stanza import (
+    FOOTER,
+    HEADER,
+    HOLE,
+    SASL,
+    SASL2,
+    TLS,
+    Stanza,
+    bare,
+    condition_of,
+    local,
+)
+from bridge.capture.stream import RoomState, Stream
+from bridge.page.chronicle import Chronicle, Course
+from bridge.page.timeline import Hole, Timeline, Zone
+from bridge.wire.xmlwriter import written
+from bridge.xmpp.link.from_slixmpp import prepared
+from bridge.xmpp.link.stanzas import CLIENT
+from bridge.xmpp.link.trace import redacted
+from bridge.xmpp.model.events import MessageSent, encode
+from bridge.xmpp.muc.reading import read
+
+MAX_UNDECIDED = 100
+"""After so many stanzas without a time, the log counts as one without times."""
+
+NAMELESS = "an account that the log does not name"
+PIECES = {
+    HEADER: "stream header",
+    FOOTER: "end of the stream",
+    HOLE: "a part of the log cannot be read",
+}
+"""What the elements that stand for something else are called."""
+
+FAILURES = {f"{SASL}failure": SASL, f"{SASL2}failure": SASL, f"{TLS}failure": TLS}
+"""The elements that end a stage, with the namespaces of their conditions."""
+
+_HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$|^1\d{9}")
+"""Matches a time with its zone, or the seconds since the epoch."""
+
+
+class CapturedPage:
+    """The page of a capture, as far as its stanzas were taken."""
+
+    def __init__(self, chronicle: Chronicle, is_wanted: Callable[[Stream], bool]) -> None:
+        """Keep the stanzas of the streams that may be wanted."""
+        self._chronicle = chronicle
+        self._is_wanted = is_wanted
+        self._courses = WeakKeyDictionary[Examined, Course]()
+        """The courses of streams that the capture still has."""
+        self._undecided: list[tuple[Examined, Stanza]] | None = []
+        """The first stanzas, until one has a time; None once it is clear whether the log has."""
+        self._has_times = False
+        self._has_zones = True
+        self._seconds = 0.0
+        self._file, self._line, self._lines_before = "", 0, 0
+
+    def take(self, examined: Examined, stanza: Stanza) -> None:
+        """Take a stanza, which the state of its stream has taken already."""
+        if self._undecided is None:
+            self._take(examined, stanza)
+            return
+        self._undecided.append((examined, stanza))
+        self._has_times = stanza.seconds is not None
+        self._seconds = stanza.seconds or 0.0
+        if self._has_times or len(self._undecided) == MAX_UNDECIDED:
+            self._decide()
+
+    def timeline(self, streams: Iterable[Examined], made_at: float) -> Timeline:
+        """Return what the page shows of these streams."""
+        self._decide()
+        courses = []
+        for examined in streams:
+            if course := self._courses.get(examined):
+                course.findings = examined.findings()
+                course.title = bare(examined.stream.account) or NAMELESS
+                courses.append(course)
+        zone: Zone = "utc" if self._has_zones else "unknown"
+        return self._chronicle.timeline(
+            "explain",
+            courses,
+            made_at,
+            zone=zone if self._has_times else "none",
+        )
+
+    def _decide(self) -> None:
+        undecided, self._undecided = self._undecided or [], None
+        for examined, stanza in undecided:
+            self._take(examined, stanza)
+
+    def _take(self, examined: Examined, stanza: Stanza) -> None:
+        stream, words = examined.stream, self._chronicle.words
+        if not self._is_wanted(stream):
+            return
+        course = self._courses.setdefault(examined, Course("stream", ""))
+        seconds = self._time(stanza)
+        at = round(seconds * 1_000)
+        for room in stream.rooms.values():
+            words.learn({"nick": room.nickname}, room.jid)
+        words.learn({"jid": stream.account})
+        stage, fault = _stage(stream), _fault(stanza)
+        if fault or stage != course.stage():
+            course.enter(at, stage, fault=fault)
+        element = stanza.element
+        if element.tag == HOLE:
+            course.gaps.append(Hole(at, at, f"{PIECES[HOLE]} {element.text or ''}".rstrip()))
+        xml = [] if element.tag in PIECES else [written(redacted(element))]
+        address = bare(element.get("to" if stanza.sent else "from", ""))
+        for exact in _events(stream, stanza):
+            self._chronicle.take(
+                course,
+                seconds,
+                exact,
+                listed=exact["kind"] != "connection" or exact.get("phase") == "joining",
+                place=stanza.place,
+                stanzas=xml,
+                room="" if exact["kind"] == "stanza" else address,
+            )
+
+    def _time(self, stanza: Stanza) -> float:
+        """Return the time of a stanza in seconds, or its position as thousandths."""
+        place = stanza.place
+        if place.at and not _HAS_ZONE.search(place.at):
+            self._has_zones = False
+        if self._has_times:
+            self._seconds = self._seconds if stanza.seconds is None else stanza.seconds
+            return self._seconds
+        if place.file != self._file:
+            self._lines_before, self._file = self._lines_before + self._line, place.file
+        self._line = place.line
+        return (self._lines_before + self._line) / 1_000
+
+
+def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
+    """Yield what a stanza says, in the exact form; if it is of no room, the stanza itself."""
+    element = stanza.element
+    direction = "out" if stanza.sent else "in"
+    room = stream.room(element.get("to" if stanza.sent else "from", ""))
+    body = element.findtext("body") or ""
+    if room is not None and room.state is not RoomState.REFUSED:
+        if stanza.sent and element.tag == "presence" and room.state is RoomState.ASKED:
+            yield {"kind": "connection", "phase": "joining"}
+            return
+        if stanza.sent and body and element.get("type") == "groupchat":
+            sent = MessageSent(f"{room.jid}/{room.nickname}", room.nickname, body, "")
+            yield {**encode(sent), "id": element.get("id", "")}
+            return
+        if not stanza.sent:
+            jid = prepared(room.jid) or room.jid
+            own = prepared(f"{jid}/{room.nickname}") or ""
+            exacts = [encode(event) for event in read(_in_client(element), room=jid, own=own)]
+            if any(exact.get("self") and exact["kind"] == "join" for exact in exacts):
+                # These two are for the attendance, and not listed.
+                exacts.insert(0, {"kind": "connection", "sender": room.nickname})
+                exacts.append({"kind": "connection", "phase": "joined"})
+            yield from exacts
+            if exacts:
+                return
+    exact = {
+        "kind": "stanza",
+        "direction": direction,
+        "name": PIECES.get(element.tag) or local(element.tag),
+        "payload": [_described(child) for child in element],
+        "body": body,
+    }
+    exact |= {name: value for name in ("type", "from", "to") if (value := element.get(name))}
+    yield {name: value for name, value in exact.items() if value}
+
+
+def _described(child: Element) -> str:
+    namespace, _, name = child.tag[1:].rpartition("}")
+    return f"{name} ({namespace})" if namespace else child.tag
+
+
+def _in_client(element: Element) -> Element:
+    """Return an element with the namespace that a capture leaves out."""
+    made = Element(element.tag if element.tag.startswith("{") else f"{{{CLIENT}}}{element.tag}")
+    made.attrib, made.text, made.tail = element.attrib, element.text, element.tail
+    made.extend(map(_in_client, element))
+    return made
+
+
+def _stage(stream: Stream) -> str:
+    """Return how far the client is on its way into its rooms; empty if it is inside or gone."""
+    if stream.ended:
+        return ""
+    if not stream.authenticated:
+        if stream.tried_login:
+            return "authenticating"
+        return "securing" if stream.began_tls else "connecting"
+    if not stream.bound:
+        return "binding"
+    asked = any(room.state is RoomState.ASKED for room in stream.rooms.values())
+    return "joining" if asked else ""
+
+
+def _fault(stanza: Stanza) -> str:
+    """Return why a stage failed; empty if the stanza is no such failure."""
+    element = stanza.element
+    if stanza.sent:
+        return ""
+    if element.tag == "presence" and element.get("type") == "error":
+        return condition_of(element.find("error"))[0]
+    namespace = FAILURES.get(element.tag)
+    return condition_of(element, namespace)[0] if namespace else ""

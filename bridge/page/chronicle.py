@@ -1,0 +1,325 @@
+"""Collects what happened in rooms, on streams and in scenarios, and makes a timeline of it.
+
+It keeps the newest events, so that a log of any size fits into memory.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from bridge import __version__
+from bridge.capture.capture import verdict
+from bridge.capture.finding import Finding as StreamFinding
+from bridge.capture.finding import explanation
+from bridge.capture.reader import elements_of
+from bridge.capture.stanza import LogPlace
+from bridge.capture.times import time_in
+from bridge.page.attendance import Attendance
+from bridge.page.pseudonyms import Pseudonyms
+from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Part, Timeline, Zone
+from bridge.text import one_line, quoted, seconds_of, visible
+from bridge.wire.xmlwriter import written
+from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
+from bridge.xmpp.model.room import PUT_OUT
+
+MAX_BODY_CHARACTERS = 16_384
+"""Most characters of a body and of a stanza on a page. What is cut ends with its length."""
+
+MAX_CHARACTERS = 16_000_000
+"""Most characters of all events that are kept: of long ones, fewer are kept."""
+
+MAX_NAMED = 3
+"""Most parts that a title names."""
+
+Kind: TypeAlias = Literal["room", "connection", "stream", "scenario"]
+
+
+@dataclass(eq=False)
+class Course:
+    """One part of a page, while it is collected."""
+
+    kind: Kind
+    title: str
+    outcome: str = ""
+    verdict: str = ""
+    findings: Sequence[StreamFinding] = ()
+    attendances: defaultdict[str, Attendance] = field(
+        default_factory=lambda: defaultdict(Attendance)
+    )
+    """Those of each room; only a stream has several."""
+    stages: deque[Bar] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    gaps: deque[Hole] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    begin: int | None = None
+    end: int = 0
+    _under_way: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The stage that each observer has begun, and when."""
+
+    def enter(self, at: int, stage: str, observer: str = "", fault: str = "") -> None:
+        """End the stage under way, with a fault if it failed; begin another if it has a name."""
+        if not fault and stage and self.stage(observer) == stage:
+            return
+        if began := self._under_way.pop(observer, None):
+            self.stages.append(Bar(*began, at, not fault, fault))
+        if stage:
+            self._under_way[observer] = stage, at
+
+    def stage(self, observer: str = "") -> str:
+        """Return the stage that is under way, if any."""
+        return self._under_way.get(observer, ("", 0))[0]
+
+    def finish(self) -> None:
+        """End the stages that are still under way."""
+        for observer in [*self._under_way]:
+            self.enter(self.end, "", observer)
+
+
+class Noted(NamedTuple):
+    """An event that is kept for the page."""
+
+    course: Course
+    at: int
+    room: str
+    exact: Mapping[str, Any]
+    place: LogPlace | None
+    stanzas: tuple[str, ...]
+    """Without secrets."""
+
+
+class Chronicle:
+    """Everything that a page is made of."""
+
+    def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS) -> None:
+        """Keep the newest `most` events, and no more than a page may have."""
+        self.words = words
+        self.left_out = 0
+        """How many older events are left out."""
+        self._most = min(most, MAX_EVENTS)
+        self._kept: deque[tuple[Noted, int]] = deque()
+        self._characters = 0
+
+    def take(
+        self,
+        course: Course,
+        seconds: float,
+        exact: Mapping[str, Any],
+        *,
+        observer: str = "",
+        room: str = "",
+        listed: bool = True,
+        place: LogPlace | None = None,
+        stanzas: Iterable[str] = (),
+    ) -> None:
+        """Take an event in its exact form, or one of the kind `stanza`.
+
+        An event with a `room` tells who is there. If it is not `listed`, that is all it is for.
+        `stanzas` are redacted.
+        """
+        at = round(seconds * 1_000)
+        course.begin = at if course.begin is None else course.begin
+        course.end = max(course.end, at)
+        self.words.learn(exact)
+        if room:
+            course.attendances[room].take(at, course.begin, exact, observer)
+        match exact:
+            case {"kind": "connection", "phase": str(phase)}:
+                stage = "" if phase in {"joined", "failed", "closed"} else phase
+                fault = str(exact.get("text", "")) if "condition" in exact else ""
+                course.enter(at, stage, observer, fault)
+            case {"kind": "connection", "service": str()}:
+                course.enter(at, "", observer)
+            case {"kind": "gap", "from": str(begin), "to": str(end)}:
+                text = format_event(self.words.event(exact))
+                gap = Hole(_milliseconds(begin, at), _milliseconds(end, at), text)
+                course.gaps.append(gap)
+                course.begin = min(course.begin, gap.from_)
+        if not listed:
+            return
+        if self.words.on:
+            for element in chain.from_iterable(elements_of(xml)[0] for xml in stanzas):
+                self.words.learn_stanza(element)
+        xml_texts = tuple(map(_bounded, stanzas))
+        if not self.words.on and "body" in exact:
+            exact = {**exact, "body": _bounded(exact["body"])}
+        texts = [value for value in exact.values() if isinstance(value, str)]
+        weight = sum(map(len, [*texts, *xml_texts]))
+        self._kept.append((Noted(course, at, room, exact, place, xml_texts), weight))
+        self._characters += weight
+        while len(self._kept) > self._most or self._characters > MAX_CHARACTERS:
+            self._characters -= self._kept.popleft()[1]
+            self.left_out += 1
+
+    def timeline(
+        self,
+        source: Literal["log", "explain", "expect"],
+        courses: Iterable[Course],
+        made_at: float,
+        *,
+        zone: Zone = "utc",
+    ) -> Timeline:
+        """Return what the page shows of these courses; `made_at` is in seconds since the epoch."""
+        number, parts, findings = 1, list[Part](), list[StreamFinding]()
+        for course in courses:
+            notes = [noted for noted, _ in self._kept if noted.course is course]
+            parts.append(self._part(f"p{len(parts) + 1}", course, notes, number, zone))
+            number += len(notes)
+            findings += course.findings
+        titles = [part.title for part in parts if part.kind != "connection"]
+        title = ", ".join(titles[:MAX_NAMED])
+        if more := len(titles[MAX_NAMED:]):
+            title += f" and {more} more"
+        whose = f"The names and the words of people in {title} are in this page"
+        notice = f"{whose}. Pseudonyms: off (--pseudonyms replaces names, and messages by lengths)."
+        if self.words.on:
+            notice = (
+                f"Pseudonyms: on. {whose}: nicknames, addresses and hosts are replaced one for "
+                "one, and messages by their lengths. Subjects, reasons and status texts stay."
+            )
+        return Timeline(
+            source,
+            title,
+            round(made_at * 1_000),
+            f"xmpp-debug-bridge {__version__}",
+            zone,
+            self.words.on,
+            notice,
+            tuple(parts),
+            self.left_out,
+            self._verdict(findings) if source == "explain" else "",
+        )
+
+    def _part(
+        self, id_: str, course: Course, notes: Sequence[Noted], number: int, zone: Zone
+    ) -> Part:
+        begin = course.begin or 0
+        if self.left_out:
+            begin = min((noted.at for noted in notes), default=course.end)
+        course.finish()
+        lanes, lane_of = self._lanes(course, begin)
+        severities = {finding.place: finding.severity for finding in course.findings}
+        events, by_place = list[Event](), dict[LogPlace | None, Event]()
+        for noted in notes:
+            severity = noted.place and severities.get(noted.place)
+            lane = lane_of.get((noted.room, noted.exact.get("sender", "")))
+            event = self._event(f"e{number + len(events)}", noted, lane, severity or "", zone)
+            events.append(event)
+            by_place[noted.place] = event
+        findings = [self._finding(each, by_place.get(each.place)) for each in course.findings]
+        text = self.words.file if course.kind == "scenario" else self.words.text
+        return Part(
+            id_,
+            course.kind,
+            one_line(text(course.title)),
+            begin,
+            max(course.end, begin),
+            course.outcome,
+            visible(self.words.text(course.verdict))
+            or (self._verdict(course.findings) if course.kind == "stream" else ""),
+            tuple(lanes),
+            tuple(events),
+            tuple(self._bar(bar) for bar in course.stages if bar.to >= begin),
+            tuple(gap for gap in course.gaps if gap.to >= begin),
+            tuple(findings),
+        )
+
+    def _lanes(self, course: Course, begin: int) -> tuple[list[Lane], dict[tuple[str, str], int]]:
+        """Return the lanes, and the index of each by its room and nickname."""
+        lanes, lane_of = list[Lane](), dict[tuple[str, str], int]()
+        several = len(course.attendances) > 1
+        for room, attendance in course.attendances.items():
+            for nickname, lane in attendance.lanes(begin, self.words):
+                lane_of[room, nickname] = len(lanes)
+                name = f"{lane.name} in {one_line(self.words.jid(room))}" if several else lane.name
+                lanes.append(replace(lane, name=name))
+        return lanes, lane_of
+
+    def _event(self, id_: str, noted: Noted, lane: int | None, severity: str, zone: Zone) -> Event:
+        exact = self.words.event(noted.exact)
+        body = exact.get("body", "")
+        return Event(
+            id_,
+            noted.at,
+            exact["kind"],
+            _stanza_line(exact) if exact["kind"] == "stanza" else format_event(exact),
+            lane,
+            exact.get("direction", ""),
+            visible(body),
+            severity or _severity(exact),
+            self._where(noted.place),
+            one_line(noted.place.at) if noted.place and zone != "utc" else "",
+            tuple(map(self._stanza, noted.stanzas)),
+        )
+
+    def _stanza(self, xml: str) -> str:
+        if not self.words.on:
+            return visible(xml)
+        elements, rest = elements_of(xml)
+        if rest or any(element.tag.startswith("/") for element in elements):
+            return self.words.body(xml)  # cut, or no XML
+        return one_line("".join(written(self.words.stanza(element)) for element in elements))
+
+    def _finding(self, finding: StreamFinding, event: Event | None) -> Finding:
+        seconds = time_in(finding.place.at)[0]
+        at = round(seconds * 1_000) if seconds is not None else finding.place.line or None
+        return Finding(
+            finding.name,
+            finding.severity,
+            one_line(self.words.text(finding.message, ours=True)),
+            one_line(self.words.text(finding.hint, ours=True)),
+            finding.clause,
+            at if event is None else event.at,
+            "" if event is None else event.id,
+            self._where(finding.place),
+        )
+
+    def _verdict(self, findings: Sequence[StreamFinding]) -> str:
+        """Return what `explain` says of these findings: the one that explains the others."""
+        cause = explanation(findings)
+        if cause is None:
+            return verdict(findings)
+        where = self._where(cause.place) or cause.place.at
+        text = self.words.text(f"{cause.message} {cause.hint}", ours=True)
+        return one_line(f"{where}: {text}")
+
+    def _bar(self, bar: Bar) -> Bar:
+        name, detail = self.words.text(bar.name), self.words.text(bar.detail)
+        return replace(bar, name=one_line(name), detail=one_line(detail, MAX_TEXT_CHARACTERS))
+
+    def _where(self, place: LogPlace | None) -> str:
+        if place is None or not place.file:
+            return ""
+        return f"{one_line(self.words.file(place.file))}:{place.line}"
+
+
+def _bounded(text: str) -> str:
+    """Return as much of a text as a page has, with its length if that is not all."""
+    if len(text) <= MAX_BODY_CHARACTERS:
+        return text
+    return f"{text[:MAX_BODY_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _severity(exact: Mapping[str, Any]) -> str:
+    """Return how bad an event is; empty if it is usual."""
+    match exact:
+        case {"kind": "error"} | {"condition": str()} | {"kind": "stanza", "type": "error"}:
+            return "error"
+        case {"kind": "gap"} | {"kind": "leave", "destroyed": True}:
+            return "warning"
+        case {"kind": "leave", "codes": codes} if not set(PUT_OUT).isdisjoint(codes):
+            return "warning"
+    return ""
+
+
+def _stanza_line(exact: Mapping[str, Any]) -> str:
+    """Return a line about a stanza: its name and type, the other side, and what is in it."""
+    other = [f"{name} {quoted(exact[name])}" for name in ("from", "to") if name in exact]
+    named = [exact["name"], exact.get("type", ""), *other]
+    inside = ", ".join(exact.get("payload", ()))
+    line = " ".join(word for word in named if word) + (f": {inside}" if inside else "")
+    return one_line(line, MAX_TEXT_CHARACTERS)
+
+
+def _milliseconds(time: str, default: int) -> int:
+    seconds = seconds_of(time)
+    return default if seconds is None else round(seconds * 1_000)

@@ -1,0 +1,330 @@
+"""Replaces names of people and machines one for one, and what people say by its length. Pure.
+
+Names are learned from the fields of events and the attributes of stanzas. They are then replaced
+in those, and wherever else they stand: in subjects, reasons, sentences and titles. A stanza is
+rebuilt element by element, so that a nickname such as `message` does not change its structure.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from bridge.capture.stanza import bare, local
+from bridge.text import one_line, visible
+from bridge.xmpp.link.trace import REDACTED
+
+MAX_NAMES = 100_000
+"""Most names that are known; of more, the first learned is no longer found within other texts."""
+
+NAMESPACES = (
+    "jabber:",
+    "urn:ietf:",
+    "urn:xmpp:",
+    "http://jabber.org/",
+    "http://etherx.jabber.org/",
+)
+"""The beginnings of the standards' namespaces. Other elements are left out: their very names may
+say something."""
+
+WORDS = frozenset(
+    (  # noqa: SIM905 - as a list it would take fifty lines
+        "admin archive auth available away cancel chat config connection continue dnd error get "
+        "groupchat headline history in join leave live member message moderator modify nick none "
+        "normal out outcast owner participant probe result role set subject subscribe subscribed "
+        "unavailable unknown unsubscribe unsubscribed visitor wait xa"
+    ).split()
+) | {REDACTED}
+"""The standards' own values of attributes and fields, which stay although a nickname may be one."""
+
+_PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
+"""Matches a number or a time, which stay."""
+_MECHANISMS = re.compile(r"(?:(?:SCRAM-SHA-[0-9]+(?:-PLUS)?|PLAIN|EXTERNAL|ANONYMOUS)(?:, )?)+")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+"""Matches a stranger's words in a sentence of ours (`bridge.text.quoted`)."""
+_ADDRESS = re.compile(
+    r"""(?P<standard>https?://(?:etherx\.)?jabber\.org/\S*)
+    | [^\s"'<>&/@:;,]+@[^\s"'<>&/@:;,]+(?:/[^\s"'<>]*\w)?
+    | (?<![\w.-])(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)(?![\w-])
+    | (?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])
+    | (?<![\w:])(?:(?:[0-9A-Fa-f]{1,4}:){3,7}[0-9A-Fa-f]{0,4}|[0-9A-Fa-f:]*::[0-9A-Fa-f:]*)
+    """,
+    re.VERBOSE,
+)
+"""Matches what looks like a JID, a host name or an IP address, known or not."""
+_WORD = re.compile(r"\w+")
+_MARKS = "\ue000\ue001"
+"""Characters for private use, between which a name that was replaced has its number."""
+_MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
+
+JIDS = frozenset({"from", "to", "jid", "by", "venue", "room", "service"})
+"""The fields and attributes that hold a JID."""
+NICKNAMES = frozenset({"sender", "newNickname", "actor", "nick"})
+"""The fields and attributes that hold a nickname; the actor may be a JID."""
+STRUCTURE = frozenset(
+    {"kind", "direction", "phase", "condition", "tls", "sasl", "at", "delayedFrom"}
+)
+"""The fields that hold our own words, or times."""
+TEXTS = frozenset({"id", "node", "var", "subject", "status", "reason", "text"})
+"""The attributes and elements in which names are replaced; of all others only the length stays."""
+
+
+class Pseudonyms:
+    """The pseudonyms of one page; switched off, it returns everything as it is."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._given: dict[tuple[str, str], str] = {}
+        """The pseudonym of each name by what it names: a nickname, a host."""
+        self._count = Counter[str]()
+        self._rooms: set[str] = set()
+        self._known: dict[str, Callable[[], str]] = {}
+        """How each known name is replaced, by its spelling; the last learned are last."""
+        self._spellings: dict[str, dict[str, bool]] = {}
+        """The spellings of the known names by their first words, without case, and whether each is
+        an address."""
+
+    def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
+        """Know the names in the fields of an event, or in the attributes of an element."""
+        if not self.on:
+            return
+        if room:
+            self._rooms.add(bare(room))
+            self._learn_jid(room)
+        for name, value in exact.items():
+            if name in NICKNAMES and value and "@" not in value:
+                self._know(value, partial(self.nickname, value))
+            elif name in NICKNAMES or (name in JIDS and exact.get("kind") != "gap"):
+                self._learn_jid(value)
+
+    def learn_stanza(self, stanza: Element) -> None:
+        """Know the names in the attributes of a stanza and of all that is in it."""
+        if self.on:
+            for element in stanza.iter():
+                self.learn(element.attrib)
+                if local(element.tag) == "jid" and element.text:
+                    self._learn_jid(element.text)
+
+    def nickname(self, name: str) -> str:
+        """Return the pseudonym of a nickname, or of the JID that stands in its place."""
+        if not self.on or not name:
+            return name
+        return self.jid(name) if "@" in name else self._of("Nick", name)
+
+    def jid(self, jid: str) -> str:
+        """Return a JID with the pseudonyms of its parts."""
+        if not self.on or not jid:
+            return jid
+        scheme, _, rest = jid.rpartition("://")
+        address, slash, resource = rest.partition("/")
+        account, at, host = address.rpartition("@")
+        host, colon, port = host.rpartition(":") if re.search(":[0-9]+$", host) else (host, "", "")
+        made = f"{scheme}://" if scheme else ""
+        in_room = bare(address) in self._rooms
+        if at:
+            made += f"{self._of('room' if in_room else 'user', account.casefold())}@"
+        made += f"{self._host(host)}{colon}{port}{slash}"
+        if resource:
+            made += self._of("Nick" if in_room or resource in self._known else "device", resource)
+        return made
+
+    def body(self, body: str) -> str:
+        """Return what somebody said: its length."""
+        return f"[{len(body)} characters]" if self.on and body else body
+
+    def file(self, name: str) -> str:
+        """Return the name of a file."""
+        return self._of("file", name) if self.on and name else name
+
+    def text(self, text: str, *, ours: bool = False) -> str:
+        """Return a text with the names in it replaced, and other quoted words by their length.
+
+        In a sentence of `ours`, nicknames and names of accounts are always quoted: a word that is
+        like one stays.
+        """
+        if not self.on:
+            return text
+        pieces, end = [], 0
+        for match in _QUOTED.finditer(text):
+            pieces += [self._replaced(text[end : match.start()], ours), f'"{self._quoted(match)}"']
+            end = match.end()
+        return "".join([*pieces, self._replaced(text[end:], ours)])
+
+    def event(self, exact: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the exact form of an event without names and bodies."""
+        if not self.on:
+            return exact
+        kept = {"gap": {"from", "to"}, "connection": {"text"}}.get(exact["kind"], set())
+        if "condition" in exact:
+            kept = set()
+        return {
+            name: value if name in kept else self._field(name, value)
+            for name, value in exact.items()
+        }
+
+    def stanza(self, element: Element) -> Element:
+        """Return a stanza without names and bodies."""
+        if not self.on:
+            return element
+        namespace, name = element.tag[1:].rpartition("}")[0], local(element.tag)
+        if namespace and not namespace.startswith(NAMESPACES):
+            return Element("left-out")
+        made = Element(element.tag)
+        for key, value in element.items():
+            made.set(key, self._value(local(key), value))
+        if text := (element.text or "").strip():
+            made.text = self._value(name, text)
+        made.extend(self.stanza(child) for child in element)
+        return made
+
+    def _field(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._field(name, item) for item in value]
+        if not isinstance(value, str) or name in STRUCTURE:
+            return value
+        if name in NICKNAMES or name in JIDS:
+            return self._value(name, value)
+        if name in {"body", "reactions"}:
+            return self.body(value)
+        return value if value in WORDS else self.text(value)
+
+    def _value(self, name: str, value: str) -> str:
+        """Return the value of an attribute, or the text of an element, of this name."""
+        if name in NICKNAMES:
+            return self.nickname(value)
+        if name in JIDS:
+            return self.jid(value)
+        if name in TEXTS:
+            return self.text(value)
+        if value in WORDS or _PLAIN.fullmatch(value) or _MECHANISMS.fullmatch(value):
+            return value
+        return self.body(value)
+
+    def _host(self, host: str) -> str:
+        return f"{self._of('host', _ascii(host))}.example"
+
+    def _of(self, what: str, name: str) -> str:
+        """Return the pseudonym of a name; the first name of its kind has the number 1."""
+        if (what, name) not in self._given:
+            self._count[what] += 1
+            self._given[what, name] = f"{what}{self._count[what]}"
+        return self._given[what, name]
+
+    def _learn_jid(self, jid: str) -> None:
+        address, _, resource = jid.rpartition("://")[2].partition("/")
+        account, _, host = address.rpartition("@")
+        self._know(address, lambda: self.jid(address), is_address=True)
+        self._know(jid, lambda: self.jid(jid), is_address=True)
+        if account:
+            kind = "room" if bare(address) in self._rooms else "user"
+            self._know(account, lambda: self._of(kind, account.casefold()))
+        if resource and bare(address) in self._rooms:
+            self._know(resource, lambda: self.nickname(resource))
+        for spelling in (host, _ascii(host), _unicode(host)):
+            self._know(spelling, lambda: self._host(host), is_address=True)
+
+    def _know(self, name: str, replace: Callable[[], str], *, is_address: bool = False) -> None:
+        if not name or name in self._known:
+            return
+        self._known[name] = replace
+        escaped = {
+            visible(name),
+            one_line(name),
+            json.dumps(visible(name), ensure_ascii=False)[1:-1],
+        }
+        for spelling in {name, name.lower(), name.upper(), name.casefold(), *escaped}:
+            self._known.setdefault(spelling, replace)
+            if spelling.isascii() and not _first_word(spelling):
+                continue  # a full stop is a nickname, too, and no name in a sentence
+            self._spellings.setdefault(_first_word(spelling), {})[spelling] = is_address
+        if len(self._known) > MAX_NAMES:
+            forgotten = next(iter(self._known))
+            del self._known[forgotten]
+            self._spellings.get(_first_word(forgotten), {}).pop(forgotten, None)
+
+    def _quoted(self, match: re.Match[str]) -> str:
+        """Return what stands between quotation marks: a name's pseudonym, or else its length."""
+        try:
+            words = json.loads(match[0].replace("…", ""), strict=False)
+        except ValueError:
+            words = match[1]
+        if words in self._known:
+            return self._known[words]()
+        if _PLAIN.fullmatch(words) or _MECHANISMS.fullmatch(words):
+            return str(words)
+        address = _ADDRESS.fullmatch(words)
+        return self.jid(words) if address and not address["standard"] else self.body(words)
+
+    def _replaced(self, text: str, ours: bool) -> str:
+        made: list[str] = []
+
+        def marked(pseudonym: str) -> str:
+            made.append(pseudonym)
+            return f"{_MARKS[0]}{len(made) - 1}{_MARKS[1]}"
+
+        def address(match: re.Match[str]) -> str:
+            if match["standard"] or _MARKS[0] in match[0]:
+                return match[0]
+            return marked(self.jid(match[0]))
+
+        text = text.translate({ord(mark): "?" for mark in _MARKS})
+        text = "".join(self._known_marked(text, marked, ours))
+        text = _ADDRESS.sub(address, text)
+        return _MARKED.sub(lambda number: made[int(number[1])], text)
+
+    def _known_marked(self, text: str, marked: Callable[[str], str], ours: bool) -> Iterable[str]:
+        """Yield the pieces of a text, with the longest known names in it replaced."""
+        for spelling in self._spellings.get("", ()):
+            if spelling in text:
+                text = text.replace(spelling, marked(self._known[spelling]()))
+        end = 0
+        for word in _WORD.finditer(text):
+            if word.start() < end:
+                continue
+            best = ""
+            for spelling, is_address in self._spellings.get(word[0].casefold(), {}).items():
+                begin = word.start() - _offset(spelling)
+                after = begin + len(spelling)
+                if (
+                    len(spelling) > len(best)
+                    and (is_address or not ours)
+                    and begin >= end
+                    and text[begin:after].casefold() == spelling.casefold()
+                    and not _WORD.match(text[after : after + 1] if spelling[-1:].isalnum() else "")
+                ):
+                    best = spelling
+            if best:
+                begin = word.start() - _offset(best)
+                yield text[end:begin]
+                yield marked(self._known[best]())
+                end = begin + len(best)
+        yield text[end:]
+
+
+def _first_word(name: str) -> str:
+    """Return the first word of a name, without case; empty if it has only signs."""
+    word = _WORD.search(name)
+    return word[0].casefold() if word else ""
+
+
+def _offset(name: str) -> int:
+    word = _WORD.search(name)
+    return word.start() if word else 0
+
+
+def _ascii(host: str) -> str:
+    """Return a host name in ASCII, without case (RFC 3490); as it is if it is none."""
+    try:
+        return host.encode("idna").decode().casefold()
+    except UnicodeError:
+        return host.casefold()
+
+
+def _unicode(host: str) -> str:
+    try:
+        return host.encode().decode("idna")
+    except UnicodeError:
+        return host

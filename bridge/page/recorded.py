@@ -1,0 +1,170 @@
+"""Makes the page of what was recorded: a part for each room, and one for each connection."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from xml.etree.ElementTree import Element
+
+from bridge.capture.reader import elements_of
+from bridge.page.chronicle import MAX_CHARACTERS, Chronicle, Course, Kind
+from bridge.page.timeline import MAX_EVENTS, Timeline
+from bridge.recording.recorded import Walk
+from bridge.store.database import Recorded
+from bridge.xmpp.model.events import decode
+from bridge.xmpp.model.filter import EventFilter
+
+STANZA_SECONDS = 1.0
+"""The most time between a stanza and the event that it is behind. They are noted one after the
+other; a bridge that catches up with a flood may take a while."""
+
+ID_SECONDS = 60.0
+"""The same for stanzas of messages with an id: a refusal may come late."""
+
+ATTENDING = frozenset({"join", "leave", "nick", "role", "connection"})
+"""The kinds of events that tell who was in a room."""
+
+MAX_LOOKED_BACK = 20_000
+"""Most events before the page begins that are read to know who was there."""
+
+
+class StanzasBehind:
+    """The newest recorded stanzas, to be found by the events that they are behind."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Recorded] = deque()
+        self._characters = 0
+        self._by_key: dict[tuple[str, str, str], list[Recorded]] | None = None
+
+    def take(self, row: Recorded) -> None:
+        """Keep a stanza, and give up the oldest beyond the limits."""
+        self._kept.append(row)
+        self._characters += len(row.event["xml"])
+        while len(self._kept) > 2 * MAX_EVENTS or self._characters > MAX_CHARACTERS:
+            self._characters -= len(self._kept.popleft().event["xml"])
+
+    def behind(self, row: Recorded) -> list[str]:
+        """Return the XML of the stanzas behind an event: of our own messages both ways."""
+        if self._by_key is None:
+            self._by_key = {}
+            for stanza in self._kept:
+                for element in elements_of(stanza.event["xml"])[0]:
+                    for key in _keys_of(element, stanza.event["direction"]):
+                        self._by_key.setdefault(key, []).append(stanza)
+        xml = []
+        for key in _keys_behind(row):
+            candidates = self._by_key.get(key, [])
+            nearest = min(candidates, key=lambda each: abs(each.at - row.at), default=None)
+            most = ID_SECONDS if key[2] else STANZA_SECONDS
+            if nearest is not None and abs(nearest.at - row.at) <= most:
+                xml.append(nearest.event["xml"])
+        return xml
+
+
+class RecordedPage:
+    """The page of a store, as far as its events were taken."""
+
+    def __init__(self, chronicle: Chronicle, filters: Sequence[EventFilter]) -> None:
+        """List the events that one of the filters matches, or without filters all."""
+        self._chronicle = chronicle
+        self._filters = filters
+        self._stanzas = StanzasBehind()
+        self._courses: dict[str, Course] = {}
+        self.has_events = False
+
+    async def look_back(
+        self, walk: Callable[..., Awaitable[Walk]], start: str | None, end: str | None
+    ) -> None:
+        """Read the stanzas between these times, and who was there at the start.
+
+        Raises `StoreError`.
+        """
+        async for row in await walk(EventFilter(), stanzas=True, start=start, end=end):
+            self._stanzas.take(row)
+        rows: list[Recorded] = []
+        if start is not None:
+            async for row in await walk(EventFilter(ATTENDING), end=start, backward=True):
+                rows.append(row)
+                if len(rows) == MAX_LOOKED_BACK:
+                    break
+        for row in reversed(rows):
+            course, observer = self._course(row), self._learn(row)
+            for each in self._rooms(row, course):
+                at = round(row.at * 1_000)
+                each.attendances[each.title].take(at, at, row.event, observer)
+
+    def take(self, row: Recorded) -> None:
+        """Take an event."""
+        observer = self._learn(row)
+        course = self._course(row)
+        event = decode(row.event)
+        listed = not self._filters or any(each.matches(event) for each in self._filters)
+        self.has_events = self.has_events or listed
+        stanzas = self._stanzas.behind(row) if listed else []
+        self._chronicle.take(
+            course,
+            row.at,
+            row.event,
+            observer=observer,
+            room=row.room,
+            listed=listed,
+            stanzas=stanzas,
+        )
+        if not row.room:
+            at = round(row.at * 1_000)
+            for each in self._rooms(row, course):
+                each.attendances[each.title].take(at, at, row.event, observer)
+                each.end = max(each.end, at)
+
+    def timeline(self, made_at: float) -> Timeline:
+        """Return what the page shows, the rooms first."""
+        courses = [course for course in self._courses.values() if course.begin is not None]
+        courses.sort(key=lambda course: course.kind, reverse=True)
+        return self._chronicle.timeline("log", courses, made_at)
+
+    def _learn(self, row: Recorded) -> str:
+        """Know the names of an event; return its observer if it is not shared."""
+        observer = row.observer
+        names = {"jid": observer.account, "nick": observer.nickname}
+        self._chronicle.words.learn(names, row.room)
+        return "" if row.shared else str(observer)
+
+    def _course(self, row: Recorded) -> Course:
+        """Return the course of an event's room, or else of its connection."""
+        kind: Kind = "room" if row.room else "connection"
+        title = row.room or str(row.observer)
+        return self._courses.setdefault(title, Course(kind, title))
+
+    def _rooms(self, row: Recorded, course: Course) -> list[Course]:
+        """Return the courses of the rooms that an event is about: all if it names none."""
+        if row.room:
+            return [course]
+        return [each for each in self._courses.values() if each.kind == "room"]
+
+
+def _keys_of(element: Element, direction: str) -> set[tuple[str, str, str]]:
+    """Return what a stanza may have in common with its event: kind, other side, id if known."""
+    end = element.get("from" if direction == "in" else "to", "").casefold()
+    kind = f"{direction} {element.tag}"
+    return {(kind, end, ""), (kind, end, element.get("id", ""))}
+
+
+def _keys_behind(row: Recorded) -> list[tuple[str, str, str]]:
+    """Return the keys of the stanzas behind an event."""
+    exact, room = row.event, row.room.casefold()
+    sender, id_ = str(exact.get("from", room)).casefold(), exact.get("id", "")
+    match exact:
+        case {"kind": "gap" | "connection"}:
+            return []
+        case {"direction": "out"}:
+            return [("out message", room, id_)]
+        case {"kind": "error", "sender": str()}:
+            return [("in message", sender, id_)]
+        case {"kind": "message"} | {"kind": "error", "id": str()}:
+            sent = [("out message", room, id_)] if id_ else []
+            return [*sent, ("in message", sender, id_)]
+        case {"kind": "error"}:
+            return [("in presence", f"{room}/{row.observer.nickname.casefold()}", "")]
+        case {"kind": "subject", "sender": str(nickname)}:
+            return [("in message", f"{room}/{nickname.casefold()}", "")]
+        case {"kind": "subject" | "config"}:
+            return [("in message", room, "")]
+    return [("in presence", sender, "")]

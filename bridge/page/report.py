@@ -1,0 +1,55 @@
+"""Writes a page, or its JSON form, to the file that the user names."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from bridge.page.page import as_html, as_json
+from bridge.page.timeline import Timeline, encode
+
+
+class ReportError(Exception):
+    """The file cannot be written; the text says which, and why."""
+
+
+class UnusableReportError(ReportError):
+    """What the user named is no place for a file."""
+
+
+def check(path: Path) -> None:
+    """Raise `UnusableReportError` unless a file can be there: before there is anything to write."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        mode = 0
+    except (OSError, ValueError) as error:  # a name with a null byte
+        raise UnusableReportError(f"{str(path)!r} is no name of a file: {error}") from error
+    if mode and not stat.S_ISREG(mode):
+        raise UnusableReportError(
+            f"{str(path)!r} is a folder, a link or a device; name a file for the report"
+        )
+    if not path.parent.is_dir():
+        raise UnusableReportError(f"{str(path.parent)!r} is no folder; make it first")
+
+
+def write(timeline: Timeline, path: Path) -> None:
+    """Replace the file as a whole: by JSON if it ends with `.json`, or else by the page.
+
+    Only its owner may read it. Raises `ReportError`.
+    """
+    check(path)
+    encoded = encode(timeline)
+    text = as_json(encoded) if path.suffix.lower() == ".json" else as_html(encoded)
+    try:
+        # A new file of this kind has the mode 0600.
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".xmpp-bridge-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(path)
+        except BaseException:  # Ctrl-C, too, must leave no part of a file
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ReportError(f"{str(path)!r} cannot be written: {error.strerror}") from error

@@ -1,0 +1,163 @@
+"""The page of a log: its streams, their stanzas as events, and what was found on them."""
+
+import json
+
+import pytest
+
+from bridge.capture.capture import Capture
+from bridge.capture.reader import LogReader
+from bridge.page.captured import MAX_UNDECIDED, NAMELESS, CapturedPage
+from bridge.page.chronicle import Chronicle
+from bridge.page.pseudonyms import Pseudonyms
+from bridge.page.timeline import Part, Timeline, encode
+from tests.capture.logs import ACCOUNT, ASK, JOIN, LOGIN, ROOM, USER, said, says, timed
+from tests.capture.test_rules import bounce, refusal
+
+SECRET = "hunter2-hunter2"
+SEAT = "<item affiliation='none' role='moderator' jid='ann@example.org/phone'/>"
+
+
+def here(nickname: str, room: str = ROOM) -> str:
+    return (
+        f"<<< <presence from='{room}/{nickname}' to='{ACCOUNT}'><x xmlns='{USER}'>{SEAT}</x>"
+        "</presence>"
+    )
+
+
+TALK = [*LOGIN, ASK, here("Ann"), JOIN[1], said("Ann", "!ping"), says("pong"), bounce("forbidden")]
+
+
+def drawn(*lines: str, account: str = "", file: str = "bot.log") -> Timeline:
+    page = CapturedPage(
+        Chronicle(Pseudonyms(on=False)),
+        lambda stream: stream.account.startswith(account) or not stream.account,
+    )
+    capture, reader = Capture(observe=page.take), LogReader(file)
+    for line in lines:
+        for captured in reader.feed(line.encode() + b"\n"):
+            capture.take(captured)
+    for captured in reader.end():
+        capture.take(captured)
+    capture.finish()
+    return page.timeline(capture.streams, 1.0)
+
+
+def only(timeline: Timeline) -> Part:
+    (part,) = timeline.parts
+    return part
+
+
+def test_a_stream_has_its_stanzas_as_events_and_the_room_as_lanes() -> None:
+    part = only(drawn(*timed(*TALK)))
+    assert (part.kind, part.title) == ("stream", "bot@example.org")
+    assert [(lane.name, lane.self_, lane.spans[0].before) for lane in part.lanes] == [
+        ("bot", True, False),
+        ("Ann", False, True),
+    ]
+    last = part.events[-6:]
+    assert [(event.kind, event.text, event.lane) for event in last] == [
+        ("connection", "joining", None),
+        ("join", "* <Ann> is here (moderator, none)", 1),
+        ("join", "* <bot> is here (participant, none)", 0),
+        ("message", "<Ann> !ping", 1),
+        ("message", "sending, id m1: pong", 0),
+        ("error", "returned, id m1: forbidden", None),
+    ]
+    assert [event.where for event in last] == [f"bot.log:{line}" for line in range(13, 19)]
+    assert last[4].stanzas == (says("pong").removeprefix(">>> ").replace("'", '"'),)
+    assert part.events[4].text == "challenge"
+
+
+def test_the_stages_are_bars_and_the_refused_one_says_why() -> None:
+    part = only(drawn(*timed(*LOGIN, ASK, refusal("registration-required"))))
+    assert [(bar.name, bar.ok, bar.detail) for bar in part.stages] == [
+        ("connecting", True, ""),
+        ("authenticating", True, ""),
+        ("binding", True, ""),
+        ("joining", False, "registration-required"),
+    ]
+
+
+def test_a_finding_is_at_its_event_and_makes_it_as_bad() -> None:
+    timeline = drawn(*timed(*TALK))
+    part = only(timeline)
+    (finding,) = part.findings
+    event = part.events[-1]
+    assert (finding.event, finding.at, finding.where) == (event.id, event.at, "bot.log:18")
+    assert (finding.severity, event.severity) == ("error", "error")
+    assert timeline.verdict == part.verdict
+    assert part.verdict.startswith("bot.log:18: ")
+
+
+@pytest.mark.parametrize(
+    ("stamp", "zone", "time", "at"),
+    [
+        ("2026-01-31 12:00:00.250", "unknown", "2026-01-31 12:00:00.250", 1_769_860_800_250),
+        ("2026-01-31T12:00:00.250+01:00", "utc", "", 1_769_857_200_250),
+        ("2026-01-31T12:00:00Z", "utc", "", 1_769_860_800_000),
+        ("1769860800.250", "utc", "", 1_769_860_800_250),
+        ("", "none", "", 3),
+    ],
+)
+def test_times_without_a_zone_are_shown_as_they_are(
+    stamp: str, zone: str, time: str, at: int
+) -> None:
+    timeline = drawn("starting", "ready", *(f"{stamp} {line}" for line in LOGIN))
+    event = only(timeline).events[0]
+    assert (timeline.zone, event.time, event.at) == (zone, time, at)
+
+
+def test_a_log_whose_first_stanzas_have_no_times_has_none() -> None:
+    lines = [*LOGIN, *["<<< <presence from='a@b' to='c@d'/>"] * MAX_UNDECIDED, *timed(says("late"))]
+    timeline = drawn(*lines)
+    assert timeline.zone == "none"
+    assert [event.at for event in only(timeline).events] == [*range(1, len(lines) + 1)]
+    assert drawn(*LOGIN, *timed(says("soon"))).zone == "unknown"
+
+
+def test_no_secret_is_on_the_page() -> None:
+    slot = f"<put url='https://x/{SECRET}'><header name='Cookie'>{SECRET}</header></put>"
+    field = f"<field var='muc#roomconfig_roomsecret'><value>{SECRET}</value></field>"
+    spoken = [
+        f">>> <auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>{SECRET}</auth>",
+        f"<<< <success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>{SECRET}</success>",
+        f">>> <iq type='set'><x xmlns='jabber:iq:register'><password>{SECRET}</password></x></iq>",
+        f">>> <iq type='set'><x xmlns='jabber:x:data'>{field}</x></iq>",
+        ASK.replace("'/></presence", f"'><password>{SECRET}</password></x></presence"),
+        f"<<< <iq type='get' id='s'><slot xmlns='urn:xmpp:http:upload:0'>{slot}</slot></iq>",
+        f"<<< <token xmlns='urn:xmpp:fast:0' token='{SECRET}'/>",
+        f">>> <resume xmlns='urn:xmpp:sm:3' previd='{SECRET}'/>",
+        f">>> <handshake xmlns='jabber:component:accept'>{SECRET}</handshake>",
+        f">>> <message id='m1' to='room@muc.example.org'><x secret='{SECRET}\x0b'/></message>",
+    ]
+    timeline = drawn(*LOGIN[:3], *spoken)
+    assert len(only(timeline).events) == 3 + len(spoken)
+    assert SECRET not in json.dumps(encode(timeline))
+
+
+def test_what_cannot_be_read_is_a_gap() -> None:
+    part = only(drawn(*timed(*LOGIN, ">>> <message><body>\x0b</body></message>")))
+    assert part.gaps[0].from_ == part.events[-1].at
+    assert "U+000B" in part.gaps[0].text
+
+
+def test_each_stream_is_a_part_and_only_the_wanted_ones_are_kept() -> None:
+    other = [line.replace("bot@", "cat@") for line in LOGIN]
+    log = [*timed(*TALK), *timed(*other)]
+    assert [part.title for part in drawn(*log).parts] == ["bot@example.org", "cat@example.org"]
+    first, second = drawn(*log, account="cat@").parts
+    # Of the other stream there is only what came before its account was known.
+    assert (len(first.events), len(second.events)) == (len(LOGIN) - 1, len(LOGIN))
+    assert [event.id for event in second.events][:1] == [f"e{len(LOGIN)}"]
+    assert only(drawn("<<< <presence from='a@b'/>")).title == NAMELESS
+
+
+def test_several_rooms_of_a_stream_have_lanes_of_their_own() -> None:
+    other = "tea@muc.example.org"
+    second = [line.replace(ROOM, other) for line in (ASK, JOIN[1])]
+    part = only(drawn(*timed(*TALK, *second, here("Ann", other))))
+    assert [lane.name for lane in part.lanes] == [
+        *(f"bot in {ROOM}", f"Ann in {ROOM}"),
+        *(f"bot in {other}", f"Ann in {other}"),
+    ]
+    assert part.events[-1].lane == 3
