@@ -24,7 +24,7 @@ def test_the_file_is_for_its_owner_alone_and_json_by_its_name(tmp_path: Path, na
     if name.lower().endswith(".json"):
         assert json.loads(text) == encode(incident())
     else:
-        assert text.startswith("<!DOCTYPE html>")
+        assert text.lower().startswith("<!doctype html>")
     assert [*tmp_path.iterdir()] == [path]
 
 
