@@ -18,11 +18,13 @@ from bridge.capture.taking import take
 MAX_STREAMS = 1_000
 """The most streams whose findings are kept. With more, the oldest without an error is dropped."""
 
-MAX_SESSIONS = 100
-"""The most sessions that are followed at once; the one that began first is given up."""
+MAX_OPEN = 100
+"""The most streams that are followed at once; the one that began first is given up."""
 
-MAX_FINDINGS = 100
-"""The most different findings of a stream that are kept."""
+MAX_FINDINGS = 20
+"""The most different findings of a stream that are kept; errors are kept rather than others."""
+
+FEATURES = f"{{{STREAMS}}}features"
 
 MIN_CUTS = 3
 """How many streams of an account must end after the same time, so that a finding says so."""
@@ -45,8 +47,16 @@ class Examined:
             key = finding.name, finding.key
             if key in self._findings:
                 self._times[key] += 1
-            elif len(self._findings) < MAX_FINDINGS:
+            elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
                 self._findings[key], self._times[key] = finding, 1
+
+    def _drop_for(self, finding: Finding) -> bool:
+        """Drop something that is no error, if this is one; return whether there was such."""
+        others = (key for key, kept in self._findings.items() if kept.severity != Severity.ERROR)
+        key = next(others, None) if finding.severity is Severity.ERROR else None
+        if key is not None:
+            del self._findings[key]
+        return key is not None
 
     def findings(self) -> list[Finding]:
         """Return the findings in the order of the log; each says how often it was found."""
@@ -143,19 +153,25 @@ class Capture:
         examined = Examined(Stream(command=self._command, nickname=self._nickname))
         self.streams.append(examined)
         # What has ended, or never got in, gets nothing more.
-        alive = [
-            other
-            for other in self._open.pop(session, [])
-            if other.stream.bound and not other.stream.ended
-        ]
-        self._open[session] = [*alive[1 - MAX_SESSIONS :], examined]
-        if len(self._open) > MAX_SESSIONS:
-            del self._open[next(iter(self._open))]
+        for other in [*self._open.get(session, ())]:
+            if other.stream.ended or not other.stream.bound:
+                self._close(session, other)
+        self._open.setdefault(session, []).append(examined)
+        if sum(map(len, self._open.values())) > MAX_OPEN:
+            oldest = next(iter(self._open))
+            self._close(oldest, self._open[oldest][0])
         if len(self.streams) > MAX_STREAMS:
             healthy = (each for each in self.streams[:-1] if not each.has_error())
             self.streams.remove(next(healthy, self.streams[0]))
             self.left_out += 1
         return examined
+
+    def _close(self, session: str, examined: Examined) -> None:
+        """Follow a stream no longer."""
+        examined.stream.forget()
+        self._open[session].remove(examined)
+        if not self._open[session]:
+            del self._open[session]
 
     def _succeed(self, session: str, after: Examined, stanza: Stanza) -> None:
         """Find how the former streams of the account ended; those of other accounts go on.
@@ -163,17 +179,19 @@ class Capture:
         One whose session was resumed was only interrupted: the client is still in its rooms.
         """
         resumed = next((each.get("previd") for each in stanza.element.iter(f"{SM}resumed")), None)
-        stream, others = after.stream, []
-        for examined in self._open[session]:
+        stream = after.stream
+        for examined in [*self._open[session]]:
             former = examined.stream
-            if examined is not after and resumed and former.resumption_id == resumed:
+            if examined is after:
+                continue
+            if resumed and former.resumption_id == resumed:
                 stream.account, stream.rooms = former.account, former.rooms.copy()
                 stream.resumption_id = resumed
-            elif examined is after or bare(former.account) != bare(stream.account):
-                others.append(examined)
-            else:
+            elif bare(former.account) == bare(stream.account):
                 examined.add(cut(former, stanza))
-        self._open[session] = others
+            else:
+                continue
+            self._close(session, examined)
 
 
 def _begins(stanza: Stanza, stream: Stream) -> bool:
@@ -181,7 +199,7 @@ def _begins(stanza: Stanza, stream: Stream) -> bool:
     if stanza.element.tag == HEADER and (stanza.sent or not stream.has_own_header):
         was_used = stream.count > 0 if stanza.sent else stream.tried_login
         return was_used and not stream.restarting
-    is_offer = stanza.element.tag == f"{{{STREAMS}}}features" and not stanza.sent
+    is_offer = stanza.element.tag == FEATURES and not stanza.sent
     return is_offer and stream.authenticated and not stream.restarting and not stream.headers
 
 

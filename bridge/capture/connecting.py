@@ -32,7 +32,7 @@ second is that of RFC 3920)."""
 
 def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that the server ended the stream, with which error, after what."""
-    if stanza.sent or stream.ended:
+    if stream.ended:
         return
     last, after = stream.last_sent, _after(stream, stanza)
     if stanza.element.tag == FOOTER:
@@ -67,7 +67,7 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if element.tag == f"{SASL}failure":
         is_refused = element.find(f"{SASL}encryption-required") is not None
     elif element.tag == STREAM_ERROR and stream.offers_tls and not stream.began_tls:
-        is_refused = not stanza.sent and condition_of(element, OF_STREAMS)[0] == "policy-violation"
+        is_refused = condition_of(element, OF_STREAMS)[0] == "policy-violation"
     if is_refused:
         yield cause("no-tls", stanza.place)
 
@@ -75,12 +75,12 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find why the client was not let in, or that it gave the login up."""
     element = stanza.element
-    if element.tag in {f"{SASL}failure", f"{SASL2}failure"} and not stanza.sent:
+    if element.tag in {f"{SASL}failure", f"{SASL2}failure"}:
         yield from _refused_login(stream, stanza)
         return
     is_end = element.tag == FOOTER or (element.tag == HEADER and not stream.restarting)
     is_open = not stream.authenticated and not stream.ended and stream.is_complete
-    if not (is_end and stanza.sent and is_open):
+    if not (is_end and is_open):
         return
     if stream.mechanism:
         when = "after the server's challenge" if stream.challenged else "before the server answered"
@@ -113,14 +113,14 @@ def _offers_binding(stream: Stream) -> bool:
 def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find what disturbs the session: conflicts, refused resumption, a negative priority."""
     element, last = stanza.element, stream.last_sent
-    if element.tag == STREAM_ERROR and not stanza.sent:
+    if element.tag == STREAM_ERROR:
         condition, text = condition_of(element, OF_STREAMS)
         if condition == "conflict":
             message, _ = meaning("stream", condition, stream, text)
             yield cause("conflict", stanza.place, message=message)
     elif element.tag == f"{SM}failed" and last is not None and last.element.tag == f"{SM}resume":
         yield cause("resumption", stanza.place)
-    elif element.tag == "presence" and stanza.sent and not element.get("to"):
+    elif element.tag == "presence" and not element.get("to"):
         priority = (element.findtext("priority") or "").strip()
         if priority.startswith("-"):
             yield cause("priority", stanza.place, priority=quoted(priority, 5))

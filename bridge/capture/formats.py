@@ -4,7 +4,6 @@ A format is a prefix that names the direction, then XML. A comment at each row s
 writes it.
 """
 
-import ast
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,13 +24,18 @@ class Format(NamedTuple):
     raw: bool = False
     """Whether the log has the data of the socket, so that a stanza may go on in the next entry."""
     unescaped: Callable[[str], str] = str
-    """Returns the XML itself; raises `ValueError` or `SyntaxError` for what is cut off."""
+    """Returns the XML itself; raises `ValueError` for what is cut off."""
 
 
 _ERLANG_BINARY = re.compile(r'<<"(.*?)"(?:/utf8)?>>[ \t]*(?:\n|$)', re.DOTALL)
 _ERLANG_LINES = re.compile(r'"[^\S\n]*\n\s*"')
-_ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]+\}|[0-7]{1,3}|.)", re.DOTALL)
+_ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]{1,6}\}|[0-7]{1,3}|.)", re.DOTALL)
 _ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
+_PYTHON_ESCAPE = r"""\\(?:[\\'"nrt]|x[0-9a-f]{2})"""
+_PYTHON_BYTES = re.compile(
+    rf"""b(?:'((?:[ -&(-\[\]-~]++|{_PYTHON_ESCAPE})*)'|"((?:[ !#-\[\]-~]++|{_PYTHON_ESCAPE})*)")"""
+)
+"""What `repr` writes."""
 _ERLANG |= {"s": " ", "d": "\x7f"}
 
 
@@ -52,10 +56,13 @@ def _erlang_character(escape: re.Match[str]) -> str:
 
 def _of_python(text: str) -> str:
     """Return what a bytes literal of Python holds."""
-    value = ast.literal_eval(text.strip())
-    if not isinstance(value, bytes):
+    literal = _PYTHON_BYTES.fullmatch(text.strip())
+    if literal is None:
         raise ValueError
-    return value.decode("utf-8", "replace")
+    data = (
+        (literal[1] or literal[2] or "").encode("ascii").decode("unicode_escape").encode("latin-1")
+    )
+    return data.decode("utf-8", "replace")
 
 
 _SENT = r"SEND|SENT|OUT|OUTGOING|TX|Sending|Sent|sending|sent|send|out|C|>>>|>>|-->|->|=>|→|⮊"

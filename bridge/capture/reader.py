@@ -28,6 +28,9 @@ MAX_OBJECT_CHARACTERS = 128 * 1024
 MAX_RESTS = 256
 """The most streams whose socket data may end within a stanza; of further ones the oldest is cut."""
 
+MAX_RESTS_CHARACTERS = 2 * MAX_ENTRY_CHARACTERS
+"""The same, as the characters of all these stanzas together."""
+
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
 """Declarations that are left out, so that the tags of stanzas have no namespace."""
@@ -46,16 +49,19 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 """Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
+_TAG_FIRST = re.compile(r"\s*</?[A-Za-z]")
 _STANZA = re.compile(r"</?(?:message|iq|presence)\b")
 """The same in the log of a server, which writes much else that is like XML."""
 _CONTAINER = re.compile(
-    r"""(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
+    r"""^(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
       | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
       | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S+\ [^\s:]+:\     # journald, syslog
     )""",
     re.VERBOSE,
 )
 """What containers and journald put in front of each line of a program's output."""
+_BYTE_ORDER_MARK = "\ufeff"
+_MARKS = [(mark, format_) for format_ in FORMATS for mark in format_.marks]
 _STAMPED = re.compile(
     r"\W?(?:[A-Z]{4,8}\b|status |\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )"
 )
@@ -115,6 +121,8 @@ class LogReader:
         except UnicodeDecodeError:
             line = data.decode("latin-1")
         line = line.rstrip("\r\n")
+        if self.lines == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
         # Within a stanza, a line that is JSON is part of what somebody wrote.
@@ -134,45 +142,60 @@ class LogReader:
         return captured
 
     def _read_line(self, line: str) -> list[Captured]:
-        match = None
-        if "<" in line or "RECV b" in line or line.endswith(("IN", "OUT")):
-            # The first in the line counts: behind it, a body may look like any format.
-            for each in FORMATS:
-                has_mark = any(mark in line for mark in each.marks)
-                other = each.pattern.search(line) if has_mark else None
-                if other and (match is None or other.start("word") < match.start("word")):
-                    match, format_ = other, each
+        # A tag at the beginning of a line has no direction in front of it.
+        match, format_ = (None, FORMATS[0]) if _TAG_FIRST.match(line) else self._begun(line)
         # Within a stanza, a line in another format is part of what somebody wrote.
         if match is None or (self._open is not None and format_ is not self._open.format):
             return self._continue(line)
         before = [] if self._open is None else self._close()
-        words = match.groupdict()
-        self._is_of_server = bool(words.get("session"))
+        session = words["session"] or "" if "session" in (words := match.groupdict()) else ""
+        self._is_of_server = session != ""
         seconds, at = time_in(line[: match.start("word")])
         place = LogPlace(self._file, self.lines, at)
         # slixmpp writes the prefix twice.
         xml = words["xml"].replace("stream:stream:", "stream:")
-        entry = _Entry(
-            format_,
-            words.get("session") or "",
-            words["word"] in format_.sent,
-            [xml],
-            place,
-            seconds,
-        )
-        elements = _parsed(xml) if xml and format_.unescaped is str else None
-        if elements is None:
+        entry = _Entry(format_, session, words["word"] in format_.sent, [xml], place, seconds)
+        captured = self._whole(entry)
+        if captured is None:
             self._open, self._length = entry, len(xml)
             return before
-        return before + self._captured(entry, elements)
+        return before + captured if before else captured
+
+    def _begun(self, line: str) -> tuple[re.Match[str] | None, Format]:
+        """Return the match of the entry that a line begins, and its format."""
+        match, format_ = None, FORMATS[0]
+        for mark, each in _MARKS:
+            # The first in the line counts: behind it, a body may look like any format.
+            if (
+                mark in line
+                and (other := each.pattern.search(line))
+                and (match is None or other.start("word") < match.start("word"))
+            ):
+                match, format_ = other, each
+        return match, format_
+
+    def _whole(self, entry: _Entry) -> list[Captured] | None:
+        """Return the stanzas of an entry of one line; None if it goes on in the next line."""
+        text = entry.text[0]
+        if entry.format.raw:
+            try:
+                return self._of_socket(entry, entry.format.unescaped(text))
+            except ValueError:
+                return None
+        elements = _parsed(text) if text else None
+        return None if elements is None else self._captured(entry, elements)
 
     def _continue(self, line: str) -> list[Captured]:
         """Read a line that begins no entry."""
         if self._open is None:
+            if "<" not in line and ">" not in line and "xmlns=" not in line:
+                return []
             piece = _STANZA if self._is_of_server else _PIECE
             return [self._hole()] if piece.search(line) else []
-        line = _CONTAINER.sub("", line, count=1) if _CONTAINER.match(line) else line
-        if not _STAMPED.match(line):
+        is_xml = _TAG_FIRST.match(line) is not None
+        if not is_xml:
+            line = _CONTAINER.sub("", line, count=1)
+        if is_xml or not _STAMPED.match(line):
             self._open.text.append(line)
             self._length += len(line) + 1
             if self._length > MAX_ENTRY_CHARACTERS:
@@ -186,24 +209,32 @@ class LogReader:
         entry, self._open = self._open, None
         if entry is None:
             return []
-        key = entry.session, entry.sent
         try:
             text = entry.format.unescaped("\n".join(entry.text))
-        # All of these are raised by `ast.literal_eval` for what a log may hold.
-        except (ValueError, SyntaxError, OverflowError, RecursionError, MemoryError):
-            return [self._hole(*key, entry.place)]
+        except ValueError:
+            return [self._hole(entry.session, entry.sent, entry.place)]
         if entry.format.raw:
-            text = self._rests.pop(key, "") + text
+            return self._of_socket(entry, text)
         elements, rest = elements_of(text)
         captured = self._captured(entry, elements)
-        if entry.format.raw and len(rest) <= MAX_ENTRY_CHARACTERS:
+        if rest.lstrip().startswith("<") or _PIECE.search(rest):
+            captured.append(self._hole(entry.session, entry.sent, entry.place))
+        return captured
+
+    def _of_socket(self, entry: _Entry, text: str) -> list[Captured]:
+        """Return the stanzas that end in the data of a socket; keep what begins another."""
+        key = entry.session, entry.sent
+        elements, rest = elements_of(self._rests.pop(key, "") + text)
+        captured = self._captured(entry, elements)
+        if len(rest) > MAX_ENTRY_CHARACTERS:
+            captured.append(self._hole(*key, entry.place))
+        elif rest:
             self._rests[key] = rest
-            if len(self._rests) > MAX_RESTS:
+            length = sum(map(len, self._rests.values()))
+            if len(self._rests) > MAX_RESTS or length > MAX_RESTS_CHARACTERS:
                 oldest = next(iter(self._rests))
                 if self._rests.pop(oldest).strip():
                     captured.append(self._hole(*oldest))
-        elif rest.lstrip().startswith("<") or _PIECE.search(rest):
-            captured.append(self._hole(*key, entry.place))
         return captured
 
     def _captured(self, entry: _Entry, elements: list[Element]) -> list[Captured]:
@@ -272,6 +303,8 @@ _OURS = Format(JSON, (), re.compile("(?!)"), frozenset())
 
 def elements_of(text: str) -> tuple[list[Element], str]:
     """Return the elements that are whole in a text, and what is behind the last of them."""
+    if text.endswith(">") and (whole := _parsed(text)) is not None:
+        return whole, ""
     elements: list[Element] = []
     at = 0
     while (begin := text.find("<", at)) >= 0:
@@ -335,7 +368,7 @@ def _hole_because(piece: str) -> Element:
 
 def _parsed(text: str) -> list[Element] | None:
     """Return the elements that a text consists of; None if it is anything else."""
-    if _LONG_NAMESPACE.search(text):
+    if len(text) > MAX_NAMESPACE_BYTES and _LONG_NAMESPACE.search(text):
         return None
     parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
     try:
@@ -343,7 +376,8 @@ def _parsed(text: str) -> list[Element] | None:
         root = parser.close()
     except (ParseError, ValueError):
         return None
-    elements = list(root)
-    if (root.text or "").strip() or any((element.tail or "").strip() for element in elements):
-        return None
+    elements: list[Element] = list(root)
+    for between in (root.text, *[element.tail for element in elements]):
+        if between and not between.isspace():
+            return None
     return elements

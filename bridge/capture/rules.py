@@ -13,25 +13,35 @@ from bridge.capture.speaking import join, late, looped, misplaced, outside, refu
 from bridge.capture.stanza import FOOTER, HEADER, SASL, SASL2, SM, Stanza
 from bridge.capture.stream import Stream
 
-RULES: dict[str, tuple[Callable[[Stream, Stanza], Iterator[Finding]], ...]] = {
+Rule = Callable[[Stream, Stanza], Iterator[Finding]]
+
+SENT: dict[str, tuple[Rule, ...]] = {
     HEADER: (login,),
-    FOOTER: (login, ended),
-    STREAM_ERROR: (tls, session, ended),
+    FOOTER: (login,),
     f"{SASL}auth": (tls,),
-    f"{SASL}failure": (tls, login),
     f"{SASL2}authenticate": (tls,),
-    f"{SASL2}failure": (login,),
-    f"{SM}failed": (session,),
-    "presence": (session, join, removed),
-    "message": (outside, refused, misplaced, looped),
+    "presence": (session, join),
+    "message": (outside, misplaced, looped),
     "iq": (tls,),
 }
-"""The rules for an element, by its tag; `late` looks at every element."""
+"""The rules for what the client sends, by the tag of the element; `late` looks at everything."""
+
+RECEIVED: dict[str, tuple[Rule, ...]] = {
+    FOOTER: (ended,),
+    STREAM_ERROR: (tls, session, ended),
+    f"{SASL}failure": (tls, login),
+    f"{SASL2}failure": (login,),
+    f"{SM}failed": (session,),
+    "presence": (join, removed),
+    "message": (refused,),
+}
+"""The rules for what it receives."""
 
 
 def findings_of(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Yield what the rules find when a stanza comes."""
     if stream.waiting:
         yield from late(stream, stanza)
-    for rule in RULES.get(stanza.element.tag, ()):
+    rules = SENT if stanza.sent else RECEIVED
+    for rule in rules.get(stanza.element.tag, ()):
         yield from rule(stream, stanza)

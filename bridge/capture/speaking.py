@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import MUC, MUC_USER, Stanza, bare, codes_of, condition_of
+from bridge.capture.stanza import MAX_TEXT, MUC, MUC_USER, Stanza, bare, codes_of, condition_of
 from bridge.capture.stream import RoomState, Stream, is_named
 from bridge.text import quoted
 
@@ -75,7 +75,7 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client speaks to a room in which it is not, or under a name it has not."""
     element, place = stanza.element, stanza.place
-    if not stanza.sent or element.get("type") != "groupchat":
+    if element.get("type") != "groupchat":
         return
     jid = bare(element.get("to", ""))
     room, heard = stream.rooms.get(jid), stream.heard
@@ -103,7 +103,7 @@ def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     element = stanza.element
     from_ = element.get("from", "")
     room = stream.room(from_)
-    if stanza.sent or room is None or element.get("type") != "unavailable":
+    if room is None or element.get("type") != "unavailable":
         return
     codes = codes_of(element)
     if "110" not in codes and not stream.is_own(from_):
@@ -124,10 +124,10 @@ def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find the messages of the client that came back, and why."""
     element = stanza.element
-    if stanza.sent or element.get("type") != "error":
+    if element.get("type") != "error":
         return
     condition, text = condition_of(element.find("error"))
-    original = stream.messages.get(element.get("id", ""))
+    original = stream.messages.get(element.get("id", "")[:MAX_TEXT])
     type_, to = (original.type, original.to) if original else ("", element.get("from", ""))
     jid, _, nickname = to.partition("/")
     room = stream.rooms.get(bare(jid))
@@ -155,8 +155,6 @@ def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find answers where the room does not read them, and errors to a room."""
     element, heard = stanza.element, stream.heard
-    if not stanza.sent:
-        return
     jid, _, nickname = element.get("to", "").partition("/")
     jid = bare(jid)
     if element.get("type") == "error":
@@ -188,7 +186,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that the client answers itself, the history, or another program."""
     element = stanza.element
     body = element.findtext("body") or ""
-    if not stanza.sent or element.get("type") != "groupchat" or not body:
+    if element.get("type") != "groupchat" or not body:
         return
     jid = bare(element.get("to", ""))
     name, what, other = "", "", ""

@@ -53,6 +53,22 @@ class Stanza(NamedTuple):
     """The time in seconds, of which only differences mean anything; None if the log has none."""
 
 
+MAX_TEXT = 512
+"""The most characters that are remembered of an address, an id or a message."""
+
+
+def outline(stanza: Stanza) -> Stanza:
+    """Return a stanza without its content, to be remembered: tag, addresses, why it is a hole."""
+    element = stanza.element
+    kept = Element(element.tag)
+    for name in ("from", "to"):
+        if value := element.get(name):
+            kept.set(name, value[:MAX_TEXT])
+    if element.tag == HOLE:
+        kept.text = element.text
+    return stanza._replace(element=kept)
+
+
 def bare(jid: str) -> str:
     """Return a JID without its resource, in lower case."""
     return jid.partition("/")[0].lower()
@@ -65,8 +81,10 @@ def local(tag: str) -> str:
 
 def codes_of(presence: Element) -> frozenset[str]:
     """Return the status codes of a presence (XEP-0045, section 15.6)."""
-    path = f"{MUC_USER}x/{MUC_USER}status"
-    return frozenset(status.get("code", "") for status in presence.iterfind(path))
+    user = presence.find(f"{MUC_USER}x")
+    if user is None:
+        return frozenset()
+    return frozenset(status.get("code", "") for status in user.findall(f"{MUC_USER}status"))
 
 
 def condition_of(error: Element | None, namespace: str = STANZAS) -> tuple[str, str]:

@@ -5,9 +5,10 @@
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from typing import NamedTuple
 
-from bridge.capture.stanza import LogPlace, Stanza, bare
+from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza, bare, outline
 
 PATIENCE_SECONDS = 10.0
 """The time after which a request counts as not answered."""
@@ -21,14 +22,17 @@ PROMPT_SECONDS = 2.0
 MAX_ROOMS = 64
 """The most rooms of a stream that are followed; a client has fewer. The oldest is forgotten."""
 
-MAX_MESSAGES = 256
+MAX_ROOMS_SHOWN = 8
+"""The most rooms whose names are kept once the stream is over."""
+
+MAX_MESSAGES = 64
 """The most sent messages, and bodies that were answered, that are remembered."""
 
 MIN_ANSWERS = 2
 """After so many answers to the same words, these words should be answered. Of words such as `!ping`
 one answer is enough."""
 
-MAX_WAITING = 512
+MAX_WAITING = 64
 """The most requests whose answers are waited for; the oldest is forgotten."""
 
 
@@ -72,7 +76,7 @@ class Awaited(NamedTuple):
     number: int
     """How many stanzas had passed."""
     what: str
-    """A clause that names it."""
+    """What names it: a message, or the tag of what is asked."""
 
 
 class Sent(NamedTuple):
@@ -106,6 +110,7 @@ class Stream:
     account: str = ""
     """The full JID, or as much of it as is known."""
     first: Stanza | None = None
+    """The first stanza; of this and the next two the `outline`."""
     last: Stanza | None = None
     last_sent: Stanza | None = None
     count: int = 0
@@ -202,9 +207,22 @@ class Stream:
 
     def wait(self, kind: str, id_: str, other: str, stanza: Stanza, what: str) -> None:
         """Expect an answer."""
-        self.waiting[kind, id_, other] = Awaited(stanza, self.count, what)
+        key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
+        self.waiting[key] = Awaited(outline(stanza), self.count, what[:MAX_TEXT])
         if len(self.waiting) > MAX_WAITING:
             del self.waiting[next(iter(self.waiting))]
+
+    def answer(self, kind: str, id_: str, other: str) -> None:
+        """Note that the answer has come."""
+        self.waiting.pop((kind, id_[:MAX_TEXT], other[:MAX_TEXT]), None)
+
+    def forget(self) -> None:
+        """Forget what only rules need: no further stanza comes."""
+        self.messages.clear()
+        self.waiting.clear()
+        self.answered.clear()
+        self.heard = self.reflection = self.history = self.said = None
+        self.rooms = dict(islice(self.rooms.items(), MAX_ROOMS_SHOWN))
 
     def other_side(self, jid: str | None) -> str:
         """Return who is asked or answers; empty for the client's own server."""
@@ -215,7 +233,7 @@ class Stream:
 
 def key_of(body: str) -> str:
     """Return by what the bodies of messages are told apart."""
-    return body[:MAX_MESSAGES].casefold()
+    return body[:MAX_TEXT].casefold()
 
 
 def is_named(name: str, body: str) -> bool:

@@ -9,6 +9,7 @@ from bridge.capture.stanza import (
     FOOTER,
     HEADER,
     HOLE,
+    MAX_TEXT,
     MUC,
     MUC_USER,
     SASL,
@@ -20,6 +21,7 @@ from bridge.capture.stanza import (
     bare,
     codes_of,
     condition_of,
+    outline,
 )
 from bridge.capture.stream import (
     MAX_MESSAGES,
@@ -39,13 +41,13 @@ OLD_DELAY = "{jabber:x:delay}x"
 
 def take(stream: Stream, stanza: Stanza) -> None:
     """Take a stanza into the state of its stream."""
-    stream.first = stream.first or stanza
     stream.count += 1
     if change := _CHANGES.get(stanza.element.tag):
         change(stream, stanza)
-    stream.last = stanza
+    stream.last = outline(stanza)
+    stream.first = stream.first or stream.last
     if stanza.sent:
-        stream.last_sent = stanza
+        stream.last_sent = stream.last
 
 
 def _is_delayed(message: Element) -> bool:
@@ -70,7 +72,7 @@ def _take_header(stream: Stream, stanza: Stanza) -> None:
     stream.headers += 1
     stream.has_own_header = stream.has_own_header or stanza.sent
     if stanza.sent:
-        stream.account = stream.account or stanza.element.get("from", "")
+        stream.account = stream.account or stanza.element.get("from", "")[:MAX_TEXT]
     if stream.count == 1:
         stream.is_complete = True
     if stream.mechanism and not stanza.sent:
@@ -87,7 +89,7 @@ def _take_features(stream: Stream, stanza: Stanza) -> None:
     stream.offers_tls = tls is not None
     stream.requires_tls = tls is not None and tls.find(f"{TLS}required") is not None
     names = [*features.iter(f"{SASL}mechanism"), *features.iter(f"{SASL2}mechanism")]
-    stream.mechanisms = tuple((name.text or "").strip() for name in names[:32])
+    stream.mechanisms = tuple((name.text or "").strip()[:MAX_TEXT] for name in names[:32])
 
 
 def _take_tls(stream: Stream, stanza: Stanza) -> None:
@@ -103,7 +105,7 @@ def _take_end(stream: Stream, stanza: Stanza) -> None:
 def _take_login(stream: Stream, stanza: Stanza) -> None:
     element = stanza.element
     stream.tried_login = True
-    stream.mechanism = element.get("mechanism", "?")
+    stream.mechanism = element.get("mechanism", "?")[:MAX_TEXT]
     stream.challenged = False
     initial = element.text or element.findtext(f"{SASL2}initial-response") or ""
     with suppress(ValueError):
@@ -124,7 +126,8 @@ def _take_failure(stream: Stream, stanza: Stanza) -> None:
 def _take_success(stream: Stream, stanza: Stanza) -> None:
     stream.mechanism, stream.authenticated, stream.restarting = "", True, True
     success = stanza.element
-    stream.account = success.findtext(f"{SASL2}authorization-identifier") or stream.account
+    jid = success.findtext(f"{SASL2}authorization-identifier") or stream.account
+    stream.account = jid[:MAX_TEXT]
     if (bound := success.find(f"{BIND2}bound")) is not None:
         stream.bound = True
         _take_enabled(stream, bound.find(f"{SM}enabled"))
@@ -137,10 +140,11 @@ def _take_presence(stream: Stream, stanza: Stanza) -> None:
     if stanza.sent:
         _take_own_presence(stream, stanza)
         return
-    room = stream.room(element.get("from", ""))
-    if room is None:
+    from_ = element.get("from", "")
+    room = stream.room(from_)
+    if room is None or len(from_) > MAX_TEXT:
         return
-    nickname = element.get("from", "").partition("/")[2]
+    nickname = from_.partition("/")[2]
     codes = codes_of(element)
     match element.get("type"):
         case "error":
@@ -152,7 +156,7 @@ def _take_presence(stream: Stream, stanza: Stanza) -> None:
                 item = element.find(f"{MUC_USER}x/{MUC_USER}item")
                 renamed = item.get("nick") if item is not None and "303" in codes else None
                 if renamed:
-                    room.nickname = renamed
+                    room.nickname = renamed[:MAX_TEXT]
                 elif room.state is not RoomState.LEFT:
                     room.state, room.place = RoomState.REMOVED, stanza.place
         case None if "110" in codes or (
@@ -165,7 +169,7 @@ def _take_presence(stream: Stream, stanza: Stanza) -> None:
 
 def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
     element = stanza.element
-    jid, _, nickname = element.get("to", "").partition("/")
+    jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
     room = stream.room(jid) if jid else None
     has_muc = element.find(f"{MUC}x") is not None
     if not jid or not (room or has_muc or (nickname and "@" in jid)):
@@ -190,20 +194,21 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     if element.get("type") == "error":
         return
     body = element.findtext("body") or ""
-    jid = bare(element.get("to" if stanza.sent else "from", ""))
-    nickname = element.get("from", "").partition("/")[2]
+    from_ = element.get("from", "")[:MAX_TEXT]
+    jid = bare(element.get("to", "")[:MAX_TEXT] if stanza.sent else from_)
+    nickname = from_.partition("/")[2]
     is_public = element.get("type") == "groupchat"
-    message = Heard(jid, nickname, body, is_public, stanza.seconds, stream.count)
+    message = Heard(jid, nickname, body[:MAX_TEXT], is_public, stanza.seconds, stream.count)
     if stanza.sent:
         _take_sent_message(stream, stanza, message)
         return
-    stream.account = stream.account or element.get("to", "")
+    stream.account = stream.account or element.get("to", "")[:MAX_TEXT]
     room = stream.rooms.get(jid)
     if room and room.state is RoomState.ASKED and element.get("type") == "groupchat":
         room.state = RoomState.INSIDE  # who gets the room's messages is in it
     if not body:
         return
-    is_own = not nickname or stream.is_own(element.get("from", ""))
+    is_own = not nickname or stream.is_own(from_)
     if _is_delayed(element):
         if not is_own and stream.names_it(body, jid):
             stream.history = message
@@ -238,13 +243,14 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
     element = stanza.element
     if id_ := element.get("id", ""):
         type_ = element.get("type", "normal")
-        stream.messages[id_] = Sent(type_, element.get("to", ""), stanza.place)
+        to = element.get("to", "")[:MAX_TEXT]
+        stream.messages[id_[:MAX_TEXT]] = Sent(type_[:MAX_TEXT], to, stanza.place)
         if len(stream.messages) > MAX_MESSAGES:
             del stream.messages[next(iter(stream.messages))]
     if not message.body and not any(child.tag.endswith("}encrypted") for child in element):
         return
     reflection, heard = stream.reflection, stream.heard
-    repeats = reflection is not None and reflection.body in message.body
+    repeats = reflection is not None and reflection.body in (element.findtext("body") or "")
     stream.self_answers = stream.self_answers + 1 if repeats else 0
     if stream.history is not None:
         stream.history_answers += 1
@@ -272,19 +278,19 @@ def _take_iq(stream: Stream, stanza: Stanza) -> None:
     if element.get("type") not in {"result", "error"}:
         _take_hole(stream, stanza)  # two stanzas of which the log has parts
         return
-    stream.waiting.pop(("asks" if stanza.sent else "asked", id_, other), None)
+    stream.answer("asks" if stanza.sent else "asked", id_, other)
     jid = element.findtext(
         "{urn:ietf:params:xml:ns:xmpp-bind}bind/{urn:ietf:params:xml:ns:xmpp-bind}jid"
     )
     if jid and not stanza.sent:
-        stream.account, stream.bound = jid, True
+        stream.account, stream.bound = jid[:MAX_TEXT], True
 
 
 def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
     if stanza.element.tag == f"{SM}r" and stanza.sent:
         stream.wait("acknowledgement", "", "", stanza, "")
     elif stanza.element.tag == f"{SM}a" and not stanza.sent:
-        stream.waiting.pop(("acknowledgement", "", ""), None)
+        stream.answer("acknowledgement", "", "")
     elif stanza.element.tag == f"{SM}enabled":
         _take_enabled(stream, stanza.element)
     elif stanza.element.tag == f"{SM}resumed":
@@ -292,7 +298,7 @@ def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
 
 
 def _take_enabled(stream: Stream, enabled: Element | None) -> None:
-    stream.resumption_id = enabled.get("id", "") if enabled is not None else ""
+    stream.resumption_id = enabled.get("id", "")[:MAX_TEXT] if enabled is not None else ""
 
 
 def _take_resumed(stream: Stream) -> None:

@@ -1,8 +1,10 @@
 """Logs in one plain format, from which tests make what they need."""
 
+from collections.abc import Iterator
+
 from bridge.capture.capture import Capture, Examined
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.reader import LogReader
+from bridge.capture.reader import Captured, LogReader
 
 STREAMS = "http://etherx.jabber.org/streams"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -70,14 +72,19 @@ def timed(*lines: str, step: float = 0.1) -> list[str]:
     return result
 
 
+def captured(*lines: str) -> Iterator[Captured]:
+    """The stanzas in a log."""
+    reader = LogReader("bot.log")
+    for line in lines:
+        yield from reader.feed(line.encode() + b"\n")
+    yield from reader.end()
+
+
 def examined(*lines: str, command: str = "") -> list[Examined]:
     """The streams in a log."""
-    capture, reader = Capture(command=command), LogReader("bot.log")
-    for line in lines:
-        for captured in reader.feed(line.encode() + b"\n"):
-            capture.take(captured)
-    for captured in reader.end():
-        capture.take(captured)
+    capture = Capture(command=command)
+    for each in captured(*lines):
+        capture.take(each)
     capture.finish()
     return capture.streams
 
