@@ -399,13 +399,15 @@ def _add_record(command: Parser) -> None:
     Stays in the room, with no agent, and records what happens there for whoever asks later; every
     bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
     be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
-    room refuses it for good, 2 if the settings are wrong.
+    room refuses it for good, 2 if the settings are wrong. In a team's database, a role that may
+    make tables makes them with `--prepare-store`, or records.
 
         xmpp-bridge record --env-file ~/.config/xmpp-bridge.env
         xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit
     """
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
+    _add_flag(command, "--prepare-store", "make the store if there is none, and end")
 
 
 def _add_explain(command: Parser) -> None:

@@ -20,7 +20,7 @@ PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """The number of bytes that a pipe takes without blocking if `poll` says that it can be written
 (POSIX `write`)."""
 
-QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
+QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore", "psycopg")
 """Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""
 
 

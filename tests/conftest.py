@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge.settings.table import VARIABLES
+from bridge.store.opening import Place
 from tests.environments import with_source
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
 from tests.servers.endpoint import Endpoint
+from tests.servers.postgresql import Postgresql, missing_postgresql, running_postgresql
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_prosody
 from tests.servers.sandbox import running_sandbox
@@ -170,3 +172,27 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     """Each server in turn by each transport it offers."""
     name, transport = request.param
     return Endpoint(request.getfixturevalue(name), transport)
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgresql]:
+    """The session's PostgreSQL."""
+    if (program := missing_postgresql()) is not None:
+        do_without(f"{program} is not installed: sudo apt-get install postgresql pgbouncer")
+    # The folders of pytest are closed to the user who runs the server.
+    with tempfile.TemporaryDirectory() as folder, running_postgresql(Path(folder)) as server:
+        yield server
+
+
+def a_place(request: pytest.FixtureRequest, folder: Path) -> Place:
+    """A place for a store of the kind that is the parameter of the fixture; without one, a file."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return folder / "rooms.db"
+    server: Postgresql = request.getfixturevalue("postgresql")
+    return server.team(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place for a store, of each kind in turn."""
+    return a_place(request, tmp_path)

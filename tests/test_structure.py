@@ -11,6 +11,7 @@ from tests.code_lines import code_lines
 PACKAGE = Path(bridge.__file__).parent
 
 LATE = {
+    "bridge.store.opening": "a database of a team loads psycopg, of the extra `[postgresql]`",
     "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
     "bridge.client.conversation": "its terminal loads prompt_toolkit, which a pipe does without",
     "bridge.testing.plugin": "pytest loads it in every run, whether or not a test asks for it",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
-from pathlib import Path
 from time import time
 
 from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
@@ -23,6 +22,7 @@ from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
 from bridge.store.errors import StoreError
+from bridge.store.opening import Place
 from bridge.text import iso, quoted
 from bridge.views.log import NEWEST, Log
 from bridge.views.moments import is_zone, moment
@@ -123,7 +123,7 @@ def _times(parsed: argparse.Namespace) -> tuple[str | None, str | None]:
     return start, end
 
 
-def _why_nothing(oldest: float, path: Path, *, stanzas: bool) -> str:
+def _why_nothing(oldest: float, path: Place, *, stanzas: bool) -> str:
     if oldest < inf:
         return f"nothing recorded matches; records begin at {iso(oldest)}"
     if stanzas:

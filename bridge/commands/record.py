@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from contextlib import closing
-from pathlib import Path
 
 from bridge.commands.configuration import (
     ReadSettings,
@@ -20,9 +19,9 @@ from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.table import Configuration, Settings
-from bridge.store.errors import NotOurStoreError, StoreError
+from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
+from bridge.store.opening import Place, open_store
 from bridge.store.retention import Retention
-from bridge.store.sqlite import SqliteDatabase
 from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
@@ -58,8 +57,9 @@ log = logging.getLogger(__name__)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Record until a signal comes, or print the unit by which systemd starts the recorder."""
+    """Record until a signal comes, print the unit by which systemd starts it, or make the store."""
     command = _print_unit if parsed.print_unit else _record
+    command = _prepare_store if parsed.prepare_store else command
     try:
         return run_with_settings(parsed, command)
     except ImportError:
@@ -101,6 +101,25 @@ def _word(text: str) -> str:
     return f'"{text}"'
 
 
+async def _prepare_store(parsed: argparse.Namespace, read: ReadSettings) -> int:
+    configuration, _ = usable(read, *NEEDED)
+    require_trust(configuration, "make a store")
+    place = store_path(configuration, os.environ, making=True)
+    assert place is not None  # the settings are trusted
+    try:
+        await asyncio.to_thread(_open_once, place)
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+    return SUCCESS if write_out(f"{place} is ready") is None else FAILURE
+
+
+def _open_once(place: Place) -> None:
+    """Make the store if there is none, and see whether it can be written to."""
+    with closing(open_store(place)) as store, store.transaction():
+        if exposed := store.warnings.get("exposed"):  # repaired by now, so said only here
+            log.warning("%s", exposed)
+
+
 async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     load()
     configuration, settings = usable(read, *NEEDED)
@@ -110,19 +129,17 @@ async def _record(parsed: argparse.Namespace, read: ReadSettings) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:
-        with closing(SqliteDatabase(path)) as store, store.transaction():
-            if exposed := store.warnings.get("exposed"):  # repaired by now, so said only here
-                log.warning("%s", exposed)
-    except NotOurStoreError as error:
+        await asyncio.to_thread(_open_once, path)
+    except (NotOurStoreError, RefusedStoreError) as error:
         raise UsageError(str(error)) from error
-    except StoreError as error:  # it may pass; otherwise the recorder reports it
-        log.debug("%s", error)
+    except StoreError as error:
+        log.debug("%s", error)  # it may pass; otherwise the recorder reports it
     kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
     log.info("recording to %s, %s", path, kept)
     return SUCCESS if await _stay(configuration, settings, path) else FAILURE
 
 
-async def _stay(configuration: Configuration, settings: Settings, path: Path) -> bool:
+async def _stay(configuration: Configuration, settings: Settings, path: Place) -> bool:
     """Record until a signal or until no room can be reached; return whether it was a signal."""
     # It joins under another nickname, since a bridge may be in the room already.
     participant = Participant(

@@ -11,7 +11,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from math import inf
@@ -19,10 +19,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from bridge.store.database import Happened, Query, Recorded, Span
+from bridge.store.database import Database, Happened, Query, Recorded, Span
+from bridge.store.errors import AwayStoreError
 from bridge.store.location import lying_aside
+from bridge.store.opening import Place, open_store
 from bridge.store.pairing import unrecorded
-from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import MAX_COMPARED, newest
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import MessageReceived, decode, encode
@@ -43,17 +44,19 @@ Answer = TypeVar("Answer")
 
 
 class Reader:
-    """Reads one store, and opens it again for each query."""
+    """Reads one store. A file is opened again for each query, since it may be replaced."""
 
     def __init__(
-        self, path: Path, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
+        self, place: Place, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
     ) -> None:
         """Read what all accounts of the domain of `account`, a bare JID, have recorded.
 
         `flush` is awaited before each walk. It writes what this bridge has observed so far, and
         returns the number in the journal of the first event that is still not in the store.
         """
-        self._path, self._account, self._flush = path, account, flush
+        self._place, self._account, self._flush = place, account, flush
+        self._kept: list[Database] = []
+        """A connection to a database, which the next query uses."""
 
     async def walk(
         self,
@@ -88,19 +91,39 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span, aside = await self.ask(
-            lambda database: (database.span(query), lying_aside(self._path))
-        )
+        span = await self.ask(lambda database: database.span(query))
+        place = self._place
+        aside = await asyncio.to_thread(lying_aside, place) if isinstance(place, Path) else None
         aside_at = aside[0] if aside else -inf
         return Walk(self, query, span, backward, seconds, unwritten, since, aside_at)
 
-    async def ask(self, work: Callable[[SqliteDatabase], Answer]) -> Answer:
+    async def ask(self, work: Callable[[Database], Answer]) -> Answer:
         """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
         return await asyncio.to_thread(self._ask, work)
 
-    def _ask(self, work: Callable[[SqliteDatabase], Answer]) -> Answer:
-        with closing(SqliteDatabase(self._path, writable=False)) as database:
-            return work(database)
+    def _ask(self, work: Callable[[Database], Answer]) -> Answer:
+        if isinstance(self._place, Path):
+            with closing(open_store(self._place, writable=False)) as database:
+                return work(database)
+        while True:
+            kept: Database | None = None
+            with suppress(IndexError):  # several threads may ask
+                kept = self._kept.pop()
+            database = kept or open_store(self._place, writable=False)
+            try:
+                answer = work(database)
+            except BaseException as error:
+                database.close()
+                if kept is not None and isinstance(error, AwayStoreError):
+                    continue  # it was cut off since the last query
+                raise
+            self._kept.append(database)
+            return answer
+
+    def close(self) -> None:
+        """Close the connection, if one is kept."""
+        while self._kept:
+            self._kept.pop().close()
 
 
 @dataclass(eq=False)
@@ -168,7 +191,7 @@ class Walk:
         """Return those of `records`, which `run` has observed, that the store does not have."""
         query = replace(self._query, start=None, contains=(), mentions="")
 
-        def missing(database: SqliteDatabase) -> list[Record]:
+        def missing(database: Database) -> list[Record]:
             known = set[int]()
 
             def theirs() -> Iterator[Recorded]:
@@ -221,7 +244,7 @@ class Walk:
             self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
 
     def _read(
-        self, database: SqliteDatabase, *, after: int, until: int
+        self, database: Database, *, after: int, until: int
     ) -> tuple[list[Recorded], int, Span, int]:
         """Return some events, the row id up to which all were read, and the span of the store then.
 

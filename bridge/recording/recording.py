@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from bridge.recording.recorded import Reader
+from bridge.settings.database_url import DatabaseUrl
 from bridge.settings.table import Configuration
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
+from bridge.store.opening import Place, Team, open_store
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
-from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Left
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import TracedStanza
@@ -28,8 +29,8 @@ ABOUT_US = 110
 
 def store_path(
     configuration: Configuration, environ: Mapping[str, str], *, making: bool = False
-) -> Path | None:
-    """Return the path of the store; None if there is none, or none may be opened.
+) -> Place | None:
+    """Return where the store is; None if there is none, or none may be opened.
 
     Without `BRIDGE_STORE` the default path is used if a store exists there, or if `making` says
     that one may be made. With a sandbox the default path is not used, since the store there has
@@ -42,7 +43,9 @@ def store_path(
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
     default = default_path(environ, home)
     usual = making or (configuration.candidates and os.path.lexists(default))
-    return configuration.store or (default if usual else None)
+    if isinstance(store := configuration.store, DatabaseUrl):
+        return Team(store, default.with_name("spool.db"), configuration.store_mb)
+    return store or (default if usual else None)
 
 
 class Recording:
@@ -51,15 +54,19 @@ class Recording:
     def __init__(
         self,
         participant: Participant,
-        path: Path,
+        place: Place,
         *,
         stanzas: bool = False,
         retention: Retention | None = None,
     ) -> None:
         """Record the events from now on, and with `stanzas` the stanzas too."""
         self._participant = participant
-        self._path = path
-        self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
+        self._place = place
+        file = place.spool if isinstance(place, Team) else place
+        # Whoever keeps the store in order makes its tables too.
+        open_ = partial(open_store, place, making=retention is not None)
+        self.recorder = Recorder(open_, partial(put_aside, file), retention)
+        self._readers: dict[str, Reader] = {}
         self._observer: Observer | None = None
         self._inside: set[str] = set()
         """The rooms that we are in."""
@@ -71,7 +78,9 @@ class Recording:
 
     def reader(self, account: str) -> Reader:
         """Return the reader of the store for this account, a bare JID."""
-        return Reader(self._path, account, self.recorder.flush)
+        if account not in self._readers:
+            self._readers[account] = Reader(self._place, account, self.recorder.flush)
+        return self._readers[account]
 
     def _on_record(self, record: Record) -> None:
         if not self._observe():

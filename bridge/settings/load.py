@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.settings import sources, spelling, values
+from bridge.settings.database_url import DatabaseUrl, password_in
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
 from bridge.settings.table import (
     SECRETS,
@@ -167,6 +168,7 @@ class _Loading:
         """Find the value of each variable, once all files have been looked at."""
         places = self._places
         secrets = {place.values.get(name, "").strip() for place in places for name in SECRETS}
+        secrets |= {password_in(place.values.get("BRIDGE_STORE", "")) for place in places}
         # The longest first: if a shorter secret in it were masked first, the rest would be shown.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
@@ -192,7 +194,11 @@ class _Loading:
         value = self._parsed(row, text, place)
         if value is None:
             return default
-        self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
+        if isinstance(value, DatabaseUrl):
+            self.warnings += filter(None, [value.warning])
+            self.in_effect[row.name] = Setting(row.name, one_line(str(value)), one_line(place.name))
+        else:
+            self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
         return value
 
     def _permitted(self, row: Variable[Any], place: Source) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from bridge.settings import values
+from bridge.settings.database_url import DatabaseUrl, store
 from bridge.settings.sources import Candidate, Problem
 from bridge.settings.values import Secret, Service
 
@@ -265,9 +266,12 @@ class Configuration:
         meaning="file that gets the same lines at `DEBUG`, each with its time, for a client that "
         "hides stderr: for its owner alone, at most 64 MiB and one former one, `name.1`",
         example="~/xmpp-bridge.log")
-    store = Variable[Path | None]("BRIDGE_STORE", values.path, who="ignored",
-        meaning="file in which what happens in the rooms is [recorded](store.md), for the next "
-        "agent too; several bridges may share it", example="~/.local/state/xmpp-bridge/rooms.db",
+    store = Variable[Path | DatabaseUrl | None]("BRIDGE_STORE", store, who="ignored",
+        meaning="where what happens in the rooms is [recorded](store.md), for the next agent too: "
+        "a file that several bridges may share, or the `postgresql://` URL of a "
+        "[team's database](store.md#a-store-for-a-team), which takes "
+        "`pip install 'xmpp-debug-bridge[postgresql]'`",
+        example="~/.local/state/xmpp-bridge/rooms.db", credential="(?i)postgres|[?#]|:.*@",
         otherwise="`$XDG_STATE_HOME/xmpp-bridge/rooms.db`, if it is there")
     store_days = Variable("BRIDGE_STORE_DAYS", values.whole_number(STORE_DAYS), default="30",
         who="ignored", meaning="days for which the recorder keeps what it recorded")

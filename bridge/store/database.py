@@ -13,15 +13,16 @@ never be given.
 
 *Time.* The time of an event is that of its observer's wall clock, to the millisecond. It does not
 give the order, since clocks differ, and are set. Leases use the monotonic clock of the process that
-reads them, and never a wall clock. A database that is shared by several machines has to
-translate what one process wrote into the time of another.
+reads them, and never a wall clock. A database that is shared by several machines translates what
+one process wrote into the time of another: in leases, and in what `page` returns to a query of
+shared events alone, with which the observations of several bridges are compared.
 
 *Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
 the other: from the beginning of one to its end, no other process changes what it reads. A process
 that only reads never waits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
@@ -205,11 +206,18 @@ class Database(Protocol):
     """What was found wrong with the store: a sentence for each kind of trouble."""
     unreadable: set[int]
     """The ids of the damaged rows that `page` has left out so far."""
+    now: Callable[[], float]
+    """Returns the time by which leases are judged, in seconds of our monotonic clock. It is read
+    after the store was locked, since others renew their leases while we wait."""
+
+    @property
+    def may_delete(self) -> bool:
+        """Whether this process may delete events."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction; it is kept when the block ends, and undone if the block raises.
 
-        Raises `BusyStoreError` if another process writes for too long.
+        Raises `BusyStoreError` if another process writes for too long, or if it has to be repeated.
         """
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:

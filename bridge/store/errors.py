@@ -35,3 +35,15 @@ class FullStoreError(StoreError):
 
 class BusyStoreError(StoreError):
     """Another process holds the lock: trying again may succeed."""
+
+
+class AwayStoreError(StoreError):
+    """The database cannot be reached, or cannot be written to for now."""
+
+
+class RefusedStoreError(AwayStoreError):
+    """The database refused us: a wrong password, role or name, which somebody has to correct."""
+
+
+class UnsureStoreError(AwayStoreError):
+    """The database was lost before it said whether it kept the transaction."""

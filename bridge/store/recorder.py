@@ -56,7 +56,7 @@ class Recorder:
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
-        self._writer = Writer(time.monotonic)
+        self._writer = Writer()
         self._database: Database | None = None
         self._waiting: deque[Item] = deque()
         self._batch: list[Item] = []
@@ -160,10 +160,9 @@ class Recorder:
             if self._database is None:
                 self._database = self._open()
                 self._note(self._database.warnings)
-                if self._retention is not None:
-                    # This comes before our first events: retention compares our clock with the
-                    # times that other bridges wrote.
-                    self._retention.apply(self._database, _clocks())
+                # This comes before our first events: retention compares our clock with the times
+                # that other bridges wrote.
+                self._delete(self._database)
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)
@@ -227,8 +226,13 @@ class Recorder:
             self._pending = self._writer.pending
             self._batch.clear()
             self._note(database.warnings)
-            if self._retention is not None and self._retention.apply(database, _clocks()):
+            if self._delete(database):
                 self._news.set()
+
+    def _delete(self, database: Database) -> bool:
+        """Delete a little, if this is the process that does; return whether there is more."""
+        retention = self._retention if database.may_delete else None
+        return retention is not None and retention.apply(database, _clocks())
 
     def _let_go(self) -> None:
         if self._database is not None:

@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from tempfile import mkstemp
+from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
@@ -95,6 +96,8 @@ class SqliteDatabase:
         Raises `StoreError`: `NotOurStoreError` where there is none to read.
         """
         self._path = path
+        self.now: Callable[[], float] = monotonic
+        self.may_delete = True
         self.warnings: dict[str, str] = {}
         """What was wrong with the store: a sentence for each kind of trouble."""
         self.unreadable: set[int] = set()

@@ -8,7 +8,7 @@ itself writes the events that only it sees. `bridge.store.decision` says who wri
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from operator import itemgetter
@@ -132,13 +132,7 @@ class Writer:
 
     _database: Database
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Take the monotonic clock.
-
-        Each transaction reads it after it has locked the store, since others renew their leases
-        while we read and wait.
-        """
-        self._clock = clock
+    def __init__(self) -> None:
         self._now = 0.0
         """When the transaction began."""
         self._moment = Moment(0.0, 0.0)
@@ -173,7 +167,7 @@ class Writer:
                 self._take(waiting.popleft())
             self._catch_up()
             with database.transaction():
-                self._now = self._clock()
+                self._now = database.now()
                 if self._unread() > MAX_UNREAD:
                     raise BusyStoreError("other bridges write too much at once")
                 for item in waiting:

@@ -1,18 +1,17 @@
 """A room in which several bridges sit that share a store, without network, threads and time."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from weakref import finalize
 
 from bridge.store.database import Database, Happened, Observer, Query, Recorded
 from bridge.store.errors import FullStoreError
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.opening import Place, open_store
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
+from tests.store.recorded import selected
 
 ROOM = "room@conference.localhost"
 EPOCH = 1_700_000_000.0
@@ -38,6 +37,8 @@ class Breaking:
     def __getattr__(self, name: str) -> Any:
         if name == "transaction":
             return self._transaction
+        if name == "now":
+            return self._database.now
         self._calls -= 1
         if self._calls < 0:
             raise FullStoreError("broken on purpose")
@@ -65,8 +66,9 @@ class Bridge:
 class Hall:
     """The room, the bridges, the store, and what time it is."""
 
-    def __init__(self, folder: Path) -> None:
-        self.database = SqliteDatabase(folder / f"{time.monotonic_ns()}.db")
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.database = open_store(place)
         finalize(self, self.database.close)  # Python 3.13 warns of a connection that is left open
         self.now = 1_000.0
         self.jump = 0.0
@@ -84,7 +86,7 @@ class Hall:
     def start(self) -> Bridge:
         """Start a bridge."""
         self._runs += 1
-        bridge = Bridge(f"run{self._runs}", Writer(lambda: self.now))
+        bridge = Bridge(f"run{self._runs}", Writer())
         bridge.waiting.append(Observer("bot@localhost", bridge.run, bridge.run))
         self.bridges.append(bridge)
         return bridge
@@ -130,6 +132,7 @@ class Hall:
         onto: Database | None = None,
     ) -> None:
         """Have a bridge write what waits; the call of this number breaks."""
+        self.database.now = lambda: self.now
         database = onto or self.database
         if breaking is not None:
             database = Breaking(self.database, breaking)
@@ -158,9 +161,10 @@ class Hall:
 
     def rows(self) -> list[tuple[dict[str, Any], bool, str]]:
         """What is recorded: each exact form, whether it is everybody's, and who saw it."""
-        found = self.database._connection.execute(  # noqa: SLF001 - as another process reads it
+        found = selected(
+            self.place,
             "SELECT event, shared, run FROM events JOIN observers ON observers.id = observer "
-            "ORDER BY events.id"
+            "ORDER BY events.id",
         )
         return [(json.loads(event), bool(shared), run) for event, shared, run in found]
 

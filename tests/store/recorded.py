@@ -1,4 +1,4 @@
-"""What stands in a store, as plain `sqlite3` reads it."""
+"""What stands in a store, as other programs read it."""
 
 import asyncio
 import json
@@ -7,31 +7,49 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
+import pytest
+
+from bridge.store.opening import Place
+from bridge.store.postgresql_connection import conninfo
 from tests.e2e.bridge_process import LOOK_EVERY_SECONDS
 
+in_both = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+in_a_file = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+"""For a test of every kind of store, and for one of what only a file has."""
 
-def rows(path: Path, where: str = "TRUE") -> list[dict[str, Any]]:
+
+def selected(place: Place, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement on a store, as other programs do."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True)) as store:
+            return store.execute(statement).fetchall()
+    with psycopg.connect(conninfo(place.url), autocommit=True) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def rows(place: Place, where: str = "TRUE") -> list[dict[str, Any]]:
     """The events in their order, each in its exact form with its columns."""
-    if not path.exists():
+    if isinstance(place, Path) and not place.exists():
         return []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
-        found = store.execute(
-            "SELECT events.id, at, jid, shared, run, nickname, event FROM events "  # noqa: S608
-            "JOIN rooms ON rooms.id = room JOIN observers ON observers.id = observer "
-            f"WHERE {where} ORDER BY events.id"
-        ).fetchall()
+    found = selected(
+        place,
+        "SELECT events.id, at, jid, shared, run, nickname, event FROM events "  # noqa: S608
+        "JOIN rooms ON rooms.id = room JOIN observers ON observers.id = observer "
+        f"WHERE {where} ORDER BY events.id",
+    )
     names = ("place", "time", "room", "shared", "run", "observer")
     return [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in found]
 
 
-def bodies(path: Path) -> list[str]:
+def bodies(place: Place) -> list[str]:
     """What was said, as far as everybody heard it."""
-    return [one["body"] for one in rows(path, "kind = 'message' AND shared")]
+    return [one["body"] for one in rows(place, "kind = 'message' AND shared")]
 
 
-async def recorded(path: Path, body: str, seconds: float = 15.0) -> None:
+async def recorded(place: Place, body: str, seconds: float = 15.0) -> None:
     """Return once this stands in the store."""
     async with asyncio.timeout(seconds):
         # Whoever writes it is another process, which tells nobody.
-        while body not in bodies(path):  # noqa: ASYNC110 - as said
+        while body not in bodies(place):  # noqa: ASYNC110 - as said
             await asyncio.sleep(LOOK_EVERY_SECONDS)

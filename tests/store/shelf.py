@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from math import inf
 from pathlib import Path
+from weakref import finalize
 
 from bridge.recording.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store.database import Amount, Happened, Observer
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.database import Amount, Database, Happened, Observer
+from bridge.store.opening import Place, open_store
 from bridge.xmpp.model.events import Event, MessageReceived, encode
 
 ROOM = "lobby@conference.example"
@@ -21,11 +22,18 @@ NIGHTLY = Observer("recorder@example", "McpDebug", "night")
 class Shelf:
     """Records in one store whatever a test says."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.reader = Reader(path, ACCOUNT)
-        with closing(SqliteDatabase(path)):  # it is there, and empty
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.reader = Reader(place, ACCOUNT)
+        finalize(self, self.reader.close)  # as the end of the process does
+        with closing(open_store(place)):  # it is there, and empty
             pass
+
+    @property
+    def path(self) -> Path:
+        """The file of the store, which not every store has."""
+        assert isinstance(self.place, Path)
+        return self.place
 
     def put(
         self,
@@ -54,7 +62,7 @@ class Shelf:
                     database.delete(one, Amount(1_000, inf), (-inf, before))
 
     @contextmanager
-    def opened(self) -> Iterator[SqliteDatabase]:
+    def opened(self) -> Iterator[Database]:
         """The store, to write."""
-        with closing(SqliteDatabase(self.path)) as database:
+        with closing(open_store(self.place)) as database:
             yield database

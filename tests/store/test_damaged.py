@@ -294,7 +294,8 @@ def test_a_damaged_count_of_rows_stops_nobody_for_good(
 
     monkeypatch.setattr(SqliteDatabase, "page", counted)
     with shelf.opened() as database:
-        bridges = [(Writer(lambda: 1.0), Observer(ACCOUNT, "Me", run)) for run in ("a", "b")]
+        database.now = lambda: 1.0
+        bridges = [(Writer(), Observer(ACCOUNT, "Me", run)) for run in ("a", "b")]
         for writer, me in bridges:
             entered = Entered(ROOM, 1.0, 1.0)
             writer.write(database, [me, entered, stanza], Moment(1.0, 1.0))
@@ -386,7 +387,8 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
             _ = [walk.record(one) async for one in walk]
             outcomes["read"] += 1
         with suppress(BrokenStoreError), closing(SqliteDatabase(damaged)) as database:
-            writer, me = Writer(lambda: 1_020.0), Observer(ACCOUNT, "McpDebug", "own")
+            database.now = lambda: 1_020.0
+            writer, me = Writer(), Observer(ACCOUNT, "McpDebug", "own")
             writer.write(database, [me, Entered(ROOM, 3.0, 1_000.0)], Moment(4.0, 1_001.0))
             for number in (1, 2):
                 event = {"kind": "message", "sender": "Wilma", "body": str(number)}

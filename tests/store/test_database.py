@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from math import inf
-from pathlib import Path
 
 import pytest
 
 from bridge.store.database import Amount, Database, Happened, Observer, Query
 from bridge.store.errors import BusyStoreError
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.opening import Place, open_store
 
 ROOM = "room@conference.localhost"
 ME = Observer("bot@localhost", "McpDebug", "run")
@@ -17,11 +16,10 @@ QUERY = Query((ROOM,), "localhost")
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Database, Database]]:
+def two(place: Place) -> Iterator[tuple[Database, Database]]:
     """The same store, opened twice."""
     with ExitStack() as stack:
-        path = tmp_path / "rooms.db"
-        first, second = (stack.enter_context(closing(SqliteDatabase(path))) for _ in range(2))
+        first, second = (stack.enter_context(closing(open_store(place))) for _ in range(2))
         yield first, second
 
 

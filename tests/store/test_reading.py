@@ -1,19 +1,22 @@
 """The reading of the store: in bounded looks, in a thread, in one order."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from time import perf_counter, thread_time
+from weakref import finalize
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.recording.recorded import CHUNK, Reader
-from bridge.store import sqlite
-from bridge.store.database import Happened, Query, TracedXml
+from bridge.store import postgresql, sqlite
+from bridge.store.database import Amount, Database, Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
+from bridge.store.opening import Place, open_store
 from bridge.store.sqlite import SPAN, SqliteDatabase
 from bridge.text import searchable
 from bridge.xmpp.model.events import (
@@ -27,6 +30,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
+from tests.conftest import a_place
+from tests.store.recorded import in_a_file
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
 
 MANY = 100_000
@@ -38,17 +43,17 @@ EVERYTHING = EventFilter()
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "rooms.db")
+def shelf(place: Place) -> Shelf:
+    return Shelf(place)
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with very many events."""
-    path = tmp_path_factory.mktemp("large") / "rooms.db"
-    with closing(SqliteDatabase(path)) as database, database.transaction():
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A file with very many events."""
+    place = a_place(request, tmp_path_factory.mktemp("large"))
+    with closing(open_store(place)) as database, database.transaction():
         database.append(NIGHTLY, [_happened(number) for number in range(MANY)])
-    return path
+    return place
 
 
 def _happened(number: int) -> Happened:
@@ -57,14 +62,25 @@ def _happened(number: int) -> Happened:
     return Happened(number / 10, ROOM, event, shared=True)
 
 
+def _reader(place: Place, flush: Callable[[], Awaitable[None]] | None = None) -> Reader:
+    reader = Reader(place, ACCOUNT, flush)
+    finalize(reader, _close, reader._kept)  # noqa: SLF001 - as the end of the process does
+    return reader
+
+
+def _close(kept: list[Database]) -> None:
+    for database in kept:
+        database.close()
+
+
 async def _texts(reader: Reader, wanted: EventFilter = EVERYTHING, **more: object) -> list[str]:
     walk = await reader.walk([ROOM], wanted, **more)  # type: ignore[arg-type]
     return [one.event["body"] async for one in walk]
 
 
-def test_a_text_is_found_fast_among_very_many_events(large: Path) -> None:
+def test_a_text_is_found_fast_among_very_many_events(large: Place) -> None:
     query = Query((ROOM,), "example", contains=("number 99999:",))
-    with closing(SqliteDatabase(large, writable=False)) as database:
+    with closing(open_store(large, writable=False)) as database:
         began = thread_time()  # other tests use the machine too
         place, found = 0, []
         while place < MANY:
@@ -78,7 +94,7 @@ def test_a_text_is_found_fast_among_very_many_events(large: Path) -> None:
     "wanted", [EventFilter(contains="NUMBER 99999:"), EventFilter(sender="nobody")]
 )
 async def test_the_loop_turns_on_while_the_store_is_searched(
-    large: Path, wanted: EventFilter
+    large: Place, wanted: EventFilter
 ) -> None:
     longest, turns = 0.0, 0
 
@@ -91,7 +107,7 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
             turns += 1
 
     turning = asyncio.create_task(turn())
-    async for _ in await Reader(large, ACCOUNT).walk([ROOM], wanted, seconds=1.0):
+    async for _ in await _reader(large).walk([ROOM], wanted, seconds=1.0):
         pass
     turning.cancel()
     assert turns > 10
@@ -103,17 +119,19 @@ LETTERS = 'kK\u017f\u212aé\u0301ÉßS\u1e9eİi\u0307"\\/n\n\t\r\x7f\x85\u200b\u
 TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabase]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
     """A store that is filled by one example after another."""
-    with closing(SqliteDatabase(tmp_path_factory.mktemp("any") / "rooms.db")) as database:
+    with closing(open_store(a_place(request, tmp_path_factory.mktemp("any")))) as database:
         yield database
 
 
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, TEXTS, st.integers(0, 5), st.integers(1, 6))
 def test_no_text_is_missed_whatever_is_in_it(
-    filled: SqliteDatabase, text: str, other: str, start: int, length: int
+    filled: Database, text: str, other: str, start: int, length: int
 ) -> None:
     part = text[start : start + length]
     kinds: list[Event] = [
@@ -132,9 +150,11 @@ def test_no_text_is_missed_whatever_is_in_it(
     assert [one.id for one in found if text + other] == written * bool(text + other)
 
 
-async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> None:
+async def test_a_look_goes_through_a_bounded_part_of_the_store(
+    large: Place,
+) -> None:
     query = Query((ROOM,), "example", contains=("nowhere",))
-    with closing(SqliteDatabase(large, writable=False)) as database:
+    with closing(open_store(large, writable=False)) as database:
         assert database.page(query, after=0, until=MANY, limit=9) == ([], SPAN)
         assert database.page(query, after=SPAN, until=MANY, limit=9) == ([], MANY)
         assert database.page(query, after=MANY - 1, until=MANY, limit=9) == ([], MANY)
@@ -143,9 +163,9 @@ async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> N
 
 
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
-    large: Path,
+    large: Place,
 ) -> None:
-    reader = Reader(large, ACCOUNT)
+    reader = _reader(large)
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted, seconds=0.0)
     assert [one async for one in walk] == []
@@ -186,6 +206,7 @@ async def test_a_walk_ends_ahead_of_what_is_deleted_meanwhile(shelf: Shelf) -> N
     assert (again.gap.first, again.gap.last) == (CHUNK + 1, CHUNK + 5)
 
 
+@in_a_file
 async def test_a_walk_ends_when_its_store_is_put_aside(shelf: Shelf) -> None:
     shelf.say(*map(str, range(CHUNK + 1)))
     walk = await shelf.reader.walk([ROOM], EVERYTHING)
@@ -201,8 +222,8 @@ async def test_a_walk_ends_when_its_store_is_put_aside(shelf: Shelf) -> None:
         await shelf.reader.walk([ROOM], EVERYTHING, since="epoch-1")
 
 
-async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: Path) -> None:
-    reader = Reader(large, ACCOUNT)
+async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: Place) -> None:
+    reader = _reader(large)
     searching = asyncio.create_task(_texts(reader, EventFilter(sender="nobody")))
     await asyncio.sleep(0)
     searching.cancel()
@@ -213,9 +234,11 @@ async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: P
     assert perf_counter() - began < 1
 
 
+@in_a_file
 def test_a_damaged_row_that_the_index_cannot_read_can_be_deleted(shelf: Shelf) -> None:
     shelf.say("early", at=1)
     with shelf.opened() as database:
+        assert isinstance(database, SqliteDatabase)
         database._connection.execute("UPDATE events SET event = '{'")  # noqa: SLF001 - nothing of ours does
     shelf.expire(2)
     with shelf.opened() as database:
@@ -246,9 +269,10 @@ async def test_what_this_bridge_has_seen_is_written_first(shelf: Shelf) -> None:
     async def flush() -> None:
         shelf.say("just seen")
 
-    assert await _texts(Reader(shelf.path, ACCOUNT, flush)) == ["just seen"]
+    assert await _texts(_reader(shelf.place, flush)) == ["just seen"]
 
 
+@in_a_file
 async def test_reading_makes_no_store_and_changes_none(shelf: Shelf, tmp_path: Path) -> None:
     absent = tmp_path / "absent.db"
     with pytest.raises(NotOurStoreError):
@@ -276,6 +300,12 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
     ]
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    """A store that each example empties."""
+    return Shelf(a_place(request, tmp_path_factory.mktemp("any")))
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["a", "b"])), max_size=12),
@@ -286,7 +316,7 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
     st.booleans(),
 )
 async def test_looks_of_any_length_find_each_event_once_and_in_order(
-    tmp_path_factory: pytest.TempPathFactory,
+    emptied: Shelf,
     happened: list[tuple[int, str]],
     start: int | None,
     end: int | None,
@@ -294,18 +324,24 @@ async def test_looks_of_any_length_find_each_event_once_and_in_order(
     limit: int,
     backward: bool,
 ) -> None:
-    shelf = Shelf(tmp_path_factory.mktemp("any") / "rooms.db")
+    shelf = emptied
+    with shelf.opened() as database:
+        before = database.newest()
+        with database.transaction():
+            for holding in database.holdings():
+                database.delete(holding, Amount(99, inf), None)
     for at, name in happened:
         shelf.say(name, at=at, room=f"{name}@x")
     query = Query(("a@x",), "example", start=start, end=end)
     expected = [
         number
-        for number, (at, name) in enumerate(happened, 1)
+        for number, (at, name) in enumerate(happened, before + 1)
         if name == "a" and (start is None or at >= start) and (end is None or at <= end)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite, "SPAN", span)
-        with closing(SqliteDatabase(shelf.path, writable=False)) as database:
+        for module in (sqlite, postgresql):
+            patch.setattr(module, "SPAN", span)
+        with closing(open_store(shelf.place, writable=False)) as database:
             within = database.span(query)
             first, last = within.first, within.last
             found: list[int] = []

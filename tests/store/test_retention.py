@@ -16,7 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.store import retention as module
-from bridge.store.database import Ageing, Amount, Happened, Holding, Observer, TracedXml
+from bridge.store.database import (
+    Ageing,
+    Amount,
+    Database,
+    Happened,
+    Holding,
+    Observer,
+    TracedXml,
+)
+from bridge.store.opening import Place, open_store
 from bridge.store.retention import (
     DAY_SECONDS,
     EXPIRE_SECONDS,
@@ -27,7 +36,8 @@ from bridge.store.retention import (
     surplus_of,
 )
 from bridge.store.sqlite import SqliteDatabase
-from tests.store.recorded import rows
+from tests.conftest import a_place
+from tests.store.recorded import in_both, rows, selected
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 ROOM = "room@conference.localhost"
@@ -39,18 +49,24 @@ MIB = 1 << 20
 
 
 @pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """What is decided is the same everywhere, so most tests have a file alone."""
+    return a_place(request, tmp_path)
+
+
+@pytest.fixture
+def database(place: Place) -> Iterator[Database]:
+    with closing(open_store(place)) as opened:
+        yield opened
+
+
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "rooms.db"
 
 
-@pytest.fixture
-def database(path: Path) -> Iterator[SqliteDatabase]:
-    with closing(SqliteDatabase(path)) as opened:
-        yield opened
-
-
 def _say(
-    database: SqliteDatabase,
+    database: Database,
     count: int,
     at: float = NOW,
     *,
@@ -65,15 +81,15 @@ def _say(
         database.append(ME, told)
 
 
-def _kept(path: Path) -> Counter[str]:
-    return Counter(one["room"] for one in rows(path))
+def _kept(place: Place) -> Counter[str]:
+    return Counter(one["room"] for one in rows(place))
 
 
 @dataclass
 class Machine:
     """A machine on which `record` runs, and its clocks."""
 
-    database: SqliteDatabase
+    database: Database
     days: int = DAYS
     megabytes: int = 1_024
     wall: float = NOW
@@ -110,8 +126,9 @@ class Machine:
         self.wall += seconds
 
 
+@in_both
 def test_others_wait_no_longer_for_large_events_to_be_deleted(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     for _ in range(6):
         _say(database, 20, NOW - (DAYS + 1) * DAY_SECONDS, body="x" * 250_000)
@@ -120,14 +137,14 @@ def test_others_wait_no_longer_for_large_events_to_be_deleted(
         gone = database.delete(holding, Amount(1_000, inf), (-inf, NOW))
     assert 0 < gone.bytes <= (10 << 20)
     machine = Machine(database, megabytes=1)
-    assert sum(_kept(path).values()) < 5
+    assert sum(_kept(place).values()) < 5
     _say(database, 1, NOW, body="x" * ((10 << 20) + 1))
     machine.run(EXPIRE_SECONDS)
-    assert rows(path) == []
+    assert rows(place) == []
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_nor_for_those_of_many_rooms(watched: bool, database: SqliteDatabase) -> None:
+def test_nor_for_those_of_many_rooms(watched: bool, database: Database) -> None:
     old = NOW - DAYS * DAY_SECONDS
     for room in map(str, range(4)):
         _say(database, 11, old, room=room, body="x" * 250_000)
@@ -146,41 +163,43 @@ def test_nor_for_those_of_many_rooms(watched: bool, database: SqliteDatabase) ->
 # --- Age ----------------------------------------------------------------------------------------
 
 
+@in_both
 def test_what_is_too_old_goes_at_once_and_what_is_not_stays(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 5, NOW - DAYS * DAY_SECONDS - 5)
     _say(database, 95)
     Machine(database)
-    assert len(rows(path)) == 95
+    assert len(rows(place)) == 95
 
 
+@in_both
 def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
-    database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+    database: Database, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine(database)
     soon = NOW - DAYS * DAY_SECONDS + 1
     _say(database, 100, soon, body="x" * 250_000)  # 25 MB: all of the store, but one
     _say(database, 1)
     machine.run(60)
-    assert len(rows(path)) == 1
+    assert len(rows(place)) == 1
     assert database.ageing() == Ageing()
     assert caplog.records == []
 
 
 def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 2_000, NOW - DAYS * DAY_SECONDS, step=1)
     machine = Machine(database)
     for _ in range(5):
         machine.run(300)
         machine.start()
-    assert len(rows(path)) == 2_000 - 5 * 300
+    assert len(rows(place)) == 2_000 - 5 * 300
 
 
 def test_age_is_by_the_wall_clock_on_a_machine_that_sleeps_most_of_the_time(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 100, NOW - DAYS * DAY_SECONDS + 3_600)
     machine = Machine(database)
@@ -188,12 +207,12 @@ def test_age_is_by_the_wall_clock_on_a_machine_that_sleeps_most_of_the_time(
         machine.run(600)
         machine.sleep(1_800)
     machine.run(60)
-    assert rows(path) == []
+    assert rows(place) == []
 
 
 @pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])
 def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
-    jump: float, database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+    jump: float, database: Database, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine(database)
     machine.jump(jump)
@@ -202,22 +221,22 @@ def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
     _say(database, 5, machine.wall - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95, machine.wall)
     machine.run(PUT_OFF_SECONDS - 60)
-    assert len(rows(path)) == 100
+    assert len(rows(place)) == 100
     machine.run(60)
-    assert len(rows(path)) == 95
+    assert len(rows(place)) == 95
 
 
-def test_what_ntp_corrects_is_no_jump(database: SqliteDatabase, path: Path) -> None:
+def test_what_ntp_corrects_is_no_jump(database: Database, place: Place) -> None:
     machine = Machine(database)
     machine.jump(JUMP_SECONDS)
     _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95)
     machine.run(EXPIRE_SECONDS)
-    assert len(rows(path)) == 95
+    assert len(rows(place)) == 95
 
 
 def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     machine = Machine(database)
     machine.jump(120)
@@ -226,16 +245,16 @@ def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
     _say(database, 95)
     for _ in range(6):
         machine.run(590)
-        assert len(rows(path)) == 100
+        assert len(rows(place)) == 100
         machine.sleep(7_200)
         machine.start()
     machine.run(120)
-    assert len(rows(path)) == 95
+    assert len(rows(place)) == 95
 
 
 @pytest.mark.parametrize("ageing", [Ageing(put_off=9e18), Ageing(day_left=9e18)])
 def test_a_damaged_number_does_not_put_it_off_for_good(
-    ageing: Ageing, database: SqliteDatabase, path: Path
+    ageing: Ageing, database: Database, place: Place
 ) -> None:
     _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95)
@@ -244,11 +263,12 @@ def test_a_damaged_number_does_not_put_it_off_for_good(
     machine = Machine(database)
     for _ in range(25):
         machine.run(PUT_OFF_SECONDS)
-    assert len(rows(path)) == 95
+    assert len(rows(place)) == 95
 
 
+@in_both
 def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95)
@@ -257,36 +277,36 @@ def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
     _say(database, 1)  # of its own connection
     for _ in range(5):
         machine.run(700)
-        assert len(rows(path)) == 102
+        assert len(rows(place)) == 102
         machine.start()
     machine.run(120)
-    assert len(rows(path)) == 97
+    assert len(rows(place)) == 97
 
 
 def test_what_was_recorded_while_the_clock_was_ahead_keeps_nothing_else_from_going(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 3_000, NOW + YEARS)
     _say(database, 100, NOW - DAYS * DAY_SECONDS - 100)
     Machine(database)
-    assert len(rows(path)) == 3_000
+    assert len(rows(place)) == 3_000
 
 
 def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
-    database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+    database: Database, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     _say(database, 1_000, NOW - 1_000)
     machine = Machine(database, wall=NOW + YEARS)
-    assert len(rows(path)) == 900
+    assert len(rows(place)) == 900
     (told,) = caplog.records
     assert "more than a tenth of the store is older than 30 days" in told.getMessage()
     for _ in range(24):  # however often it is started anew
         machine.run(3_590, 359)
         machine.start()
-    assert len(rows(path)) == 900
+    assert len(rows(place)) == 900
     caplog.clear()
     machine.run(300)
-    assert len(rows(path)) == 810
+    assert len(rows(place)) == 810
     machine.run(4 * 3_600, 600)
     assert len(caplog.records) == 1
 
@@ -307,40 +327,42 @@ def test_no_more_than_a_tenth_goes_of_rows_of_any_size(
     assert left < before
 
 
+@in_both
 def test_once_it_is_right_again_what_it_would_have_taken_stays(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 1_000, NOW - 1_000)
     machine = Machine(database, wall=NOW + YEARS)
     machine.run(7_200, 600)
     machine.jump(-YEARS)
     machine.run(3 * DAY_SECONDS, 600)
-    assert len(rows(path)) == 900
+    assert len(rows(place)) == 900
 
 
 def test_what_grows_too_old_while_the_clock_is_steady_goes_however_much_it_is(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     machine = Machine(database, days=1)
     for _ in range(6):
         _say(database, 100, machine.wall)
         machine.run(DAY_SECONDS / 2, 600)
-        assert len(rows(path)) <= 300
+        assert len(rows(place)) <= 300
     machine.run(DAY_SECONDS, 600)
-    assert rows(path) == []
+    assert rows(place) == []
 
 
 def test_a_store_of_few_large_events_gets_rid_of_one_a_day(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 3, NOW - 60 * DAY_SECONDS)
     machine = Machine(database)
-    assert len(rows(path)) == 2
+    assert len(rows(place)) == 2
     machine.run(DAY_SECONDS, 600)
-    assert len(rows(path)) == 1
+    assert len(rows(place)) == 1
 
 
-def test_stanzas_and_connections_grow_old_as_rooms_do(database: SqliteDatabase, path: Path) -> None:
+@in_both
+def test_stanzas_and_connections_grow_old_as_rooms_do(database: Database, place: Place) -> None:
     old = NOW - (DAYS + 1) * DAY_SECONDS
     with database.transaction():
         database.append_stanzas(ME, [TracedXml(at, "in", "1", "<a/>") for at in (old, NOW)])
@@ -348,9 +370,8 @@ def test_stanzas_and_connections_grow_old_as_rooms_do(database: SqliteDatabase, 
     _say(database, 1, old)
     _say(database, 60)
     Machine(database)
-    assert len(rows(path)) == 60
-    with closing(sqlite3.connect(path)) as store:
-        assert store.execute("SELECT at FROM stanzas").fetchall() == [(NOW * 1000,)]
+    assert len(rows(place)) == 60
+    assert selected(place, "SELECT at FROM stanzas") == [(NOW * 1000,)]
 
 
 def test_a_row_that_is_damaged_is_deleted_as_any_other(path: Path) -> None:
@@ -370,7 +391,7 @@ def test_a_row_that_is_damaged_is_deleted_as_any_other(path: Path) -> None:
 # --- Size ---------------------------------------------------------------------------------------
 
 
-def _drained(database: SqliteDatabase, megabytes: int) -> int:
+def _drained(database: Database, megabytes: int) -> int:
     """Delete what is too much; return how many transactions it took."""
     retention, clocks = Retention(365, megabytes), Clocks(NOW, 0.0, 0.0)
     passes = 0
@@ -486,9 +507,10 @@ def _settled(path: Path) -> dict[str, Any]:
 
 
 def test_looking_at_a_store_that_has_nothing_to_delete_writes_nothing(
-    database: SqliteDatabase, path: Path
+    database: Database, place: Place
 ) -> None:
     _say(database, 10)
-    before, wal = _settled(path), Path(f"{path}-wal").stat().st_size
+    assert isinstance(place, Path)
+    before, wal = _settled(place), Path(f"{place}-wal").stat().st_size
     Machine(database).run(600)
-    assert (_settled(path), Path(f"{path}-wal").stat().st_size) == (before, wal)
+    assert (_settled(place), Path(f"{place}-wal").stat().st_size) == (before, wal)

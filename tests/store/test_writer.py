@@ -18,17 +18,19 @@ from bridge.store import database
 from bridge.store import writer as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
 from bridge.store.errors import BusyStoreError
+from bridge.store.opening import Place
 from bridge.store.writer import OUTSIDE, Item, Left
 from bridge.text import iso
 from tests.store.hall import EPOCH, ROOM, Bridge, Hall, Watched, said
+from tests.store.recorded import in_a_file
 
 SETTLED = 20.0
 """Seconds after which everything is decided."""
 
 
 @pytest.fixture
-def hall(tmp_path: Path) -> Hall:
-    return Hall(tmp_path)
+def hall(place: Place) -> Hall:
+    return Hall(place)
 
 
 def _marks(hall: Hall, *, shared: bool = True) -> list[int]:
@@ -94,9 +96,8 @@ def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path
     for _ in range(20):
         hall.say()
     hall.pass_time(1)
-    (tmp_path / "new").mkdir()
-    other = Hall(tmp_path / "new")  # which closes it when the test has ended
-    hall.database = other.database
+    other = Hall(tmp_path / "new.db")  # which closes it when the test has ended
+    hall.database, hall.place = other.database, other.place
     marks = [hall.say()]
     hall.pass_time(SETTLED)
     marks.append(hall.say())
@@ -157,6 +158,7 @@ def _after_a_stop(
     return first, second
 
 
+@in_a_file
 def test_what_others_wrote_is_read_in_slices_and_before_they_have_to_wait(hall: Hall) -> None:
     _, second = _after_a_stop(hall, 1_000, "long " * 2_000)
     second.waiting.clear()  # it has yet to hear all of that
@@ -271,6 +273,7 @@ def _lost(hall: Hall) -> list[tuple[int, str, str, bool]]:
     ]
 
 
+@in_a_file
 def test_what_a_room_says_that_does_not_let_us_in_is_bounded_and_counted_once_it_does(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +367,7 @@ def test_a_stanza_and_each_begun_unit_count() -> None:
     assert weight(TracedXml(0.0, "in", "1", fits + "x")) == 2
 
 
+@in_a_file
 @pytest.mark.parametrize("fields", HEAVY, ids=lambda one: next(iter(one)))
 def test_what_others_are_to_write_is_kept_by_its_weight_and_the_rest_is_written(
     fields: dict[str, Any], hall: Hall, monkeypatch: pytest.MonkeyPatch
@@ -418,7 +422,7 @@ def test_whatever_comes_and_goes_every_event_is_there_once_or_in_a_gap(
     steps: list[tuple[str, ...]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        hall = Hall(Path(folder))
+        hall = Hall(Path(folder) / "rooms.db")
         hall.start_two_inside()
         hall.pass_time(0.5)
         alike = set[int]()

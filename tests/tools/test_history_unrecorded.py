@@ -39,7 +39,7 @@ class Night:
 
     def __init__(self, path: Path) -> None:
         self._database = SqliteDatabase(path)
-        self._writer = Writer(time.monotonic)
+        self._writer = Writer()
         observer = Observer("recorder@example", "McpDebug-record", "night")
         self.writes(observer, Entered(ROOM, time.time(), time.monotonic()))
 

@@ -1,0 +1,112 @@
+"""The URL of a PostgreSQL database, with its password hidden."""
+
+import hashlib
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bridge.settings.values import FlawError, Secret, path
+
+SHOWN = frozenset({"sslmode", "sslrootcert", "host", "hostaddr", "port", "dbname", "user"})
+"""The parameters of the query that may be shown. Any other may be a secret."""
+
+VERIFIED = "verify-full"
+"""The `sslmode` with which the certificate and its name are checked."""
+
+_URL = re.compile("(?i)[a-z][a-z0-9+.-]+://")
+_POSTGRESQL = re.compile("(?i)postgres(ql)?:")
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}|::1|localhost|[/@].*|")
+"""A host that is this machine: an address, or the folder of a socket."""
+
+_PART = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
+"""One of the hosts, and its port."""
+
+
+@dataclass(frozen=True)
+class DatabaseUrl:
+    """Where a database is, and how it is reached; it is printed without its password."""
+
+    parameters: dict[str, str] = field(repr=False)
+    """The parameters of libpq, without the password."""
+    password: Secret | None
+    without_secrets: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.without_secrets
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every host is this machine, so that nobody is on the way."""
+        named = (self.parameters.get(name, "") for name in ("host", "hostaddr"))
+        return all(map(_LOOPBACK.fullmatch, ",".join(filter(None, named)).split(",")))
+
+    @property
+    def sslmode(self) -> str | None:
+        """The `sslmode` of libpq; None leaves it to libpq, which is for this machine only."""
+        return self.parameters.get("sslmode") or (None if self.is_local else VERIFIED)
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong with the way there, if anything."""
+        if self.is_local or self.sslmode == VERIFIED:
+            return None
+        return (
+            f"BRIDGE_STORE has sslmode={self.sslmode}: anybody on the way can pose as the database "
+            "server; remove it, so that the certificate is checked"
+        )
+
+    @property
+    def name(self) -> str:
+        """The same for all users and passwords of one database."""
+        names = ("host", "hostaddr", "port", "dbname", "options")
+        where = [self.parameters.get(name, "") for name in names]
+        return hashlib.sha256("\n".join(where).encode()).hexdigest()[:16]
+
+
+def store(text: str) -> Path | DatabaseUrl:
+    """Parse the place of a store: the path of a file, or the URL of a PostgreSQL database."""
+    if _POSTGRESQL.match(text):
+        return database_url(text)
+    if _URL.match(text):
+        raise FlawError(
+            "which is the URL of something else; a file, or postgresql://HOST/DATABASE,"
+        )
+    return path(text)
+
+
+def password_in(text: str) -> str:
+    """Return the password of a URL; empty if there is none, or the text is no URL."""
+    with suppress(FlawError):
+        url = store(text.strip())
+        if isinstance(url, DatabaseUrl) and url.password is not None:
+            return url.password.reveal()
+    return ""
+
+
+def database_url(text: str) -> DatabaseUrl:
+    """Parse a URL; raises `FlawError`, whose text has nothing of the URL."""
+    with suppress(ValueError):
+        url = urlsplit(text)
+        user_info, _, hosts = url.netloc.rpartition("@")
+        user, _, password = user_info.partition(":")
+        parts = [_PART.fullmatch(unquote(part)) for part in hosts.split(",")]
+        query = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
+        if all(parts) and text.isprintable() and not url.fragment:
+            named = {
+                "host": ",".join(part[1].strip("[]") for part in parts if part),
+                "port": ",".join(part[2] or "" for part in parts if part),
+                "user": unquote(user),
+                "dbname": unquote(url.path.removeprefix("/")),
+            } | query
+            secret = named.pop("password", "") or unquote(password)
+            given = {name: value for name, value in named.items() if value.strip(",")}
+            more = [f"{name}={text if name in SHOWN else '***'}" for name, text in query.items()]
+            address = f"postgresql://{f'{user}@' if user else ''}{hosts}{url.path}"
+            address += f"?{'&'.join(sorted(more))}" if more else ""
+            return DatabaseUrl(given, Secret(secret) if secret else None, address)
+    raise FlawError(
+        "which is not the URL of a database; postgresql://USER:PASSWORD@HOST/DATABASE, with `%40` "
+        "for `@` and the like in user and password,"
+    )

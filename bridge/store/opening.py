@@ -1,0 +1,46 @@
+"""Opens a store: the file of a user, or the database of a team."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from bridge.settings.database_url import DatabaseUrl
+from bridge.store.database import Database
+from bridge.store.errors import NotOurStoreError
+from bridge.store.sqlite import SqliteDatabase
+
+
+@dataclass(frozen=True)
+class Team:
+    """The store of a team, as one user of it has it."""
+
+    url: DatabaseUrl
+    spool: Path
+    """The file that keeps what happens while the database is away."""
+    megabytes: int
+    """How large that file may get."""
+
+    def __str__(self) -> str:
+        return str(self.url)
+
+
+Place: TypeAlias = Path | Team
+"""Where a store is."""
+
+
+def open_store(place: Place, *, writable: bool = True, making: bool = True) -> Database:
+    """Open the store; raises `StoreError`.
+
+    With `making` it is made if there is none; in a database, only this makes the tables.
+    """
+    if isinstance(place, Path):
+        return SqliteDatabase(place, writable=writable)
+    try:
+        # Only a team needs psycopg, which takes a tenth of a second to load.
+        from bridge.store.postgresql import PostgresqlDatabase
+    except ImportError as error:
+        raise NotOurStoreError(
+            f"BRIDGE_STORE names a PostgreSQL database, and {error.name or 'psycopg'} is missing; "
+            "pip install 'xmpp-debug-bridge[postgresql]'"
+        ) from error
+    return PostgresqlDatabase(place.url, writable=writable, making=writable and making)

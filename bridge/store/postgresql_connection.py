@@ -1,0 +1,182 @@
+"""A connection to a PostgreSQL database: its transactions, and what its errors mean.
+
+No statement is prepared on the server, and nothing outlives a transaction on a connection, so that
+poolers may stand in front. Errors of psycopg become `StoreError` here.
+"""
+
+import os
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from bridge.settings.database_url import VERIFIED, DatabaseUrl
+from bridge.store.errors import (
+    AwayStoreError,
+    BusyStoreError,
+    FullStoreError,
+    NotOurStoreError,
+    RefusedStoreError,
+    StoreError,
+    UnsureStoreError,
+)
+from bridge.text import one_line
+
+CONNECT_SECONDS = 5
+"""How long connecting may take."""
+
+STATEMENT_SECONDS = 10.0
+"""How long one statement may take; then the connection is cut."""
+
+LOCK_SECONDS = 2
+"""How long a transaction waits for its turn."""
+
+MAX_MESSAGE = 300
+"""Characters of an error of the server that are shown."""
+
+BEGIN = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '{LOCK_SECONDS}s';
+SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS:.0f}s';
+SELECT newest, newest_stanza FROM store FOR UPDATE;
+SELECT extract(epoch FROM clock_timestamp())::float8
+"""
+"""Locks the store and then looks at the clock, in one exchange. Whoever is cut off while it holds
+the lock does not keep the others waiting for long."""
+
+REPEATED = frozenset({"40001", "40P01", "55P03", "23505", "42P07"})
+"""Another bridge was faster: serialization failure, deadlock, no lock, made at the same time."""
+
+REFUSED = re.compile("28...|3D...")
+"""The codes of errors about passwords, roles and names of databases."""
+
+REFUSALS = re.compile("authentication failed|certificate|no password supplied|does not exist")
+"""What stands in such errors. While it connects, libpq does not pass the codes on."""
+
+NO_TABLES = frozenset({"42P01", "3F000", "42703"})
+FORBIDDEN = "42501"
+READ_ONLY = "25006"
+
+MAKE_IT = "`xmpp-bridge record --prepare-store` makes them, under a role that may"
+
+
+class DatabaseConnection:
+    """A connection that one thread uses. Every method may raise `StoreError`."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._url = url
+        with translated(url):
+            self._connection = psycopg.connect(
+                conninfo(url), autocommit=True, prepare_threshold=None
+            )
+
+    def all(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement returns."""
+        with self._guarded():
+            cursor = self._connection.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def begin(self) -> tuple[int, int, float]:
+        """Open a transaction and lock the store.
+
+        Returns the highest ids of events and stanzas, and the time by the clock of the database.
+        """
+        with self._guarded():
+            began = self._connection.execute(BEGIN)
+            for _ in range(3):  # the first three statements return nothing
+                began.nextset()
+            ((newest, newest_stanza),) = began.fetchall()
+            began.nextset()
+            ((now,),) = began.fetchall()
+        return newest, newest_stanza, now
+
+    def commit(self) -> None:
+        """End the transaction; raises `UnsureStoreError` if nobody says whether it was kept."""
+        with self._guarded():
+            try:
+                self._connection.execute("COMMIT")
+            except psycopg.OperationalError as error:
+                if self._connection.closed:
+                    raise UnsureStoreError(_text(self._url, error)) from error
+                raise
+
+    def roll_back(self) -> None:
+        """Undo the transaction, if the connection still stands."""
+        with suppress(StoreError), self._guarded():
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Cut the connection if it hangs.
+
+        A server that is stopped, and a network that swallows everything, raise nothing.
+        """
+        timer = threading.Timer(STATEMENT_SECONDS, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            with translated(self._url):
+                yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        with suppress(OSError, psycopg.Error):
+            descriptor = os.dup(self._connection.fileno())
+            with socket.socket(fileno=descriptor) as hanging:
+                hanging.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def translated(url: DatabaseUrl) -> Iterator[None]:
+    """Raise errors of psycopg as the `StoreError` that they mean."""
+    try:
+        yield
+    except psycopg.Error as error:
+        text, state = _text(url, error), error.sqlstate or ""
+        if state in REPEATED:
+            raise BusyStoreError(text) from error
+        if state in NO_TABLES:
+            raise NotOurStoreError(f"{url} has no tables of a store; {MAKE_IT}") from error
+        if state == FORBIDDEN:
+            raise NotOurStoreError(f"{text}; {MAKE_IT}") from error
+        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        if lost or state == READ_ONLY:
+            refused = REFUSED.fullmatch(state) or (not state and REFUSALS.search(text))
+            raise (RefusedStoreError if refused else AwayStoreError)(text) from error
+        if not state:  # psycopg itself refuses the URL
+            raise NotOurStoreError(text) from error
+        raise FullStoreError(text) from error
+
+
+def _text(url: DatabaseUrl, error: Exception) -> str:
+    """Return the error as one line without the password."""
+    text = f"{url}: {one_line(' '.join(str(error).split()), MAX_MESSAGE)}"
+    return text if url.password is None else text.replace(url.password.reveal(), "***")
+
+
+def conninfo(url: DatabaseUrl) -> str:
+    """Return where and how libpq connects, with the password."""
+    parameters: dict[str, Any] = {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "xmpp-bridge",
+        **url.parameters,
+    }
+    if url.sslmode is not None:
+        parameters["sslmode"] = url.sslmode
+    if url.sslmode == VERIFIED:
+        # psycopg brings an OpenSSL of its own, which has its anchors elsewhere.
+        parameters.setdefault("sslrootcert", ssl.get_default_verify_paths().cafile or "system")
+    if url.password is not None:
+        parameters["password"] = url.password.reveal()
+    return make_conninfo(**parameters)

@@ -1,0 +1,149 @@
+"""A real PostgreSQL, with databases for tests."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from time import monotonic, sleep
+
+import psycopg
+
+from bridge.settings.database_url import DatabaseUrl, database_url
+from bridge.store.opening import Team, open_store
+from tests.servers.ports import free_ports
+
+USER = "postgres"
+"""Who runs the server where the tests are run by root, which it refuses."""
+
+PASSWORD = "of-the-tests-4711"
+START_SECONDS = 30.0
+LOOK_EVERY_SECONDS = 0.02
+
+NUMBERS = count(1)
+
+
+def missing_postgresql() -> str | None:
+    """The program we cannot find, or None when all are there."""
+    return None if _programs() else "postgresql"
+
+
+def _programs() -> Path | None:
+    """The folder with the programs of the server."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+@dataclass
+class Postgresql:
+    """A server with its data in a folder, to stop, kill and start again."""
+
+    folder: Path
+    port: int
+    programs: Path
+    options: Sequence[str] = ()
+    _process: "subprocess.Popen[bytes] | None" = None
+    _names: Iterator[int] = field(default_factory=lambda: NUMBERS)
+
+    def url(self, database: str = "postgres", user: str = USER, port: int | None = None) -> str:
+        """The URL of a database."""
+        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
+
+    def make(self) -> None:
+        """Make the cluster, with a password and no care for a loss of power."""
+        secret = self.folder / "password"
+        secret.write_text(PASSWORD)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, USER)
+            shutil.chown(secret, USER)
+        self._run(
+            "initdb", "--no-sync", "--auth=scram-sha-256", f"--username={USER}", "--encoding=UTF8",
+            "--locale=C.UTF-8", f"--pwfile={secret}", f"--pgdata={self.folder / 'data'}",
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start it, and return when it serves."""
+        with (self.folder / "output.log").open("ab") as output:
+            self._process = subprocess.Popen(
+                [
+                    self.programs / "postgres", "-D", self.folder / "data", "-p", str(self.port),
+                    "-h", "127.0.0.1", "-k", "", "-F", "-c", "shared_buffers=64MB", *self.options,
+                ],
+                stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd="/",
+                start_new_session=True, user=_user(), group=_group(), extra_groups=_groups(),
+            )  # fmt: skip
+        until = monotonic() + START_SECONDS
+        while True:
+            with suppress(psycopg.OperationalError), psycopg.connect(self.url()):
+                return
+            assert self._process.poll() is None, (self.folder / "output.log").read_text()
+            assert monotonic() < until
+            sleep(LOOK_EVERY_SECONDS)
+
+    def kill(self) -> None:
+        """End it without warning (SIGKILL), every process of it; its data is kept."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def pause(self, *, paused: bool = True) -> None:
+        """Stop every process of it, or let them go on."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
+
+    def query(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run a statement as the superuser."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def new(self) -> DatabaseUrl:
+        """Make an empty schema, which is made faster than a database, and is as good as one."""
+        name = f"test{next(self._names)}"
+        self.query(f"CREATE SCHEMA {name}")
+        return database_url(f"{self.url()}?options=-csearch_path%3D{name}")
+
+    def team(self, folder: Path) -> Team:
+        """Make an empty store."""
+        place = Team(self.new(), folder / "spool.db", 10)
+        open_store(place).close()
+        return place
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self.programs / program, *arguments], check=True, capture_output=True, cwd="/",
+            user=_user(), group=_group(), extra_groups=_groups(),
+        )  # fmt: skip
+
+
+def _user() -> str | None:
+    return USER if os.geteuid() == 0 else None
+
+
+def _group() -> int | None:
+    return pwd.getpwnam(USER).pw_gid if os.geteuid() == 0 else None
+
+
+def _groups() -> list[int] | None:
+    return [] if os.geteuid() == 0 else None
+
+
+@contextmanager
+def running_postgresql(folder: Path, *options: str) -> Iterator[Postgresql]:
+    """A server that is up and serving; it is killed at the end."""
+    found = _programs()
+    assert found is not None
+    (port,) = free_ports(1)
+    server = Postgresql(folder, port, found, options)
+    server.make()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,73 @@
+"""The URL of a team's database: what is taken of it, and what is shown."""
+
+import pytest
+
+from bridge.settings.database_url import DatabaseUrl, password_in, store
+from bridge.settings.values import FlawError
+from tests.settings.folders import Folders
+
+PASSWORD = "s%3Acret-4711"
+PLAIN = "s:cret-4711"
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "sslmode", "warned"),
+    [
+        ("postgresql://bot:pw@db.example/x", "db.example", "verify-full", False),
+        ("POSTGRES://db.example:5433/x?sslmode=verify-full", "db.example", "verify-full", False),
+        ("postgresql://db.example/x?sslmode=require", "db.example", "require", True),
+        ("postgresql://localhost/x", "localhost", None, False),
+        ("postgresql://127.8.8.8/x", "127.8.8.8", None, False),
+        ("postgresql://[::1]:99/x", "::1", None, False),
+        ("postgresql:///x", None, None, False),
+        ("postgresql://%2Frun%2Fpg/x", "/run/pg", None, False),
+        ("postgresql:///x?host=db.example", "db.example", "verify-full", False),
+        ("postgresql://localhost,db.example/x", "localhost,db.example", "verify-full", False),
+        ("postgresql://localhost/x?hostaddr=192.0.2.1", "localhost", "verify-full", False),
+        ("postgresql://127.0.0.1.example/x", "127.0.0.1.example", "verify-full", False),
+    ],
+)
+def test_the_certificate_is_checked_unless_nobody_is_on_the_way(
+    url: str, host: str | None, sslmode: str | None, warned: bool
+) -> None:
+    found = store(url)
+    assert isinstance(found, DatabaseUrl)
+    assert (found.parameters.get("host"), found.sslmode) == (host, sslmode)
+    assert (found.warning is not None) is warned
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://bot:{PASSWORD}@db.example/x",
+        f"postgresql://bot@db.example/x?password={PASSWORD}&sslpassword={PASSWORD}",
+    ],
+)
+def test_the_password_is_shown_nowhere(url: str, folders: Folders) -> None:
+    found = store(url)
+    assert isinstance(found, DatabaseUrl)
+    assert found.password is not None
+    assert found.password.reveal() == password_in(url) == PLAIN
+    configuration = folders.load({"BRIDGE_STORE": url, "MUC_ROOM": PLAIN})
+    shown = configuration.in_effect["BRIDGE_STORE"].value
+    assert shown.startswith("postgresql://bot@db.example/x")
+    for text in (repr(found), str(found), shown, repr(configuration.problems)):
+        assert "cret-4711" not in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bot:cret-4711/x",
+        "postgresql://bot:cret-4711#2@db.example/x",
+        "postgresql://bot:cret-4711@db.example:port/x",
+        "mysql://bot:cret-4711@db.example/x",
+    ],
+)
+def test_a_wrong_url_is_refused_and_not_shown(url: str, folders: Folders) -> None:
+    with pytest.raises(FlawError):
+        store(url)
+    configuration = folders.load({"BRIDGE_STORE": url})
+    (problem,) = (one for one in configuration.problems if one.variable == "BRIDGE_STORE")
+    assert "cret" not in problem.message
+    assert password_in(url) == ""
