@@ -302,14 +302,15 @@ def _add_diagnose(command: Parser) -> None:
     """Find out why somebody in the room, such as a bot, does not answer.
 
     Enters the room under the nickname with `-diagnose` after it, looks at who has NICKNAME and at
-    what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Exit code
-    0 if nothing is wrong, 1 if a cause was found, 2 if too little was seen to say.
+    what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Without
+    NICKNAME it looks at everybody who looks like a program. Exit code 0 if nothing is wrong, 1 if a
+    cause was found, 2 if too little was seen to say.
 
         xmpp-bridge diagnose Robot --say '!ping'
     """
     command.set_defaults(timeout=10)
     _add_settings(command)
-    command.add_argument("nickname", metavar="NICKNAME", help="whom it concerns")
+    command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="whom it concerns")
     _add_room(command)
     command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
     help_ = "how long to wait after --say (default: 10)"

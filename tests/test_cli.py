@@ -116,7 +116,6 @@ def test_help_goes_to_stdout_whatever_the_settings(
         (["check", "--sandbx"], " check", "arguments: --sandbx: --sandbox?"),
         (["send", "--form=Robot", "hi"], " send", "arguments: --form=Robot: --from?"),
         (["watch", "--kind", "mesage"], " watch", ": message?"),
-        (["diagnose"], " diagnose", "required: NICKNAME"),
         (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
         (["log", "--qqq"], " log", "arguments: --qqq\n"),
     ],

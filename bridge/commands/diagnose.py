@@ -27,9 +27,9 @@ async def _diagnose(
     if parsed.say is None:
         await link.room().first_join(asyncio.get_running_loop().time() + JOIN_SECONDS)
     else:
-        await say(parsed, link, configuration, parsed.say, parsed.nickname)
+        await say(parsed, link, configuration, parsed.say, parsed.nickname or "")
     result = await xmpp_diagnose(link, parsed.nickname)
     ok = {finding["name"]: finding["ok"] for finding in result["findings"]}
     if any(ok[name] is False for name in ok.keys() - OF_OTHERS):
         return result, FAILURE
-    return result, SUCCESS if ok["answer"] else UNDECIDED
+    return result, SUCCESS if ok.get("answer" if parsed.nickname else "program") else UNDECIDED

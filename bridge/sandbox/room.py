@@ -93,7 +93,8 @@ class Room:
         self.occupants: dict[str, Occupant] = {}
         if resident:
             self.occupants[resident] = Occupant(resident, f"{owner}/{resident}", "moderator")
-        self.options = configuration.NEW
+        stays = {"persistentroom": "1"} if resident else {}
+        self.options = configuration.NEW | stays
 
     @property
     def everybody(self) -> list[Occupant]:

@@ -1,20 +1,16 @@
 """Decides which of the events after a message of ours are answers to it."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bridge.text import quoted
 from bridge.tools.entries import Entry, brief
+from bridge.xmpp.checks.evidence import SIGNALS
 from bridge.xmpp.model.journal import Journal, Record
 
 MAX_ANSWERS = 10
 """The most answers in one result; a bot that sends more in reply floods the room."""
-
-SIGNALS = (
-    "(http://jabber.org/protocol/chatstates)",
-    "(urn:xmpp:receipts)",
-    "(urn:xmpp:chat-markers:0)",
-)
-"""How an item of `payload` ends that clients send by themselves: that somebody is typing, that a
-message came, that it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
 
 
 class Said(NamedTuple):
@@ -41,6 +37,22 @@ def answer(record: Record, journal: Journal, said: Said) -> Entry | None:
         return None
     taken = max(0.0, round((record.at - said.at) * 1000, 3))  # the wall clock may be set back
     return {**brief(exact), "answerMs": taken, "how": how}
+
+
+def doubled(answers: Sequence[Entry], accounts: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return sentences on the answers that came twice from one account.
+
+    `accounts` has the nicknames of each account that the room shows.
+    """
+    senders = dict.fromkeys(str(entry.get("sender")) for entry in answers)
+    same = [[name for name in senders if name in nicknames] for nicknames in accounts.values()]
+    bodies = Counter((entry.get("sender"), entry.get("body")) for entry in answers)
+    twice = dict.fromkeys(str(who) for (who, body), count in bodies.items() if body and count > 1)
+    return [
+        f"{' and '.join(map(quoted, names))} have one account: does the program run twice?"
+        for names in same
+        if len(names) > 1
+    ] + [f"{quoted(name)} said the same twice." for name in twice]
 
 
 def _how(exact: Entry, id_: str) -> str | None:

@@ -1,6 +1,8 @@
 """The tool that finds out why somebody in the room does not do what is expected of them."""
 
+import asyncio
 import time
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, TypeAlias
@@ -13,16 +15,26 @@ from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
-from bridge.xmpp.checks import diagnosis, evidence
+from bridge.xmpp.checks import conduct, diagnosis, evidence
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc import roomservice
-from bridge.xmpp.queries import iq_errors, ping
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.queries import disco, iq_errors, ping
 
 RECORDED_SECONDS = 3_600.0
 """How long before this bridge came recorded events count: who spoke before that has forgotten."""
+
+MAX_ASKED = 50
+"""The most occupants of a room that are asked what they are: those who spoke last."""
+
+MAX_PROGRAMS = 20
+"""The most programs in one result."""
 
 Diagnosis: TypeAlias = Annotated[
     dict[str, object],
@@ -43,113 +55,241 @@ Diagnosis: TypeAlias = Annotated[
 async def xmpp_diagnose(
     link: RoomLink,
     /,
-    nickname: Annotated[str, Bounds(min_length=1, max_length=1023), "whom it concerns"],
+    nickname: Annotated[
+        str | None, Bounds(min_length=1, max_length=1023), "whom it concerns; absent: all programs"
+    ] = None,
     room: RoomName = None,
 ) -> Diagnosis:
     """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
 
     It says nothing in the room: to see whether the bot answers, call xmppSend with `awaitSeconds`
     first, then this. `verdict` names the cause. `findings`: whether the bridge is in the room; the
-    nickname is there (else when and why it left, names like it); it has voice; another occupant
-    has the same account; it answers a ping (else whether room and server do); it answers itself;
-    how it answered what the bridge said last (not at all, late, in private, encrypted, without a
-    body, twice); whether anybody's text has hidden characters; what it said last. Takes 5 s where
-    it does not answer pings.
+    nickname is there (else when and why it left, names like it); a ghost of its own holds it; it
+    has voice; another occupant has the same account; it answers a ping; it answers itself, or
+    another program in turn; it comes and goes; it answered the history; whom it answered, and what
+    differs between them and the bridge; how it answered what the bridge said last (not at all,
+    late, in private, encrypted, without a body, twice); whether what others say is encrypted or has
+    hidden characters; what it said last. Takes 5 s where it does not answer pings.
+
+    Without `nickname`: what is wrong with everybody who looks like a program, in `room` or in all
+    rooms, one finding each, at most 20. Takes 10 s at most.
     """
-    membership, journal = link.room(room), link.participant.journal
-    occupant = evidence.occupant_of(membership.status(), nickname)
-    pinged: evidence.Ping | None = None
-    rooms: list[str] = []
-    with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
-        connection = membership.connection
-        if occupant is None:
-            service = membership.jid.partition("@")[2]
-            rooms = await roomservice.similar_rooms(connection, membership.jid, service)
-        elif not occupant.own:
-            kind = iq_errors.TargetKind.OCCUPANT
-            target = iq_errors.Target(kind, occupant.jid, membership.occupant)
-            compared = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
-            pong, own = compared.pong, compared.own
-            alone = own is not None and own.in_room is ping.Verdict.IN
-            pinged = evidence.Ping(pong.seconds, pong.error, compared.verdict, alone)
-    status = membership.status()
-    occupant = evidence.occupant_of(status, nickname)  # they may have come or left meanwhile
-    name = nickname if occupant is None else occupant.nickname
-    past = evidence.Past(name, there=occupant is not None)
-    time_slice = TimeSlice()
-    for record in reversed(journal.of(membership.name)):
-        await time_slice.run(past.add, record, 0)
-        if time_slice.exhausted:
-            break
-    cursors: dict[int, str] = {}
-    if not (past.gone if occupant is None else past.sent):  # what was recorded may tell more
-        cursors = await _add_recorded(past, link, membership.name, time_slice)
-    answers: list[Entry] = []
-    if past.sent is not None and past.outcome is not None:
-        said = Said(past.outcome.number, past.outcome.at, past.sent.id, membership.name)
-        for reply in reversed(past.replies):
-            if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
-                cursor = cursors.get(reply.number, entry["cursor"])
-                answers.append(entry | {"cursor": cursor})
-    known = evidence.Evidence(
-        nickname=name,
-        room=membership.name,
-        status=status,
-        occupant=occupant,
-        past=past,
-        now=time.time(),
-        answers=answers,
-        ping=pinged,
-        rooms=rooms,
+    memberships = [link.room(room)]
+    if nickname is not None:
+        return await _look_at(link, memberships[0], nickname)
+    return await _look_around(
+        link, [*link.participant.memberships] if room is None else memberships
     )
+
+
+async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Diagnosis:
+    """Return why the occupant of this nickname does not do what is expected."""
+    occupant = evidence.occupant_of(membership.status(), nickname)
+    pings: dict[str, evidence.Ping] = {}
+    rooms: list[str] = []
+    if occupant is not None and not occupant.own:
+        pings = await _ping(membership, occupant)
+    elif occupant is None:
+        with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
+            service = membership.jid.partition("@")[2]
+            rooms = await roomservice.similar_rooms(membership.connection, membership.jid, service)
+    # They may have come or left meanwhile.
+    occupant = evidence.occupant_of(membership.status(), nickname)
+    seen = _Seen(link, membership)
+    await seen.read()
+    known = await seen.known_of(nickname if occupant is None else occupant.nickname, pings)
+    known = known._replace(rooms=rooms)
+    if partners := conduct.partners(known):
+        known = known._replace(programs=await _programs(membership, partners))
     verdict, findings = diagnosis.find(known)
-    result: dict[str, object] = {
+    entries = [_entry(name, finding) for name, finding in findings.items()]
+    return _result(verdict, entries, known.past.since or known.now, [*map(dict, known.answers)])
+
+
+async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnosis:
+    """Return what is wrong with everybody in these rooms who looks like a program."""
+    entries, since, people = list[Entry](), time.time(), 0
+    for membership in memberships:
+        status = membership.status()
+        before = f"{membership.name}: " if len(memberships) > 1 else ""
+        if not status.connected:
+            fault = status.out_of(membership.name)
+            finding = evidence.Finding(False, before + fault.message, fault.hint)
+            entries.append(_entry("bridge", finding))
+            continue
+        seen = _Seen(link, membership)
+        await seen.read()
+        everybody = await seen.known_of("", {})
+        since = min(since, everybody.past.since or since)
+        ours = next((occupant.account for occupant in status.occupants if occupant.own), None)
+        others = [
+            occupant
+            for occupant in sorted(status.occupants, key=lambda it: -(it.last_message_at or 0.0))
+            if not occupant.own and (ours is None or occupant.account != ours)
+        ]
+        people += len(others)
+        asked = [occupant.nickname for occupant in others[:MAX_ASKED]]
+        says = await _programs(membership, asked)
+        even = conduct.regulars(everybody.acts)
+        programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
+        programs = programs[: max(MAX_PROGRAMS - len(entries), 0)]
+        pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))
+        for occupant, pinged in zip(programs, pings, strict=True):
+            known = await seen.known_of(occupant.nickname, pinged)
+            name, finding = diagnosis.look_over(known._replace(programs=says, named=False))
+            entries.append(_entry(name, finding._replace(detail=before + finding.detail)))
+    verdict = f"Nobody of {people} others looks like a program."
+    if entries:
+        verdict = f"Nothing is found wrong with the programs: {len(entries)} of {people} others."
+    wrong = (str(entry["detail"]) for entry in entries if entry["ok"] is False)
+    return _result(next(wrong, verdict), entries, since, ())
+
+
+def _entry(name: str, finding: evidence.Finding) -> Entry:
+    fields = {"name": name, "ok": finding.ok, "detail": finding.detail}
+    return fields | nonempty({"hint": finding.hint})
+
+
+def _result(
+    verdict: str, findings: list[Entry], since: float, answers: Sequence[Entry]
+) -> Diagnosis:
+    result: Entry = {
         "verdict": verdict,
-        "findings": [
-            {"name": cause, "ok": finding.ok, "detail": finding.detail}
-            | nonempty({"hint": finding.hint})
-            for cause, finding in findings.items()
-        ],
+        "findings": findings,
         "answers": [],
-        "since": iso(past.since or known.now),
+        "since": iso(since),
         "notice": NOTICE,
     }
     fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
     return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})
 
 
-async def _add_recorded(
-    past: evidence.Past, link: RoomLink, room: str, time_slice: TimeSlice
-) -> dict[int, str]:
-    """Add what was recorded in the room before `past` begins; return the cursors by the numbers.
+async def _ping(membership: Membership, occupant: Occupant) -> dict[str, evidence.Ping]:
+    """Ping an occupant, and those who may be the same program; return the results by nickname."""
+    everybody = [occupant, *conduct.namesakes(membership.status(), occupant)]
+    pings: dict[str, evidence.Ping] = {}
+    with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
+        connection, kind = membership.connection, iq_errors.TargetKind.OCCUPANT
+        targets = (iq_errors.Target(kind, who.jid, membership.occupant) for who in everybody)
+        asking = (ping.ping_compared(connection, it, diagnosis.PING_SECONDS) for it in targets)
+        for who, compared in zip(everybody, await asyncio.gather(*asking), strict=True):
+            pong, own = compared.pong, compared.own
+            alone = own is not None and own.in_room is ping.Verdict.IN
+            result = evidence.Ping(pong.seconds, pong.error, compared.verdict, alone)
+            pings[who.nickname] = result
+    return pings
 
-    Of somebody who is not there, only departures are added. Of what one bridge alone saw or sent,
-    only what a bridge of our account did counts. The records have negative numbers, since
-    everything in the journal is newer.
-    """
-    cursors: dict[int, str] = {}
-    reader, settings = link.recorded(), link.participant.settings
-    if reader is None or settings is None:
-        return cursors
-    before = past.since or time.time()
-    wanted = EventFilter()
-    if not past.there:
-        wanted = EventFilter(frozenset({"leave", "nick"}), past.nickname)
-    start = iso(before - RECORDED_SECONDS) if past.there else None
-    with suppress(StoreError):  # then only what the bridge itself remembers is used
-        end = iso(before - 0.001)  # `past` has what happened at `before`
-        walk = await reader.walk([room], wanted, start=start, end=end, backward=True)
-        rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
-        outgoing = (row.event for row in rows if row.event.get("direction") == "out")
-        sent = {(event["id"], event["from"]) for event in outgoing}
-        for number, row in enumerate(rows, 1):
-            record = replace(walk.record(row), number=-number)
-            event = record.event
-            # Everybody in the room saw our message, so the store does not say whose it is.
-            if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
-                record = replace(record, event=replace(event, own=True))
-            await time_slice.run(past.add, record, 0)
-            cursors[-number] = walk.cursor_of(row.id)
+
+async def _programs(membership: Membership, nicknames: Collection[str]) -> dict[str, bool]:
+    """Ask occupants what they are; return who is a program and who is not, by nickname."""
+    asked = [it for it in membership.status().occupants if it.nickname in nicknames]
+    seconds = diagnosis.PING_SECONDS
+    with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
+        connection = membership.connection
+        asking = (disco.ask(connection, it.jid, stanzas.DISCO_INFO, seconds) for it in asked)
+        answers = map(disco.description_in, await asyncio.gather(*asking))
+        return {
+            occupant.nickname: description.is_program
+            for occupant, description in zip(asked, answers, strict=True)
+            if description.is_program is not None
+        }
+    return {}
+
+
+class _Seen:
+    """What happened in a room: what the bridge has seen, and what was recorded before."""
+
+    def __init__(self, link: RoomLink, membership: Membership) -> None:
+        self._link = link
+        self._membership = membership
+        self._time_slice = TimeSlice()
+        self._records: list[Record] = []
+        """The newest first. Recorded ones have negative numbers, since all others are newer."""
+        self._cursors: dict[int, str] = {}
+        """The cursors of the recorded ones, by their numbers."""
+
+    async def read(self) -> None:
+        """Read all that the bridge has seen, and the last hour of what was recorded before."""
+        for record in reversed(self._link.participant.journal.of(self._membership.name)):
+            await self._time_slice.run(self._records.append, record, 0)
+            if self._time_slice.exhausted:
+                break
+        before = self._records[-1].at if self._records else time.time()
+        spoke = any(isinstance(record.event, MessageSent) for record in self._records)
+        if not spoke or before > time.time() - RECORDED_SECONDS:
+            earlier, _ = await self._recorded(EventFilter(), before, before - RECORDED_SECONDS)
+            self._records += earlier
+
+    async def known_of(
+        self, nickname: str, pings: Mapping[str, evidence.Ping]
+    ) -> evidence.Evidence:
+        """Return what is known of the occupant of this nickname; empty: of nobody in particular."""
+        status = self._membership.status()
+        occupant = evidence.occupant_of(status, nickname) if nickname else None
+        past = evidence.Past(nickname, there=occupant is not None or not nickname)
+        await self._add(past, self._records)
+        now = time.time()
+        before, kinds = past.since or now, frozenset[Kind]()
         if not past.there:
-            past.since = min(before, walk.oldest_at)
-    return cursors
+            kinds = frozenset({"leave", "nick", "join"})
+        elif occupant is not None and occupant.role == "visitor" and past.silenced is None:
+            kinds = frozenset({"leave", "nick", "role"})
+        if kinds:
+            rows, oldest = await self._recorded(EventFilter(kinds, nickname), before)
+            await self._add(past, rows)
+            past.since = before if past.there else min(before, oldest)
+        return evidence.Evidence(
+            nickname=nickname,
+            room=self._membership.name,
+            status=status,
+            occupant=occupant,
+            past=past,
+            now=now,
+            answers=self._answers_in(past),
+            ping=pings.get(nickname),
+            namesakes={name: it for name, it in pings.items() if name != nickname},
+        )
+
+    async def _add(self, past: evidence.Past, records: Sequence[Record]) -> None:
+        for record in records:
+            await self._time_slice.run(past.add, record, 0)
+
+    async def _recorded(
+        self, wanted: EventFilter, before: float, start: float | None = None
+    ) -> tuple[list[Record], float]:
+        """Return what was recorded before a time, the newest first, and when the store begins.
+
+        Of what one bridge alone saw or sent, only what a bridge of our account did counts.
+        """
+        reader, settings = self._link.recorded(), self._link.participant.settings
+        records: list[Record] = []
+        if reader is None or settings is None:
+            return records, before
+        with suppress(StoreError):  # then only what the bridge itself remembers is used
+            begin, end = None if start is None else iso(start), iso(before - 0.001)
+            rooms = [self._membership.name]
+            walk = await reader.walk(rooms, wanted, start=begin, end=end, backward=True)
+            rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
+            outgoing = (row.event for row in rows if row.event.get("direction") == "out")
+            sent = {(event["id"], event["from"]) for event in outgoing}
+            for number, row in enumerate(rows, len(self._cursors) + 1):
+                record = replace(walk.record(row), number=-number)
+                event = record.event
+                # Everybody in the room saw our message, so the store does not say whose it is.
+                if isinstance(event, MessageReceived) and (event.id, event.from_) in sent:
+                    record = replace(record, event=replace(event, own=True))
+                records.append(record)
+                self._cursors[-number] = walk.cursor_of(row.id)
+            return records, walk.oldest_at
+        return records, before
+
+    def _answers_in(self, past: evidence.Past) -> list[Entry]:
+        """Return the answers to what we said last, the oldest first."""
+        journal, answers = self._link.participant.journal, list[Entry]()
+        if past.sent is not None and past.outcome is not None:
+            said = Said(past.outcome.number, past.outcome.at, past.sent.id, self._membership.name)
+            for reply in reversed(past.replies):
+                if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
+                    cursor = self._cursors.get(reply.number, entry["cursor"])
+                    answers.append(entry | {"cursor": cursor})
+        return answers

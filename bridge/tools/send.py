@@ -11,7 +11,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, tool
 from bridge.text import iso, one_line, quoted
-from bridge.tools.answers import MAX_ANSWERS, Said, answer
+from bridge.tools.answers import MAX_ANSWERS, Said, answer, doubled
 from bridge.tools.entries import (
     MARK_BYTES,
     NOTICE,
@@ -153,7 +153,8 @@ async def xmpp_send(
 
     With `awaitSeconds` it then waits for `answers` (from anybody, or only `from`): what others said
     after, each with `answerMs` and `how` (public, private, encrypted, no-body, error). It returns
-    1.5 s after the first, so that a second one is seen. No answer: call xmppDiagnose.
+    1.5 s after the first, so that a second one is seen; `warnings` say if one account answered
+    twice. No answer: call xmppDiagnose.
     """
     if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
         raise ArgumentError(
@@ -200,6 +201,12 @@ async def xmpp_send(
     answers: list[Entry] = []
     if await_seconds:
         answers = await _answers(link, said, from_, await_seconds, context)
+    hint = ""
+    if await_seconds and not answers:
+        hint = (
+            f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
+            "should have answered, or xmppWait with this cursor to wait on."
+        )
     lists = {"answers": answers} if await_seconds else {}
     result: Entry = {
         "sent": True,
@@ -210,6 +217,7 @@ async def xmpp_send(
         "reflectedAt": iso(said.at),
         "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
         "cursor": link.participant.journal.cursor_of(said.number),
+        **nonempty({"hint": hint, "warnings": doubled(answers, membership.status().accounts)}),
         **nonempty({"notice": answers and NOTICE}),
     }
     # The caller's own message is not escaped, and leaves half of the space to the answers.

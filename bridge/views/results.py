@@ -4,6 +4,7 @@ No text of a stranger begins at the left edge.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeAlias
 
 from bridge.text import one_line
@@ -29,7 +30,8 @@ def sent(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]
     lines = hanging("", 0, text, INDENT, columns())
     if result.get("answers") == []:
         lines.append(paint.red("No answer."))
-    return lines + _answers(result, columns())
+    warnings = (hanging("", 0, text, INDENT, columns()) for text in result.get("warnings", ()))
+    return lines + _answers(result, columns()) + [*map(paint.red, chain(*warnings))]
 
 
 def diagnosis(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.tools.answers import Said, answer
+from bridge.tools.answers import Said, answer, doubled
 from bridge.tools.entries import Entry
 from bridge.xmpp.model.events import (
     Event,
@@ -74,6 +74,27 @@ def test_an_answer_says_how_it_came(name: str) -> None:
         assert found is not None
         assert (found["how"], found["answerMs"], found["cursor"]) == (how, 250.0, "epoch-2")
         assert "from" not in found
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([("Robot", "a"), ("Robot", "b")], []),
+        ([("Robot", "a"), ("Eve", "a")], []),
+        ([("Robot", ""), ("Robot", "")], []),
+        ([("Robot", "a"), ("Eve", "b"), ("Robot", "a")], ['"Robot" said the same twice.']),
+        (
+            [("Robot-2", "a"), ("Robot", "a")],
+            ['"Robot-2" and "Robot" have one account: does the program run twice?'],
+        ),
+    ],
+)
+def test_two_answers_of_one_account_are_told(
+    answers: list[tuple[str, str]], told: list[str]
+) -> None:
+    entries: list[Entry] = [{"sender": sender, "body": body} for sender, body in answers]
+    accounts = {"robot@example": ["Robot", "Robot-2", "Robot-3"], "eve@example": ["Eve"]}
+    assert doubled(entries, accounts) == told
 
 
 def test_what_came_before_is_no_answer() -> None:

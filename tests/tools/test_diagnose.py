@@ -2,9 +2,11 @@
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -12,22 +14,25 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.store.database import Observer
 from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS
-from bridge.tools.diagnose import xmpp_diagnose
+from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.link.stanzas import PING, IqError, StanzaError
+from bridge.xmpp.checks.conduct import ALTERNATIONS, STAYS
+from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
     NicknameChanged,
+    OccupantChanged,
+    OccupantJoined,
     OccupantLeft,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import RECORDED, Journal
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
-from tests.tools.standing import Asked, Standing, occupant
+from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
 SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
@@ -47,9 +52,9 @@ def _beside(*events: Event, nickname: str = "Robot", stream: Asked | None = None
 
 async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
     """What a client sees of the result, which is as its schema has it, and not too long."""
-    found = wire(
-        await xmpp_diagnose(link, **arguments(xmpp_diagnose, {"nickname": "Robot", **given}))
-    )
+    asked = {"nickname": "Robot", **given}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    found = wire(await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
     Draft202012Validator(xmpp_diagnose.output_schema).validate(found)
     assert len(json.dumps(found)) <= RESULT_BYTES
     assert found["notice"] == NOTICE
@@ -144,3 +149,151 @@ async def test_a_flood_of_long_answers_is_cut() -> None:
     found = await _diagnosed(_beside(SENT, HEARD, *flood).link)
     assert 1 < len(found["answers"]) <= MAX_ANSWERS
     assert all(one["escaped"] for one in found["answers"])
+
+
+CAME = OccupantJoined(ROBOT, "Robot", "participant", "none")
+TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", actor="Wilma", former_role="participant")
+
+
+async def test_who_took_the_voice_long_ago_is_looked_for_in_what_was_recorded(
+    tmp_path: Path,
+) -> None:
+    shelf, played = Shelf(tmp_path / "rooms.db"), _beside()
+    played.reader, played.settings = shelf.reader, SETTINGS
+    visitor = replace(occupant("Robot"), role="visitor")
+    played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor))
+    shelf.put(TAKEN, at=5)
+    found = await _diagnosed(played.link)
+    assert 'voice was taken at 1970-01-01T00:00:05.000Z by "Wilma"' in found["verdict"]
+    shelf.put(OccupantLeft(ROBOT, "Robot"), at=6)  # whoever had the nickname then
+    assert "voice was taken" not in (await _diagnosed(played.link))["verdict"]
+
+
+async def test_that_it_comes_and_goes_is_seen_in_what_was_recorded(tmp_path: Path) -> None:
+    shelf, played = Shelf(tmp_path / "rooms.db"), _beside(SENT, HEARD)
+    played.reader, played.settings = shelf.reader, SETTINGS
+    now = float(round(time.time()))
+    played.journal = Journal("epoch")
+    for number in range(STAYS):
+        shelf.put(OccupantLeft(ROBOT, "Robot"), at=now - 1_000 + 302 * number)
+        shelf.put(CAME, at=now - 998 + 302 * number)
+    found = await _diagnosed(played.link)
+    assert found["verdict"].startswith('"Robot" comes and goes: it left and came back 3 times, ')
+    assert "every 5 min 2 s" in found["verdict"]
+    assert [it["name"] for it in found["findings"] if it["ok"] is False] == ["stays"]
+
+
+def _saying(kinds: Mapping[str, str]) -> Answer:
+    """Return how occupants answer, of whom some say what they are, as in `client/bot`."""
+
+    def answer(to: str, namespace: str) -> Element | Exception:
+        kind = kinds.get(to.rpartition("/")[2])
+        if namespace != DISCO_INFO:
+            return Element("iq", {"type": "result"})
+        if kind is None:
+            return IqError(StanzaError("feature-not-implemented"))
+        iq = Element("iq", {"type": "result"})
+        query = SubElement(iq, f"{{{DISCO_INFO}}}query")
+        for category, _, type_ in (one.partition("/") for one in kind.split()):
+            identity = {"category": category, "type": type_}
+            SubElement(query, f"{{{DISCO_INFO}}}identity", identity)
+        return iq
+
+    return answer
+
+
+def _said(nickname: str, body: str) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body)
+
+
+async def test_without_a_nickname_it_looks_at_whoever_says_that_it_is_a_program() -> None:
+    programs = {"Bot": "client/bot", "Door": "automation/device-node", "Gate": "component/generic"}
+    people = {
+        "Ann": "client/pc",
+        "Bob": "client/phone",
+        "Cid": "client/web client/bot",
+        "Dan": "account/x",
+    }
+    everybody = {**programs, **people}
+    link, stream = standing(_saying(everybody), *everybody, "Silent")
+    found = await _diagnosed(link, nickname=None)
+    assert [(it["name"], it["ok"]) for it in found["findings"]] == [("program", True)] * 3
+    assert [it["detail"].partition('"')[2].partition('"')[0] for it in found["findings"]] == [
+        *programs
+    ]
+    assert found["verdict"] == "Nothing is found wrong with the programs: 3 of 8 others."
+    assert found["answers"] == []
+    pinged = [to for to, namespace in stream.asked if namespace == PING]
+    assert pinged == [f"{ROOM}/{name}" for name in programs]
+
+
+@pytest.mark.parametrize("kind", [None, "client/phone"])
+async def test_without_a_nickname_it_looks_at_whoever_answers_as_a_program(
+    kind: str | None,
+) -> None:
+    played = _beside(stream=Asked(_saying({"Robot": kind} if kind else {})))
+    for number in range(3):
+        played.publish(_said("Wilma", "!ping"), at=30.0 * number)
+        played.publish(_said("Robot", "pong"), at=30.0 * number + 0.1)
+    found = await _diagnosed(played.link, nickname=None)
+    assert [it["detail"] for it in found["findings"]] == (
+        [] if kind else ['"Robot" answers as evenly as a program; nothing is found wrong with it.']
+    )
+    assert (found["verdict"] == "Nobody of 1 others looks like a program.") is (kind is not None)
+
+
+async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_concern_nobody() -> None:
+    played = _beside(SENT, HEARD, stream=Asked(_saying({"Robot": "client/bot"})))
+    found = await _diagnosed(played.link, nickname=None)
+    assert _ok(found) == {"program": True}
+    visitor = replace(occupant("Robot"), role="visitor")
+    played.picture = replace(STATUS, occupants=(*STATUS.occupants, visitor), moderated=True)
+    found = await _diagnosed(played.link, nickname=None)
+    assert _ok(found) == {"voice": False}
+    assert found["verdict"] == found["findings"][0]["detail"]
+    assert found["verdict"].startswith('"Robot" has no voice')
+
+
+async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_left_out() -> None:
+    crowd = [f"Bot {number}" for number in range(MAX_ASKED + 1)]
+    link, stream = standing(_saying(dict.fromkeys(crowd, "client/bot")), *crowd)
+    found = await _diagnosed(link, nickname=None)
+    asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
+    assert (len(asked), len(found["findings"])) == (MAX_ASKED, MAX_PROGRAMS)
+    ours = replace(occupant("Other"), real_jid="bot@example/other")
+    own = replace(STATUS.occupants[0], real_jid="bot@example/r")
+    played = Standing(picture=replace(STATUS, occupants=(own, ours)))
+    played.stream = Asked(_saying({"Other": "client/bot"}))
+    assert (await _diagnosed(played.link, nickname=None))["findings"] == []
+    assert played.stream.asked == []
+
+
+async def test_all_rooms_are_looked_at_and_each_line_names_its_own() -> None:
+    rooms = (("lobby@conference.example", "Robot"), ("logs@conference.example", "Robot"))
+    link, stream = standing_in(*rooms)
+    stream.answer = _saying({"Robot": "client/bot"})
+    found = await _diagnosed(link, nickname=None)
+    assert [it["detail"].partition(": ")[0] for it in found["findings"]] == [it for it, _ in rooms]
+    found = await _diagnosed(link, nickname=None, room="logs")
+    assert [it["detail"].partition(" ")[0] for it in found["findings"]] == ['"Robot"']
+
+
+async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
+    link, stream = outside()
+    found = await _diagnosed(link, nickname=None)
+    assert _ok(found) == {"bridge": False}
+    assert "We were kicked." in found["verdict"]
+    assert stream.asked == []
+
+
+async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() -> None:
+    events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(ALTERNATIONS)]
+    played = _beside()
+    there = (*played.picture.occupants, occupant("Eve"), occupant("Wilma"))
+    played.picture = replace(STATUS, occupants=there)
+    played.stream = Asked(_saying({"Robot": "client/bot", "Eve": "client/bot"}))
+    for number, event in enumerate(events):
+        played.publish(event, at=3.0 * number)
+    assert _ok(await _diagnosed(played.link))["pair"] is False
+    asked = [to for to, namespace in played.stream.asked if namespace == DISCO_INFO]
+    assert asked == [ROBOT, f"{ROOM}/Eve"]

@@ -30,14 +30,16 @@ from tests.tools.troubled import TROUBLES, staged
 
 PAGE = PAGES["docs/diagnosis.md"]
 CAUSES = {row[0]: row[1:] for row in tables(PAGE)["what is the matter"]}
-(EXAMPLE,) = blocks(PAGE, "text")
+EXAMPLE, AROUND = blocks(PAGE, "text")
 SHOWN = "it answers in private"
 """The trouble that the page shows in full."""
+SMALL_BYTES = 3_500
+"""A model reads the result of each look, so it has to be small."""
 
 
 def test_the_page_has_each_finding_and_each_has_its_trouble() -> None:
     assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[one] for one in FINDINGS]
-    assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {"said"}
+    assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {"room", "said"}
 
 
 @pytest.mark.parametrize(
@@ -63,13 +65,22 @@ async def test_the_trouble_is_named(
             results["xmppSend"] = sent
         found = wire(await xmpp_diagnose(link, nickname=trouble.asked))
         results["xmppDiagnose"] = found
+        around = wire(await xmpp_diagnose(link))
     _check_shape(found, xmpp_diagnose)
     wrong = [one for one in found["findings"] if one["ok"] is False]
     assert [one["name"] for one in wrong][:1] == ([trouble.finding] if trouble.finding else [])
     assert all(one["hint"] for one in wrong)
+    assert trouble.further in {None, *(one["name"] for one in wrong)}
+    _check_shape(around, xmpp_diagnose)
+    seen = {one["name"] for one in around["findings"] if one["ok"] is False}
+    assert seen == ({trouble.finding} - {None} if trouble.around else set())
+    assert len(json.dumps(around)) < SMALL_BYTES
+    assert len(json.dumps(found)) < SMALL_BYTES + len(json.dumps(found["answers"]))
     call, verdict = CAUSES[name]
     assert quoted(call) == [f"xmppDiagnose {json.dumps({'nickname': trouble.asked})}"]
     assert pattern([verdict]).fullmatch(shown_as(found["verdict"])), found["verdict"]
+    for exchange in exchanges(AROUND) if trouble.finding is None else ():
+        check(elided(exchange.answer), around, exchange.tool)
     for exchange in exchanges(EXAMPLE) if name == SHOWN else ():
         check(elided(exchange.answer), results[exchange.tool], exchange.tool)
 

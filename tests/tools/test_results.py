@@ -440,6 +440,7 @@ async def test_what_is_the_matter_with_somebody(
             )
             assert found["verdict"]
             assert len(found["findings"]) == len(FINDINGS)
+    assert _checked(await xmpp_diagnose(link), tool=xmpp_diagnose)["verdict"]
 
 
 @settings(max_examples=10)

@@ -212,6 +212,7 @@ async def test_a_second_answer_is_seen_and_ends_nothing(monkeypatch: pytest.Monk
         ("Wilma", "pong", "public")
     ] * 2
     assert sent["notice"] == NOTICE
+    assert sent["warnings"] == ['"Wilma" said the same twice.']
 
 
 async def test_an_error_of_an_occupant_is_an_answer_with_its_words(
@@ -233,7 +234,8 @@ async def test_an_error_of_an_occupant_is_an_answer_with_its_words(
 async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:
     sent = await _answers(Played(), awaitSeconds=0.01)
     assert sent["answers"] == []
-    assert "notice" not in sent
+    assert sent["hint"].startswith("No answer within 0.01 s. Call xmppDiagnose ")
+    assert not {"notice", "warnings"} & sent.keys()
 
 
 async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.settings.values import Secret
 from bridge.tools.link import RoomLink
+from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.checks.diagnosis import LATE_MS
 from bridge.xmpp.link.stanzas import STANZA_ERRORS
 from bridge.xmpp.model.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
@@ -65,6 +66,17 @@ class Robot(Witness):
             message.append(child)
         message.send()
 
+    def come(self, *, history: bool = False) -> None:
+        """Enter the room again, and with `history` ask for what was said before."""
+        if history:
+            self.muc.make_join_stanza(self.room, self.nick).send()
+        else:
+            self._send_join()
+
+    def go(self) -> None:
+        """Leave the room, and stay connected."""
+        self.client.send_presence(pto=f"{self.room}/{self.nick}", ptype="unavailable")
+
     def ignore_pings(self) -> None:
         """Leave all questions unanswered from now on."""
         self.client.remove_handler("Ping")
@@ -73,9 +85,11 @@ class Robot(Witness):
     def _on_message(self, message: StanzaBase) -> None:
         super()._on_message(message)
         sender = message["from"].resource
-        wanted = message["body"] == COMMAND and sender != self.nick
+        wanted = message["body"].startswith(COMMAND) and sender != self.nick
         if self._answers is to_itself and self.answered:
             wanted = message["body"].endswith(COMMAND)
+        if self._answers is to_programs:
+            wanted = sender not in {"", self.nick} and self.answered < LOOPS and message["body"]
         if message["type"] == "groupchat" and wanted:
             self.answered += 1
             self.command = message["id"]
@@ -131,6 +145,15 @@ def late(robot: Robot, sender: str) -> None:
     asyncio.get_running_loop().call_later(LATE_MS / 1000 + 0.05, robot.say, ANSWER)
 
 
+def to_another_only(robot: Robot, sender: str) -> None:
+    if sender == "Wilma":
+        robot.say(ANSWER)
+
+
+def to_programs(robot: Robot, sender: str) -> None:
+    robot.say(f"{robot.nick} heard {sender} {robot.answered} times")
+
+
 def to_itself(robot: Robot, sender: str) -> None:
     if robot.answered <= LOOPS:
         robot.say(f"{'You said: ' * robot.answered}{COMMAND}")
@@ -173,8 +196,49 @@ async def nothing(stage: Stage) -> None:
 
 async def leaves(stage: Stage) -> None:
     assert stage.robot is not None
-    stage.robot.client.send_presence(pto=f"{stage.scene.room}/{ROBOT}", ptype="unavailable")
+    stage.robot.go()
     await stage.eyes.see(lambda event: isinstance(event, OccupantLeft))
+
+
+async def comes_and_goes(stage: Stage) -> None:
+    assert stage.robot is not None
+    for _ in range(STAYS):
+        await leaves(stage)
+        stage.robot.come()
+        await stage.eyes.see(lambda event: isinstance(event, OccupantJoined))
+
+
+async def answers_the_history(stage: Stage) -> None:
+    assert stage.robot is not None
+    stage.wilma.say(COMMAND)
+    await stage.eyes.hears(ANSWER)
+    await leaves(stage)
+    stage.robot.come(history=True)
+    await stage.eyes.see(lambda event: getattr(event, "body", "") == ANSWER)
+
+
+async def answers_another(stage: Stage) -> None:
+    stage.wilma.say(f"{COMMAND} 2")
+    await stage.eyes.hears(ANSWER)
+
+
+async def meets_another_program(stage: Stage) -> None:
+    parrot = await stage.enter(to_programs, "Parrot")
+    await stage.eyes.see(lambda it: isinstance(it, OccupantJoined) and it.sender == "Parrot")
+    parrot.say("Hello.")
+    await stage.eyes.hears(f"Parrot heard {ROBOT} {LOOPS} times")
+
+
+async def is_given_an_encrypted_command(stage: Stage) -> None:
+    message = stage.wilma.client.make_message(mto=JID(stage.scene.room), mtype="groupchat")
+    message.append(Element("{eu.siacs.conversations.axolotl}encrypted"))
+    message.send()
+    await stage.eyes.see(lambda event: getattr(event, "encrypted", None))
+
+
+async def left_a_ghost(stage: Stage) -> None:
+    await ignores_pings(stage)
+    await runs_twice(stage)
 
 
 async def is_kicked(stage: Stage) -> None:
@@ -252,6 +316,10 @@ class Trouble:
     """How long it waits for the first answer."""
     asked: str = ROBOT
     """Whom xmppDiagnose is asked about."""
+    further: str | None = None
+    """A finding that is not so either."""
+    around: bool = True
+    """Whether a look at all programs finds it, too; of the bridge alone, it finds nothing."""
     on_both: bool = False
     """Whether servers answer differently, so that Prosody alone does not show it."""
 
@@ -262,29 +330,53 @@ TROUBLES: dict[str, Trouble] = {
         "bridge", before=wrong_password, says=None, on_both=True
     ),
     "the bridge is banned": Trouble("bridge", before=banned, says=None, on_both=True),
-    "it was never in the room": Trouble("present", None, says=None),
+    "it was never in the room": Trouble("present", None, says=None, around=False),
     "it is in another room": Trouble(
-        "present", None, before=goes_to_another_room, says=None, on_both=True
+        "present", None, before=goes_to_another_room, says=None, on_both=True, around=False
     ),
     "the bridge's MUC_ROOM has a typo": Trouble(
-        "present", before=is_in_the_room_that_was_meant, says=None, on_both=True
+        "present",
+        before=is_in_the_room_that_was_meant,
+        says=None,
+        on_both=True,
+        around=False,
+        further="room",
     ),
-    "its nickname is spelt otherwise": Trouble("present", asked="robot", says=None),
-    "it left": Trouble("present", then=leaves, says=None),
-    "it was kicked": Trouble("present", then=is_kicked, says=None, on_both=True),
-    "it changed its nickname": Trouble("present", then=is_renamed, says=None),
+    "its nickname is spelt otherwise": Trouble("present", asked="robot", says=None, around=False),
+    "it left": Trouble("present", then=leaves, says=None, around=False),
+    "it was kicked": Trouble("present", then=is_kicked, says=None, on_both=True, around=False),
+    "it changed its nickname": Trouble("present", then=is_renamed, says=None, around=False),
     "it has no voice": Trouble("voice", then=is_silenced, says=None, on_both=True),
     "it runs twice": Trouble(
         "account", before=shows_accounts, then=runs_twice, says=None, on_both=True
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        "alike", soon, then=runs_twice, hows=("public", "public")
+        "alike", soon, then=runs_twice, hows=("public", "public"), around=False
     ),
     "it ignores pings, or hangs": Trouble(
         "ping", not_at_all, then=ignores_pings, says=None, on_both=True
     ),
     "it answers itself": Trouble("loop", to_itself, hows=("public",) * LOOPS, seconds=5),
-    "it does not answer": Trouble("answer", not_at_all),
+    "it answers another, not the bridge": Trouble(
+        "senders",
+        to_another_only,
+        then=answers_another,
+        further="answer",
+        around=False,
+        on_both=True,
+    ),
+    "another program and it answer each other": Trouble(
+        "pair", to_programs, then=meets_another_program, says=None, on_both=True
+    ),
+    "it comes and goes": Trouble("stays", then=comes_and_goes, says=None, on_both=True),
+    "it answers the history": Trouble("history", then=answers_the_history, says=None, on_both=True),
+    "a ghost of its own has its nickname": Trouble(
+        "ghost", then=left_a_ghost, says=None, further="ping", on_both=True
+    ),
+    "a command is encrypted": Trouble(
+        "encrypted", then=is_given_an_encrypted_command, says=None, around=False, on_both=True
+    ),
+    "it does not answer": Trouble("answer", not_at_all, around=False),
     "it answers in private": Trouble("answer", in_private, hows=("private",)),
     "it answers encrypted": Trouble("answer", encrypted, hows=("encrypted",)),
     "it answers without a body": Trouble("answer", without_a_body, hows=("no-body",)),
@@ -293,7 +385,7 @@ TROUBLES: dict[str, Trouble] = {
     "it answers twice": Trouble("answer", twice, hows=("public", "public")),
     "it answers late": Trouble("answer", late, hows=("public",), seconds=10),
     "a command has hidden characters": Trouble(
-        "commands", then=is_given_a_disguised_command, says=None
+        "commands", then=is_given_a_disguised_command, says=None, around=False
     ),
 }
 """By their names in docs/diagnosis.md, which has the verdict on each."""
@@ -306,6 +398,7 @@ async def staged(
     """The bridge beside a bot with this trouble."""
     async with scene(process, authority) as setting, AsyncExitStack() as stack:
         wilma = await stack.enter_async_context(setting.witness())
+        await wilma.client.plugin["xep_0030"].add_identity(category="client", itype="pc")
         stage = Stage(setting, wilma, stack)
         if trouble.answers is not None:
             stage.robot = await stage.enter(trouble.answers)

@@ -3,15 +3,26 @@
 A new cause is one more function in `FINDINGS`.
 """
 
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 from bridge.text import JOINERS, iso, quoted, searchable, visible
-from bridge.xmpp.checks.evidence import NAME_CHARACTERS, Evidence, is_public
+from bridge.xmpp.checks import conduct
+from bridge.xmpp.checks.evidence import (
+    NAME_CHARACTERS,
+    Evidence,
+    Finding,
+    absent,
+    body_of,
+    is_public,
+    list_of,
+    name_of,
+    sender_of,
+    words_of,
+)
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
@@ -41,9 +52,6 @@ MAX_COMPARED = 500
 MAX_ALIKE = 3
 """Most names that a sentence lists."""
 
-TEXT_CHARACTERS = 100
-"""Most characters of somebody's words in a sentence."""
-
 COMMAND_CHARACTERS = 200
 """How many characters at the beginning of a message are searched for hidden ones. Commands are
 short, and to search a message of 250 kB takes half a second."""
@@ -54,29 +62,31 @@ UNLESS = "unless it answers what the bridge does not see, such as private messag
 see. Anybody could send it such messages to make it look broken."""
 
 
-class Finding(NamedTuple):
-    """Whether one cause applies."""
-
-    ok: bool | None
-    """False: the cause applies, or is likely to. True: it does not. None: that is unknown."""
-    detail: str
-    """A sentence, in which the words of strangers are `quoted`."""
-    hint: str = ""
-    """What to do about it."""
-
-
 def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
     """Return the verdict in a sentence, and the findings by name."""
     findings = {name: look(evidence) for name, look in FINDINGS.items()}
     for name, finding in findings.items():
         if finding.ok is False and name not in OF_OTHERS:
             return finding.detail, findings
-    answer, verdict, addition = findings["answer"], "Nothing is wrong", findings["alike"]
+    answer, verdict, additions = findings["answer"], "Nothing is wrong", ["alike"]
     if not answer.ok:
         verdict = f"Nothing is found wrong with {evidence.who} as yet"
-        addition = findings["commands"]
-    verdict += f": {answer.detail}"
-    return (f"{verdict} {addition.detail}" if addition.ok is False else verdict), findings
+        additions = ["commands", "encrypted"]
+    details = [findings[name].detail for name in additions if findings[name].ok is False]
+    return " ".join([f"{verdict}: {answer.detail}", *details]), findings
+
+
+def look_over(evidence: Evidence) -> tuple[str, Finding]:
+    """Return the name and the finding of the first cause that applies to a program.
+
+    If none does, return under the name `program` why it is taken for one.
+    """
+    says = evidence.programs.get(evidence.nickname)
+    why = "says that it is a program" if says else "answers as evenly as a program"
+    for name, finding in find(evidence)[1].items():
+        if finding.ok is False and name not in OF_OTHERS:
+            return name, finding
+    return "program", Finding(True, f"{evidence.who} {why}; nothing is found wrong with it.")
 
 
 def _bridge(evidence: Evidence) -> Finding:
@@ -97,7 +107,7 @@ def _present(evidence: Evidence) -> Finding:
         return Finding(True, f"{who} is in the room.")
     others = [occupant.nickname for occupant in status.occupants if not occupant.own]
     alike = _alike(evidence.nickname, others)
-    near = f"; in the room is {_list(alike)}" if alike else ""
+    near = f"; in the room is {list_of(alike)}" if alike else ""
     if past.gone:
         (detail, hint), *before = map(_departure, past.gone)
         detail = "; before, it ".join([f"{who} {detail}", *(earlier for earlier, _ in before)])
@@ -107,7 +117,7 @@ def _present(evidence: Evidence) -> Finding:
     if status.room_created:
         detail += "; the room was made by the bridge's joining it"
     if evidence.rooms:
-        detail += f"; rooms of the service with a similar name: {_list(evidence.rooms)}"
+        detail += f"; rooms of the service with a similar name: {list_of(evidence.rooms)}"
     hint = "Is the program running, and in this room? Compare its room and nickname with these."
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
@@ -118,13 +128,16 @@ def _departure(gone: Record) -> tuple[str, str]:
     """Return how an occupant left, or what the new nickname is, and what to do about it."""
     event, at = gone.event, iso(gone.at)
     if isinstance(event, events.NicknameChanged):
-        return f"took the nickname {_name(event.new_nickname)} at {at}", "Ask about that nickname."
+        return (
+            f"took the nickname {name_of(event.new_nickname)} at {at}",
+            "Ask about that nickname.",
+        )
     assert isinstance(event, events.OccupantLeft)
     codes = sorted(event.codes & events.STATUS_CODES.keys())
     meanings = ", ".join(events.STATUS_CODES[code] for code in codes)
     detail = f"left the room at {at}: {meanings or 'it went by itself'}{_by(event.actor)}"
     if reason := event.reason or event.status:
-        detail += f", saying {_text(reason)}"
+        detail += f", saying {words_of(reason)}"
     if meanings:
         return detail, "The room put it out: see why, then let it join again."
     return detail, "It ended, or lost its connection: look at the program, and start it again."
@@ -133,7 +146,7 @@ def _departure(gone: Record) -> tuple[str, str]:
 def _voice(evidence: Evidence) -> Finding:
     occupant, who = evidence.occupant, evidence.who
     if occupant is None:
-        return _nobody(evidence)
+        return absent(evidence)
     if occupant.role == events.UNKNOWN:
         return Finding(None, f"Whether {who} may speak is unknown: its presence cannot be read.")
     if occupant.role != "visitor":
@@ -158,11 +171,11 @@ def _voice(evidence: Evidence) -> Finding:
 def _account(evidence: Evidence) -> Finding:
     occupant, who = evidence.occupant, evidence.who
     if occupant is None:
-        return _nobody(evidence)
+        return absent(evidence)
     if occupant.account is None:
         return Finding(None, "The room does not show the bridge whose accounts are in it.")
     same = [
-        "the bridge itself" if other.own else _name(other.nickname)
+        "the bridge itself" if other.own else name_of(other.nickname)
         for other in evidence.status.occupants
         if other.jid != occupant.jid and other.account == occupant.account
     ]
@@ -178,7 +191,7 @@ def _account(evidence: Evidence) -> Finding:
 def _ping(evidence: Evidence) -> Finding:
     who, ping = evidence.who, evidence.ping
     if evidence.occupant is None or ping is None:
-        return _nobody(evidence)
+        return absent(evidence)
     if ping.seconds is not None and ping.error is None:
         return Finding(True, f"{who} answered a ping after {ping.seconds * 1000:.3f} ms.")
     if ping.error is not None and ping.seconds is not None:
@@ -195,20 +208,26 @@ def _ping(evidence: Evidence) -> Finding:
 
 
 def _loop(evidence: Evidence) -> Finding:
-    who = evidence.who
+    who, spoken = evidence.who, evidence.past.spoken[:MESSAGES]
+    if not spoken:
+        return Finding(None, f"{who} has said nothing that it could answer itself.")
     others = [record.number for record in reversed(evidence.past.others)]
-    repeats = 0
-    for before, after in pairwise(reversed(evidence.past.spoken[:MESSAGES])):
+    asking = [record.at for record in reversed(evidence.past.others)]
+    repeats = asked = 0
+    for before, after in pairwise(reversed(spoken)):
+        if not repeats:  # what happened shortly before may be answered in the same words
+            last = bisect(others, before.number)
+            asked = last - bisect_left(asking, before.at - LATE_MS / 1000, hi=last)
         # If anybody did something in between, the occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= LOOP_SECONDS
-        again = _body(before) and _body(before) in _body(after)
+        again = body_of(before) and body_of(before) in body_of(after)
         repeats = repeats + 1 if in_a_row and soon and again else 0
-        if repeats == LOOP_REPEATS:
+        if repeats >= max(LOOP_REPEATS, asked):
             return Finding(
                 False,
                 f"{who} answers itself, {UNLESS}: at {iso(after.at)} it said "
-                f"{_text(_body(after))}, which repeats what it had said before, and so on.",
+                f"{words_of(body_of(after))}, which repeats what it had said before, and so on.",
                 "Let the program ignore messages under its own nickname: the room sends each back "
                 "to its sender.",
             )
@@ -221,7 +240,7 @@ def _answer(evidence: Evidence) -> Finding:
         hint = "Say what should be answered by xmppSend with awaitSeconds, then call this again."
         return Finding(None, "The bridge has said nothing in the room yet.", hint)
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
-        detail = f"The room did not pass on what the bridge said last, {_text(sent.body)}."
+        detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}."
         return Finding(False, detail, "Say it again by xmppSend, which says why.")
     if not evidence.answers:
         return _silence(evidence, sent.body, outcome)
@@ -232,7 +251,7 @@ def _answer(evidence: Evidence) -> Finding:
         words, hint = HOWS[str(first["how"])]
         if first["how"] == "error":
             words += f", {first['condition']}"
-            words += f", saying {_text(first['text'])}" if first.get("text") else ""
+            words += f", saying {words_of(first['text'])}" if first.get("text") else ""
         return Finding(False, f"{who} answered {words}, {after}.", hint)
     if _is_twice(evidence, outcome):
         return Finding(False, f"{who} answered twice in the same words, {UNLESS}.", TWICE)
@@ -254,8 +273,8 @@ def _is_twice(evidence: Evidence, outcome: Record) -> bool:
     ]
     times = Counter[str]()
     for reply in _worded(evidence):
-        times[_body(reply)] += 1
-        if times[_body(reply)] > max(1, bisect(asking, reply.number)):
+        times[body_of(reply)] += 1
+        if times[body_of(reply)] > max(1, bisect(asking, reply.number)):
             return True
     return False
 
@@ -265,7 +284,7 @@ def _worded(evidence: Evidence) -> list[Record]:
     worded = (
         reply
         for reply in reversed(evidence.past.replies)
-        if is_public(reply) and _body(reply) and getattr(reply.event, "replaces", None) is None
+        if is_public(reply) and body_of(reply) and getattr(reply.event, "replaces", None) is None
     )
     return [*islice(worded, MESSAGES)]
 
@@ -275,12 +294,12 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if outcome is None or not _worded(evidence):
         return Finding(None, f"There is no public answer of {who} to compare with others.")
     pairs = [
-        (_sender(other), said, other)
+        (sender_of(other), said, other)
         for said in past.spoken[:MESSAGES]
         for other in islice(filter(is_public, past.others), MESSAGES)
-        if _body(said)
-        and _body(said) == _body(other)
-        and _sender(other) != evidence.nickname
+        if body_of(said)
+        and body_of(said) == body_of(other)
+        and sender_of(other) != evidence.nickname
         and not getattr(other.event, "own", False)
     ]
     earlier = [name for name, said, other in pairs if outcome.number < other.number < said.number]
@@ -295,17 +314,19 @@ def _alike_answers(evidence: Evidence) -> Finding:
     if not names:
         return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
     how = f"{times[often[0]]} times" if often else "before it"
-    return Finding(False, f"{_list(names)} gave the same answer as {who}, {how}.", TWICE)
+    return Finding(False, f"{list_of(names)} gave the same answer as {who}, {how}.", TWICE)
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
     who, occupant = evidence.who, evidence.occupant
     if occupant is None:
-        return _nobody(evidence)
+        return absent(evidence)
+    if not evidence.named:
+        return Finding(None, f"{who} need not be who should have answered.")
     if (occupant.since or 0.0) > said.at:
         return Finding(
             None,
-            f"{who} came into the room after the bridge had said {_text(body)}.",
+            f"{who} came into the room after the bridge had said {words_of(body)}.",
             "Say it again by xmppSend with awaitSeconds, then call this again.",
         )
     if visible(body) != body:
@@ -316,7 +337,7 @@ def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
         )
     return Finding(
         False,
-        f"{who} has not answered {_text(body)}, said {evidence.now - said.at:,.1f} s ago.",
+        f"{who} has not answered {words_of(body)}, said {evidence.now - said.at:,.1f} s ago.",
         "Is that a command it knows, and may the bridge give it? Its own log should say that it "
         "got the message.",
     )
@@ -354,13 +375,15 @@ def _commands(evidence: Evidence) -> Finding:
     public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
     newest = dict[str, Record]()
     for record in public:
-        if _is_disguised(_body(record)[:COMMAND_CHARACTERS]):
-            newest.setdefault(_sender(record), record)
+        if _is_disguised(body_of(record)[:COMMAND_CHARACTERS]):
+            newest.setdefault(sender_of(record), record)
+    if not public:
+        return Finding(None, "Nobody else has said anything.")
     if not newest:
         count = len(public)
         return Finding(True, f"None of the last {count} messages of others has hidden characters.")
     commands = ", ".join(
-        f"{_name(sender)} said {_text(_body(record))} at {iso(record.at)}"
+        f"{name_of(sender)} said {words_of(body_of(record))} at {iso(record.at)}"
         for sender, record in [*newest.items()][:MAX_ALIKE]
     )
     hint = "A program takes it for another text: type it anew instead of copying it."
@@ -378,7 +401,7 @@ def _said(evidence: Evidence) -> Finding:
     if spoke is None:
         detail = f"{who} has said nothing while the bridge watched{_since(evidence)}."
         return Finding(None, detail)
-    words = _text(body) if (body := _body(spoke)) else "something without a body"
+    words = words_of(body) if (body := body_of(spoke)) else "something without a body"
     live = getattr(spoke.event, "source", None) is events.Source.LIVE
     when = f"at {iso(spoke.at)}" if live else "before the bridge came"
     return Finding(True, f"{who} last said {words} {when}.")
@@ -387,25 +410,29 @@ def _said(evidence: Evidence) -> Finding:
 FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
     "bridge": _bridge,
     "present": _present,
+    "ghost": conduct.ghost,
     "voice": _voice,
     "account": _account,
     "ping": _ping,
     "loop": _loop,
+    "pair": conduct.pair,
+    "stays": conduct.stays,
+    "history": conduct.history,
+    "senders": conduct.senders,
     "answer": _answer,
     "alike": _alike_answers,
     "commands": _commands,
+    "encrypted": conduct.encrypted,
+    "room": conduct.room,
     "said": _said,
 }
 """The function for each cause. The first cause that applies is the verdict, unless it is one of
 `OF_OTHERS`."""
 
-OF_OTHERS = frozenset({"alike", "commands"})
-"""Causes that a stranger in the room can fake. So neither becomes the verdict; its sentence is only
-added to the verdict: that of `alike` if the occupant has answered, otherwise that of `commands`."""
-
-
-def _nobody(evidence: Evidence) -> Finding:
-    return Finding(None, f"{evidence.who} is not there to be looked at.")
+OF_OTHERS = frozenset({"alike", "commands", "encrypted", "room"})
+"""Causes that a stranger in the room can fake, and what is true of the room alone. So none becomes
+the verdict; a sentence is only added to it: that of `alike` if the occupant has answered, otherwise
+those of `commands` and `encrypted`."""
 
 
 def _since(evidence: Evidence) -> str:
@@ -414,7 +441,7 @@ def _since(evidence: Evidence) -> str:
 
 
 def _by(actor: str | None) -> str:
-    return f" by {_name(actor)}" if actor else ""
+    return f" by {name_of(actor)}" if actor else ""
 
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
@@ -424,23 +451,3 @@ def _alike(name: str, names: Sequence[str]) -> list[str]:
         spellings[searchable(other[:NAME_CHARACTERS])].append(other)
     close = get_close_matches(searchable(name[:NAME_CHARACTERS]), spellings, MAX_ALIKE)
     return [other for spelling in close for other in spellings[spelling]][:MAX_ALIKE]
-
-
-def _name(name: object) -> str:
-    return quoted(str(name), NAME_CHARACTERS)
-
-
-def _text(text: object) -> str:
-    return quoted(str(text), TEXT_CHARACTERS)
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(_name, names))
-
-
-def _sender(record: Record) -> str:
-    return str(getattr(record.event, "sender", ""))
-
-
-def _body(record: Record) -> str:
-    return str(getattr(record.event, "body", ""))

@@ -5,6 +5,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from bridge.text import quoted
@@ -28,6 +31,32 @@ stanza that we cannot read counts too, since others may have read it and acted o
 
 NAME_CHARACTERS = 60
 """Characters of a name in a sentence."""
+
+TEXT_CHARACTERS = 100
+"""Most characters of somebody's words in a sentence."""
+
+MAX_ACTS = 1_000
+"""Most public acts of the occupant, and of others, that are looked at together."""
+
+
+SIGNALS = (
+    "(http://jabber.org/protocol/chatstates)",
+    "(urn:xmpp:receipts)",
+    "(urn:xmpp:chat-markers:0)",
+)
+"""How an item of `payload` ends that clients send by themselves: that somebody is typing, that a
+message came, that it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
+
+
+class Finding(NamedTuple):
+    """Whether one cause applies."""
+
+    ok: bool | None
+    """False: the cause applies, or is likely to. True: it does not. None: that is unknown."""
+    detail: str
+    """A sentence, in which the words of strangers are `quoted`."""
+    hint: str = ""
+    """What to do about it."""
 
 
 class Ping(NamedTuple):
@@ -56,6 +85,8 @@ class Past:
     gone: list[Record] = field(default_factory=list)
     """The last `DEPARTURES` events in which somebody with the nickname left or changed it, the
     newest first."""
+    moves: list[Record] = field(default_factory=list)
+    """The events in which somebody with the nickname came or left, the newest first."""
     silenced: Record | None = None
     """The event in which they last became a visitor, who has no voice."""
     spoke: Record | None = None
@@ -97,13 +128,21 @@ class Past:
                     self.spoke = self.spoke or record
                     if live and self.sent is None:
                         self.replies.append(record)
-            case events.OccupantLeft() | events.NicknameChanged() if named:
-                self.gone += [record][: DEPARTURES - len(self.gone)]
             case events.OccupantChanged(role="visitor", former_role=str()) if theirs:
                 self.silenced = self.silenced or record
-            case events.OccupantJoined(self_=True):
-                pass  # nobody reacts to what tells us that we are in the room
-            case event if isinstance(event, VISIBLE_ACTIONS) and not (named or record.earlier):
+            case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
+                self._see(record, named=named)
+
+    def _see(self, record: Record, *, named: bool) -> None:
+        """Take in what somebody did that everybody saw, other than speaking."""
+        match record.event:
+            case events.OccupantLeft() | events.NicknameChanged() if named:
+                self.gone += [record][: DEPARTURES - len(self.gone)]
+                self.moves.append(record)
+            case events.OccupantJoined(self_=own):  # nobody reacts to what tells us of ourselves
+                if not own:
+                    (self.moves if named else self.others).append(record)
+            case _ if not named:
                 self.others.append(record)
 
     def _note(self, id_: str, record: Record) -> None:
@@ -127,11 +166,27 @@ class Evidence(NamedTuple):
     """The result of a ping; None if they are not in the room."""
     rooms: Sequence[str] = ()
     """Rooms of the service with similar names, looked up if the occupant is not in the room."""
+    namesakes: Mapping[str, Ping] = {}
+    """The results of pings to those who may be the same program, by nickname."""
+    programs: Mapping[str, bool] = {}
+    """Whether somebody is a program, by nickname, of those who say what they are."""
+    named: bool = True
+    """Whether the caller named them. If not, they need not be who should have answered."""
 
     @property
     def who(self) -> str:
         """The nickname, for a sentence."""
-        return quoted(self.nickname, NAME_CHARACTERS)
+        return name_of(self.nickname)
+
+    @property
+    def acts(self) -> list[Record]:
+        """What was done in public, by the occupant and by others, the oldest first.
+
+        What clients send by themselves is left out.
+        """
+        parts = (list(islice(part, MAX_ACTS)) for part in (self.past.spoken, self.past.others))
+        acts = merge(*map(reversed, parts), key=attrgetter("number"))
+        return [act for act in acts if not _is_signal(act)]
 
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
@@ -145,3 +200,43 @@ def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
 def is_public(record: Record) -> bool:
     """Whether it is something said to everybody in the room."""
     return getattr(record.event, "type", None) == "groupchat"
+
+
+def _is_signal(record: Record) -> bool:
+    payload = getattr(record.event, "payload", ())
+    return bool(payload) and all(str(name).endswith(SIGNALS) for name in payload)
+
+
+def name_of(nickname: object) -> str:
+    """Return a name for a sentence."""
+    return quoted(str(nickname), NAME_CHARACTERS)
+
+
+def list_of(nicknames: Sequence[str]) -> str:
+    """Return several names for a sentence."""
+    return ", ".join(map(name_of, nicknames))
+
+
+def words_of(text: object) -> str:
+    """Return somebody's words for a sentence."""
+    return quoted(str(text), TEXT_CHARACTERS)
+
+
+def sender_of(record: Record) -> str:
+    """Return the nickname of whoever did it; empty if it was the room, or nobody."""
+    return str(getattr(record.event, "sender", ""))
+
+
+def body_of(record: Record) -> str:
+    """Return what was said; empty if nothing was."""
+    return str(getattr(record.event, "body", ""))
+
+
+def absent(evidence: Evidence) -> Finding:
+    """Return the finding about an occupant who is not there to be looked at."""
+    return Finding(None, f"{evidence.who} is not there to be looked at.")
+
+
+def is_own(record: Record) -> bool:
+    """Whether it is something that the bridge said."""
+    return bool(getattr(record.event, "own", False))

@@ -38,6 +38,12 @@ PUT_OUT = (332, 333, 301, 322, 321, 307)
 """The status codes that say why somebody was removed from the room. A room may send 307 (kicked)
 with any other one, so 307 comes last."""
 
+TEMPORARY = "The room is temporary: it goes, with its settings, when all have left"
+"""What `muc_temporary` means (XEP-0045, section 4.2)."""
+
+MAKE_PERSISTENT = "Its owner can make it persistent (muc#roomconfig_persistentroom)."
+"""What to do about that."""
+
 GONE_MEANWHILE = "went while the bridge was not in the room"
 """The reason that is given for somebody who was in the room when the bridge left it, and was not
 there when the bridge came back."""
@@ -139,6 +145,8 @@ class RoomStatus:
     """The last departure of each nickname, oldest first."""
     moderated: bool | None = None
     """Whether only occupants with voice may speak; None if the room does not say."""
+    persistent: bool | None = None
+    """Whether the room stays when all have left; None if it does not say."""
     similar_rooms: tuple[str, ...] = ()
     """Rooms of the service with similar names, where joining made this one."""
     nickname_lost: str = ""
@@ -155,6 +163,8 @@ class RoomStatus:
                 f"The nickname {quoted(self.nickname_lost)} was taken or refused, so the bridge is "
                 f"in the room as {quoted(self.nickname)}: set MCP_BOT_NICKNAME to a free one."
             )
+        if self.persistent is False:
+            warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         others = any(not occupant.own for occupant in self.occupants)
         if self.connected and self.room_created and not others:
             warnings.append(

@@ -38,6 +38,8 @@ class Intake:
         """The occupant id that the room gives our account (XEP-0421); None until it does."""
         self.moderated: bool | None = None
         """Whether the room is moderated; None if it has not said."""
+        self.persistent: bool | None = None
+        """Whether the room stays when all have left; None if it has not said."""
         self.archived = False
         """Whether the room has said that it keeps an archive."""
         self.may_send_history = False
@@ -64,6 +66,7 @@ class Intake:
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
             self.moderated = description.either("muc_moderated", "muc_unmoderated")
+            self.persistent = description.either("muc_persistent", "muc_temporary")
             self.archived = stanzas.MAM in description.features
         return []
 

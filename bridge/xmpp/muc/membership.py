@@ -130,6 +130,7 @@ class Membership:
             self.room.status(),
             self_ping_ms=self.self_ping_ms,
             moderated=self._intake.moderated if self.inside else None,
+            persistent=self._intake.persistent if self.inside else None,
             similar_rooms=self._similar_rooms,
             nickname_lost=self._nickname_lost(),
         )

@@ -89,6 +89,15 @@ class Description(NamedTuple):
         """Whether this is a room service, provided that its address is a domain."""
         return self.is_room and stanzas.MUC in self.features
 
+    @property
+    def is_program(self) -> bool | None:
+        """Whether this is a program rather than a client of a person; None if it does not say."""
+        kinds = {(it.category, it.type) for it in self.identities}
+        if any(category == "client" and type_ != "bot" for category, type_ in kinds):
+            return False  # libraries may add `bot` to the clients of people, too
+        is_bot = any(category in {"client", "automation", "component"} for category, _ in kinds)
+        return True if is_bot else None
+
     def either(self, yes: str, no: str) -> bool | None:
         """Return whether the feature `yes` is there rather than `no`; None if both or neither."""
         return None if (yes in self.features) == (no in self.features) else yes in self.features

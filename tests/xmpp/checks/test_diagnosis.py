@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks import diagnosis
 from bridge.xmpp.checks.diagnosis import (
     COMMAND_CHARACTERS,
     FINDINGS,
@@ -13,10 +12,17 @@ from bridge.xmpp.checks.diagnosis import (
     LOOP_SECONDS,
     MESSAGES,
     UNLESS,
-    Finding,
     find,
 )
-from bridge.xmpp.checks.evidence import DEPARTURES, NAME_CHARACTERS, Evidence, Past, Ping
+from bridge.xmpp.checks.evidence import (
+    DEPARTURES,
+    NAME_CHARACTERS,
+    TEXT_CHARACTERS,
+    Evidence,
+    Finding,
+    Past,
+    Ping,
+)
 from bridge.xmpp.model.events import (
     UNKNOWN,
     Event,
@@ -79,7 +85,9 @@ def test_a_healthy_bot_has_only_good_findings() -> None:
     jid = replace(BOT, real_jid="robot@example/r")
     given = evidence(SENT, HEARD, said("pong"), occupant=jid, answers=[PONG])
     verdict, found = find(given)
-    assert {name: one.ok for name, one in found.items()} == dict.fromkeys(FINDINGS, True)
+    nothing_to_look_at = dict.fromkeys(("ghost", "history", "room"))
+    expected = {**dict.fromkeys(FINDINGS, True), **nothing_to_look_at}
+    assert {name: one.ok for name, one in found.items()} == expected
     assert verdict == NOTHING
     assert not any(one.hint for one in found.values())
 
@@ -234,6 +242,9 @@ def _echoes(times: int) -> list[Event]:
         ([one for _ in range(9) for one in (SubjectChanged("x"), said("A subject"))], 0.1, True),
         ([one for _ in range(9) for one in (REACTION, said("Thanks"))], 0.1, True),
         ([one for _ in range(9) for one in (UNREADABLE, said("pong"))], 0.1, True),
+        # Nine come at once, and it greets each in the same words: but no more often than that.
+        ([_came("Eve")] * 9 + [said("Welcome!")] * 9, 0.1, True),
+        ([_came("Eve")] * 9 + [said("Welcome!")] * 10, 0.1, False),
         (
             [one for _ in range(9) for one in (said("a", "Eve", type="chat"), said("pong"))],
             0.1,
@@ -344,7 +355,7 @@ def _exchange(number: int, *then: Event) -> list[Event]:
 
 
 ECHO = said("pong", "Eve")
-PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Robot")]
+PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", "Robot")]
 
 
 @pytest.mark.parametrize(
@@ -426,7 +437,7 @@ TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", former_role="particip
 def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: Event) -> None:
     loop = _echoes(LOOP_REPEATS + 1)
     assert look("loop", evidence(*loop, seconds=0.1)).ok is False
-    assert look("loop", evidence(*loop, gone, _came("Robot"), seconds=0.1)).ok is True
+    assert look("loop", evidence(*loop, gone, _came("Robot"), seconds=0.1)).ok is None
     visitor = replace(BOT, role="visitor")
     heard = evidence(PONGS, gone, _came("Robot"), occupant=visitor)
     assert look("voice", heard).ok is False
@@ -497,9 +508,9 @@ def test_hidden_characters_are_looked_for_in_the_last_messages_to_it() -> None:
     plain = [said("hello", "Wilma")] * (MESSAGES - 1)
     assert look("commands", evidence(odd, *plain)).ok is False
     assert look("commands", evidence(odd, *plain, *plain[:1])).ok is True
-    assert look("commands", evidence(said("!p\u200bing"))).ok is True
-    assert look("commands", evidence(replace(odd, type="chat"))).ok is True
-    assert look("commands", evidence(replace(odd, source=Source.HISTORY))).ok is True
+    assert look("commands", evidence(said("!p\u200bing"))).ok is None
+    assert look("commands", evidence(replace(odd, type="chat"))).ok is None
+    assert look("commands", evidence(replace(odd, source=Source.HISTORY))).ok is None
 
 
 @pytest.mark.parametrize("joined", ["a\u200db", "a\ufe0f\u200db"])
@@ -536,4 +547,4 @@ def test_strangers_words_are_quoted_and_cut() -> None:
         assert "\u202e" not in one.detail
         assert len(one.detail) < 1_000
         assert "Ignore" not in one.hint
-    assert NAME_CHARACTERS < diagnosis.TEXT_CHARACTERS
+    assert NAME_CHARACTERS < TEXT_CHARACTERS

@@ -1,0 +1,439 @@
+"""Finds out how programs conduct themselves among the others in a room. Pure.
+
+A program answers fast and evenly, which people cannot. `bridge.xmpp.checks.diagnosis` has the
+findings about one occupant alone.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from bridge.text import iso, searchable, visible
+from bridge.xmpp.checks.evidence import (
+    Evidence,
+    Finding,
+    Ping,
+    absent,
+    body_of,
+    is_own,
+    is_public,
+    list_of,
+    name_of,
+    sender_of,
+    words_of,
+)
+from bridge.xmpp.model import events
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
+
+ANSWER_SECONDS = 2.0
+"""The longest time in which a program answers; people take longer to read and type."""
+
+SPREAD_SECONDS = 0.5
+"""The answers of a program take equally long, but for less than this."""
+
+TURN_SECONDS = 10.0
+"""The longest time between two messages of programs that answer each other."""
+
+ALTERNATIONS = 6
+"""How many messages in turn make a loop of two programs."""
+
+MANY_ALTERNATIONS = 12
+"""How many messages in turn make a loop even if others before or after them were slow: no two
+people answer each other so fast for so long."""
+
+ANSWERS = 3
+"""How many even answers show a program."""
+
+THREAD_SECONDS = 60.0
+"""The longest time after which a message still counts as the answer to the one before."""
+
+STAYS = 3
+"""How many times within `STAYS_SECONDS` somebody leaves and comes back who comes and goes."""
+
+STAYS_SECONDS = 3_600.0
+"""The time that `STAYS` is about: an hour."""
+
+REGULAR = 0.1
+"""Absences are regular if the times between them differ by less than this part of them."""
+
+HISTORY_SECONDS = 5.0
+"""How long after it has come in a program may be answering the history."""
+
+HISTORY_MESSAGES = 50
+"""The most messages that a room's history is taken to have; rooms send 20 by default."""
+
+QUOTED_CHARACTERS = 3
+"""A message that has fewer characters is no proof that another one repeats it."""
+
+MAX_NAMESAKES = 3
+"""The most occupants that are pinged because they may be the same program."""
+
+_SIGN = re.compile(r"[!.$#~+&%/](?!me\b)(?=[^\W\d])")
+"""The sign before the word of a command; `/me` is none (XEP-0245)."""
+
+_SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
+"""What a program adds to a nickname that is taken."""
+
+
+class Answered(NamedTuple):
+    """A message, and the one of somebody else that follows it."""
+
+    asked: Record
+    answer: Record
+
+    @property
+    def seconds(self) -> float:
+        """How long the answer took."""
+        return self.answer.at - self.asked.at
+
+
+def regulars(acts: Sequence[Record]) -> set[str]:
+    """Return the nicknames of those who answer as only programs do, from the acts in a room.
+
+    They have answered at least `ANSWERS` messages of others that have the same form, and half of
+    all these; and every one of their answers was fast and even.
+    """
+    answers = defaultdict[tuple[str, str], list[Answered]](list)
+    for exchange in exchanges(acts):
+        who = sender_of(exchange.answer)
+        answers[who, _form(exchange.asked, who)].append(exchange)
+    programs = set[str]()
+    for (who, form), theirs in answers.items():
+        if len(theirs) < ANSWERS or not is_steady([exchange.seconds for exchange in theirs]):
+            continue
+        first = theirs[0].asked.number
+        later = (act for act in acts if act.number >= first and _speaks(act))
+        asked = sum(_form(act, who) == form and sender_of(act) != who for act in later)
+        if asked <= 2 * len(theirs):
+            programs.add(who)
+    return programs
+
+
+def exchanges(acts: Sequence[Record]) -> list[Answered]:
+    """Return each message with an answer to it, which is the next thing that happens."""
+    return [
+        Answered(asked, answer)
+        for asked, answer in pairwise(acts)
+        if _speaks(asked)
+        and _speaks(answer)
+        and sender_of(asked) != sender_of(answer)
+        and answer.at - asked.at <= THREAD_SECONDS
+    ]
+
+
+def is_steady(seconds: Sequence[float]) -> bool:
+    """Whether answers that took so long were all fast and even."""
+    return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
+
+
+def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
+    """Return those who may be the same program: of the same account, or of a like nickname."""
+    others = [other for other in status.occupants if other.jid != occupant.jid and not other.own]
+    same = [it for it in others if occupant.account and it.account == occupant.account]
+    like = [
+        other
+        for other in others
+        if None in {occupant.account, other.account} and _is_like(other.nickname, occupant.nickname)
+    ]
+    return [*same, *like][:MAX_NAMESAKES]
+
+
+def _is_like(nickname: str, other: str) -> bool:
+    short, long = sorted((searchable(nickname), searchable(other)), key=len)
+    return long.startswith(short) and bool(_SUFFIX.fullmatch(long[len(short) :]))
+
+
+def ghost(evidence: Evidence) -> Finding:
+    """Find out whether a dead session of the program has its nickname."""
+    if evidence.occupant is None or evidence.ping is None:
+        return absent(evidence)
+    for nickname, ping in evidence.namesakes.items():
+        pair = (evidence.nickname, evidence.ping), (nickname, ping)
+        for (dead, its), (alive, other) in (pair, pair[::-1]):
+            if its.alone and its.seconds is None and _answers(other):
+                account = evidence.occupant.account
+                why = "is of the same account" if account else "has a like name"
+                return Finding(
+                    False,
+                    f"{name_of(dead)} does not answer a ping, and {name_of(alive)}, which {why}, "
+                    f"does: {name_of(dead)} seems to be left over from a lost connection, and to "
+                    "hold the nickname.",
+                    "A moderator can kick it, or it goes when the server gives its session up. Let "
+                    "the program leave the room before it ends, and take its nickname back.",
+                )
+    if not evidence.namesakes:
+        return Finding(None, f"Nobody else in the room seems to be {evidence.who}, too.")
+    return Finding(True, f"{evidence.who} and {list_of([*evidence.namesakes])} are alike in that.")
+
+
+def _answers(ping: Ping) -> bool:
+    return ping.seconds is not None and (ping.error is None or ping.error.reachable)
+
+
+def pair(evidence: Evidence) -> Finding:
+    """Find out whether the occupant and somebody else answer each other without end."""
+    looked = False
+    for run in _alternations(evidence):
+        looked, people = True, [sender_of(record) for record in run[:2]]
+        said = [evidence.programs.get(nickname) for nickname in people]
+        fast = _is_steady_on_both_sides(run) or any(
+            _is_steady_on_both_sides(run[start : start + MANY_ALTERNATIONS])
+            for start in range(len(run) - MANY_ALTERNATIONS + 1)
+        )
+        if False not in said and (fast or all(said)):
+            first = run[0]
+            return Finding(
+                False,
+                f"{name_of(people[0])} and {name_of(people[1])} answer each other: {len(run)} "
+                f"messages in turn until {iso(run[-1].at)}; {name_of(people[0])} began at "
+                f"{iso(first.at)}, with {words_of(body_of(first))}.",
+                "Let each ignore what programs say. It also ends if one of them answers commands "
+                "only, and says nothing that is a command to the other.",
+            )
+    if not (looked or evidence.past.spoken):
+        return Finding(None, f"{evidence.who} has said nothing that could be answered.")
+    return Finding(True, f"{evidence.who} and no other program answer each other in turn.")
+
+
+def partners(evidence: Evidence) -> set[str]:
+    """Return those, the occupant included, who may be programs that answer each other."""
+    return {sender_of(record) for run in _alternations(evidence) for record in run[:2]}
+
+
+def _is_steady_on_both_sides(run: Sequence[Record]) -> bool:
+    took = [after.at - before.at for before, after in pairwise(run)]
+    return is_steady(took[::2]) and is_steady(took[1::2])
+
+
+def _alternations(evidence: Evidence) -> Iterator[list[Record]]:
+    """Yield what the occupant and somebody else said in turn while nobody else did anything.
+
+    The newest comes first. What the bridge said counts as that of a person, who ends it.
+    """
+    runs: list[list[Record]] = [[]]
+    for act in evidence.acts:
+        run = runs[-1]
+        if not _speaks(act) or is_own(act):
+            runs.append([])
+        elif not run or sender_of(act) == sender_of(run[-1]) or act.at - run[-1].at > TURN_SECONDS:
+            runs.append([act])
+        elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
+            runs.append([run[-1], act])
+        else:
+            run.append(act)
+    for run in reversed(runs):
+        if len(run) >= ALTERNATIONS and evidence.nickname in map(sender_of, run[:2]):
+            yield run
+
+
+def stays(evidence: Evidence) -> Finding:
+    """Find out whether the occupant leaves and comes back again and again."""
+    who, moves = evidence.who, evidence.past.moves
+    lately = [move for move in reversed(moves) if evidence.now - move.at <= STAYS_SECONDS]
+    left = [
+        before
+        for before, after in pairwise(lately)
+        if isinstance(before.event, events.OccupantLeft)
+        and isinstance(after.event, events.OccupantJoined)
+    ]
+    if len(left) < STAYS:
+        if evidence.occupant is None and not moves:
+            return absent(evidence)
+        return Finding(True, f"{who} does not come and go.")
+    between = [after.at - before.at for before, after in pairwise(left)]
+    period = median(between)
+    regular = max(between) - min(between) <= REGULAR * period
+    every = f"every {_duration(period)}" if regular else f"within {_duration(sum(between))}"
+    codes = {code for move in left for code in getattr(move.event, "codes", ())}
+    why = [events.STATUS_CODES[code] for code in sorted(codes & events.STATUS_CODES.keys())]
+    detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
+    detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})."
+    hint = "Its own log should say why its connection ends; xmpp-bridge explain reads such logs."
+    if regular:
+        hint = (
+            "So regular: an idle timeout? A server, a proxy or a router may end connections that "
+            f"are silent for long: let the program ping more often. {hint}"
+        )
+    return Finding(False, detail, hint)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def history(evidence: Evidence) -> Finding:
+    """Find out whether the occupant answered old messages when it came in."""
+    who, acts = evidence.who, evidence.acts
+    came = [it for it in evidence.past.moves if isinstance(it.event, events.OccupantJoined)][:1]
+    if not came:
+        return Finding(None, f"{who} was not seen to come into the room.")
+    said = list[Record]()
+    for act in acts:
+        if act.number > came[0].number:
+            soon = act.at - came[0].at <= HISTORY_SECONDS
+            if not (soon and _speaks(act) and sender_of(act) == evidence.nickname):
+                break
+            said.append(act)
+    before = [act for act in acts if act.number < came[0].number and _speaks(act)]
+    answers = {
+        body_of(exchange.answer): exchange.asked
+        for exchange in exchanges(before)
+        if sender_of(exchange.answer) == evidence.nickname and exchange.seconds <= ANSWER_SECONDS
+    }
+    asked = [act for act in before if sender_of(act) != evidence.nickname][-HISTORY_MESSAGES:]
+    again = [reply for reply in said if body_of(reply) in answers]
+    if not again and not (again := _several(said, asked)):
+        return Finding(True if said else None, f"{who} did not answer the history when it came.")
+    detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
+    detail += f"{words_of(body_of(again[0]))}"
+    if (first := answers.get(body_of(again[0]))) is not None:
+        detail += f", as to {words_of(body_of(first))} of {name_of(sender_of(first))} before"
+    if len(again) > 1:
+        detail += f", and more: {len(again)} messages in all"
+    return Finding(
+        False,
+        f"{detail}.",
+        "Let the program ignore messages with a delay stamp (XEP-0203), or ask for no history when "
+        "it enters (maxstanzas 0).",
+    )
+
+
+def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
+    """Return what was `said` if it answers two or more of the messages that were `asked` before."""
+    ids = {getattr(it.event, "id", None) for it in asked} - {None}
+    bodies = {text for it in asked if len(text := body_of(it)) >= QUOTED_CHARACTERS}
+    replies = [
+        reply
+        for reply in said
+        if getattr(reply.event, "reply_to", None) in ids
+        or any(text in body_of(reply) for text in bodies)
+    ]
+    if len(replies) > 1:
+        return replies
+    commands = Counter(form for it in asked if _SIGN.match(form := searchable(body_of(it))))
+    for text, count in Counter(map(body_of, said)).items():
+        if count > 1 and count in commands.values():
+            return [reply for reply in said if body_of(reply) == text]
+    return []
+
+
+def senders(evidence: Evidence) -> Finding:
+    """Compare the bridge with those whom the occupant does answer."""
+    who, outcome, acts = evidence.who, evidence.past.outcome, evidence.acts
+    if outcome is None or not isinstance(outcome.event, events.MessageReceived):
+        return Finding(None, "The bridge has said nothing that could be answered.")
+    if not evidence.named:
+        return Finding(None, f"{who} need not be who should have answered.")
+    theirs = [it for it in exchanges(acts) if sender_of(it.answer) == evidence.nickname]
+    if evidence.answers or any(is_own(exchange.asked) for exchange in theirs):
+        return Finding(True, f"{who} answers the bridge.")
+    form, programs = _form(outcome, evidence.nickname), evidence.programs
+    is_program = programs.get(evidence.nickname) or evidence.nickname in regulars(acts)
+    fast = [exchange for exchange in theirs if exchange.seconds <= ANSWER_SECONDS]
+    like = [exchange for exchange in fast if _form(exchange.asked, evidence.nickname) == form]
+    if not (chosen := (like or (fast if is_program else []))[-1:]):
+        return Finding(None, f"{who} was not seen to answer others.")
+    ((asked, _),) = chosen
+    return Finding(
+        False,
+        f"{who} answered {words_of(body_of(asked))} of {name_of(sender_of(asked))} after "
+        f"{chosen[0].seconds * 1000:,.0f} ms, never the bridge's {words_of(body_of(outcome))}. "
+        f"{_differences(evidence, asked, outcome)}",
+        "Does it know only some people, accounts or commands? Say what was answered, word for "
+        "word, or let it know the bridge.",
+    )
+
+
+def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
+    """Return a sentence on how another sender and their message differ from the bridge and its."""
+    them, us = None, None
+    for occupant in evidence.status.occupants:
+        if occupant.own:
+            us = occupant
+        elif occupant.nickname == sender_of(asked):
+            them = occupant
+    different = list[str]()
+    for what in ("affiliation", "role", "account"):
+        theirs, own = getattr(them, what, None), getattr(us, what, None)
+        if theirs and own and theirs != own:
+            different.append(f"the {what} ({words_of(theirs)}, the bridge's {words_of(own)})")
+    theirs_said, own_said = body_of(asked), body_of(ours)
+    form, own_form = (_form(record, evidence.nickname) for record in (asked, ours))
+    hidden = [visible(text) != text for text in (theirs_said, own_said)]
+    if form != own_form:
+        different.append("the form of the message")
+    elif searchable(theirs_said).split()[:1] != searchable(own_said).split()[:1]:
+        different.append("the command")
+    elif theirs_said.split()[:1] != own_said.split()[:1]:
+        different.append("how the command is spelt")
+    if hidden[0] != hidden[1]:
+        different.append("hidden characters")
+    if bool(getattr(asked.event, "reply_to", None)) != bool(getattr(ours.event, "reply_to", None)):
+        different.append("that one is a reply")
+    return f"What differs: {', '.join(different) or 'nothing that is seen, but the words'}."
+
+
+def encrypted(evidence: Evidence) -> Finding:
+    """Find out whether what others say reaches the occupant encrypted."""
+    public = [record for record in reversed(evidence.acts) if _is_message(record)]
+    others = [record for record in public if sender_of(record) != evidence.nickname]
+    if not others:
+        return Finding(None, "Nobody else has said anything.")
+    secret = [record for record in others if getattr(record.event, "encrypted", None)]
+    reads = any(
+        getattr(record.event, "encrypted", None)
+        for record in public
+        if sender_of(record) == evidence.nickname
+    )
+    newest = dict[str, Record]()
+    for record in others:
+        newest.setdefault(sender_of(record), record)
+    known = {
+        sender_of(exchange.asked)
+        for exchange in exchanges(evidence.acts)
+        if sender_of(exchange.answer) == evidence.nickname
+    }
+    alone = len({sender_of(record) for record in secret}) == 1
+    for nickname, record in newest.items():
+        if record in secret and not reads and (alone or nickname in known):
+            how = getattr(record.event, "encrypted", None)
+            return Finding(
+                False,
+                f"{name_of(nickname)} wrote with encryption ({words_of(how)}) at "
+                f"{iso(record.at)}, which {evidence.who} cannot read without its keys.",
+                "Turn encryption off for this room in the client of whoever gives the command.",
+            )
+    return Finding(True, "What others say is not encrypted, or it writes with encryption itself.")
+
+
+def room(evidence: Evidence) -> Finding:
+    """Find out whether the room goes when all leave, and the bridge alone is in it."""
+    persistent = evidence.status.persistent
+    if persistent is None:
+        return Finding(None, "The room does not say whether it stays when all have left.")
+    if persistent:
+        return Finding(True, "The room is persistent.")
+    if any(not occupant.own for occupant in evidence.status.occupants):
+        return Finding(True, f"{TEMPORARY}.")
+    return Finding(False, f"{TEMPORARY}, and nobody else is in it now.", MAKE_PERSISTENT)
+
+
+def _form(record: Record, to: str) -> str:
+    """Return what messages have in common that are alike to a program of this nickname."""
+    text = searchable(body_of(record)).strip()
+    if (nickname := searchable(to)) and text.startswith(nickname):
+        return nickname
+    return sign[0] if (sign := _SIGN.match(text)) else text
+
+
+def _is_message(record: Record) -> bool:
+    return isinstance(record.event, events.MessageReceived) and is_public(record)
+
+
+def _speaks(record: Record) -> bool:
+    return _is_message(record) and bool(body_of(record)) and bool(sender_of(record))
