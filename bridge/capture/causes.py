@@ -18,10 +18,10 @@ closed: ended; error, RFC 6120, 4.4
     -> If it was silent before, let the client ping the server (XEP-0199); in any case let it
     connect again.
 error: ended; error, RFC 6120, 4.9.3
-    {message}{sent} It came{after}.
+    {message}{sent}{after}
     -> {hint}
 not-xml: ended; error, RFC 6120, 4.9.3
-    {message}{sent} It came{after}.
+    {message}{sent}{after}
     -> Find what the client sent last: escape what it puts into XML, and take characters out that
     XML cannot have; best let a library write the XML.
 cut: ended; error, RFC 6120, 4.6

@@ -34,7 +34,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that the server ended the stream, with which error, after what."""
     if stream.ended:
         return
-    last, after = stream.last_sent, _after(stream, stanza)
+    after = _after(stream, stanza)
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
         if stream.last is None or stream.last.element.tag != HOLE:
@@ -45,11 +45,11 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if condition == "conflict" or is_about_tls:
         return  # `session` and `tls` find that
     message, hint = meaning("stream", condition, stream, text)
-    sent = ""
-    if last is not None and last.element.tag == HOLE and last.element.text:
-        sent = f" The client had sent {last.element.text} ({last.place.words})."
-    words = {"message": message, "hint": hint, "sent": sent, "after": after}
-    name = "not-xml" if condition in NOT_XML else "error"
+    name, sent = "not-xml" if condition in NOT_XML else "error", ""
+    if name == "not-xml" and (bad := stream.last_bad) is not None:
+        sent = f" The client had sent {bad.element.text} ({bad.place.words})."
+    came = f" It came{after}." if after else ""
+    words = {"message": message, "hint": hint, "sent": sent, "after": came}
     yield cause(name, stanza.place, condition, **words)
 
 
@@ -63,11 +63,14 @@ def cut(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that TLS is required, and the client does not begin it."""
     element = stanza.element
-    is_refused = stanza.sent and stream.requires_tls and not stream.began_tls
+    is_refused = stream.requires_tls and not (stream.began_tls or stream.ended)
     if element.tag == f"{SASL}failure":
         is_refused = element.find(f"{SASL}encryption-required") is not None
     elif element.tag == STREAM_ERROR and stream.offers_tls and not stream.began_tls:
-        is_refused = condition_of(element, OF_STREAMS)[0] == "policy-violation"
+        is_violation = condition_of(element, OF_STREAMS)[0] == "policy-violation"
+        is_refused = is_refused or is_violation
+    elif element.tag != FOOTER:
+        is_refused = is_refused and stanza.sent
     if is_refused:
         yield cause("no-tls", stanza.place)
 

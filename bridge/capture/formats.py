@@ -5,7 +5,7 @@ writes it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
@@ -25,6 +25,8 @@ class Format(NamedTuple):
     """Whether the log has the data of the socket, so that a stanza may go on in the next entry."""
     unescaped: Callable[[str], str] = str
     """Returns the XML itself; raises `ValueError` for what is cut off."""
+    means: Mapping[str, str] = {}
+    """The XML that some of the words stand for."""
 
 
 _ERLANG_BINARY = re.compile(r'<<"(.*?)"(?:/utf8)?>>[ \t]*(?:\n|$)', re.DOTALL)
@@ -115,13 +117,31 @@ FORMATS = (
         ),
         frozenset(_SENT.split("|")),
     ),
+    # The same two write the end of the server's stream, and of no other, in words of their own.
+    Format(
+        "the end of a stream in slixmpp and SleekXMPP",
+        ("End of stream rec",),
+        re.compile(r"(?P<word>End of stream rec(?:ei|ie)ved)(?P<xml>$)"),
+        frozenset(),
+        means=dict.fromkeys(
+            ("End of stream received", "End of stream recieved"), "</stream:stream>"
+        ),
+    ),
     # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
-    # Of headers it has those of the server alone.
+    # Of headers and ends it has those of the server, as a status; the client's are statuses alone.
     Format(
         "@xmpp/debug",
-        ("IN", "OUT", "status open"),
-        re.compile(r"(?:^|[\s⮈⮊])(?P<word>IN|OUT|status open)\s*(?P<xml>$|<stream:stream.*)"),
-        frozenset({"OUT"}),
+        ("IN", "OUT", "status "),
+        re.compile(
+            r"(?:^|[\s⮈⮊])(?P<word>IN|OUT|status (?:open(?:ing)?|clos(?:e|ing)))"
+            r"\s*(?P<xml>$|<stream:stream.*|\[object Object\]$)"
+        ),
+        frozenset({"OUT", "status opening", "status closing"}),
+        means={
+            "status opening": "<stream:stream>",
+            "status closing": "</stream:stream>",
+            "status close": "</stream:stream>",
+        },
     ),
 )
 """In the order in which they are tried."""

@@ -154,6 +154,7 @@ class LogReader:
         place = LogPlace(self._file, self.lines, at)
         # slixmpp writes the prefix twice.
         xml = words["xml"].replace("stream:stream:", "stream:")
+        xml = format_.means.get(words["word"], xml)
         entry = _Entry(format_, session, words["word"] in format_.sent, [xml], place, seconds)
         captured = self._whole(entry)
         if captured is None:

@@ -17,7 +17,7 @@ Rule = Callable[[Stream, Stanza], Iterator[Finding]]
 
 SENT: dict[str, tuple[Rule, ...]] = {
     HEADER: (login,),
-    FOOTER: (login,),
+    FOOTER: (tls, login),
     f"{SASL}auth": (tls,),
     f"{SASL2}authenticate": (tls,),
     "presence": (session, join),
@@ -27,7 +27,7 @@ SENT: dict[str, tuple[Rule, ...]] = {
 """The rules for what the client sends, by the tag of the element; `late` looks at everything."""
 
 RECEIVED: dict[str, tuple[Rule, ...]] = {
-    FOOTER: (ended,),
+    FOOTER: (tls, ended),
     STREAM_ERROR: (tls, session, ended),
     f"{SASL}failure": (tls, login),
     f"{SASL2}failure": (login,),

@@ -113,6 +113,8 @@ class Stream:
     """The first stanza; of this and the next two the `outline`."""
     last: Stanza | None = None
     last_sent: Stanza | None = None
+    last_bad: Stanza | None = None
+    """The latest that the client sent and that is no XML, if the log shows why."""
     count: int = 0
     """How many stanzas, in both directions, have passed."""
     is_complete: bool = False

@@ -48,6 +48,8 @@ def take(stream: Stream, stanza: Stanza) -> None:
     stream.first = stream.first or stream.last
     if stanza.sent:
         stream.last_sent = stream.last
+        if stanza.element.tag == HOLE and stanza.element.text:
+            stream.last_bad = stanza
 
 
 def _is_delayed(message: Element) -> bool:

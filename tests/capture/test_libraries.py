@@ -1,74 +1,87 @@
-"""Real bots on two libraries, on real servers: each does each wrong, and the log is explained."""
+"""Real bots, on two libraries and each server: each does each wrong, and its log is explained."""
 
 import os
-import subprocess
-import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from bridge.capture.capture import Examined
-from bridge.capture.finding import Severity
+from bridge.capture.capture import verdict
+from bridge.capture.finding import Finding, Severity
+from tests.capture.deeds import DEEDS, SERVERS
 from tests.capture.logs import examined
-from tests.prerequisites import do_without
-from tests.servers.server import XmppServer
+from tests.capture.stage import SLIXMPP, Stage, secured_sandbox, staged
+from tests.conftest import SERVERS as INSTALL
+from tests.prerequisites import CLIENTS, do_without
+from tests.servers.certificates import Authority
+from tests.servers.ejabberd import missing_ejabberd, running_debugged_ejabberd
+from tests.servers.process import ServerProcess
+from tests.servers.prosody import missing_prosody, running_debugged_prosody
 
 BOTS = Path(__file__).parent / "bots"
-
-DEEDS = {
-    "healthy": None,
-    "chat to a room": ("refused", "with type groupchat"),
-    "groupchat to an occupant": ("refused", "bare JID"),
-    "unknown host": ("refused", "nobody@nowhere.invalid"),
-    "negative priority": ("session", '"-1"'),
-    "never joined": ("join", "never asked"),
-    "no nickname": ("join", "without a nickname"),
-    "wrong password": ("login", "user name and password"),
-    "forbidden character": ("ended", "XML cannot have"),
+RUNNING = {
+    "prosody": (missing_prosody, running_debugged_prosody),
+    "ejabberd": (missing_ejabberd, running_debugged_ejabberd),
 }
-"""What each deed is explained by: a finding, and a part of its sentences."""
 
 
-def command(library: str) -> list[str]:
-    """How to start the bot, and what it needs."""
+@pytest.fixture(scope="module", params=SERVERS)
+def debugged(
+    request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess | None]:
+    """Prosody and ejabberd, with every stanza in their logs, and None for the sandbox."""
+    if request.param == "sandbox":
+        yield None
+        return
+    missing, running = RUNNING[request.param]
+    if (program := missing()) is not None:
+        do_without(f"{program} is not installed: {INSTALL}")
+    folder = tmp_path_factory.mktemp(request.param)
+    with running(folder, authority) as process:
+        yield process
+
+
+def command(library: str) -> tuple[str, ...]:
+    """How to start a bot on this library."""
     if library == "slixmpp":
-        return [sys.executable, str(BOTS / "slixmpp_bot.py")]
-    if (agents := os.environ.get("AGENT_CLIENTS")) is None:
-        do_without("AGENT_CLIENTS names no folder with npm's packages")
+        return SLIXMPP
+    if (agents := os.environ.get(CLIENTS)) is None:
+        do_without(f"{CLIENTS} names no folder with npm's packages")
     os.environ["NODE_MODULES"] = str(Path(agents).parent)
-    return ["node", str(BOTS / "xmppjs_bot.mjs")]
+    return ("node", str(BOTS / "xmppjs_bot.mjs"))
 
 
-def log_of(library: str, server: XmppServer) -> list[Examined]:
-    """The streams in the log of a bot that does every deed."""
-    environment = server.environment(MUC_ROOM=server.room())
-    assert server.ca_file is not None
-    trust = {"NODE_EXTRA_CA_CERTS": str(server.ca_file)}
-    ran = subprocess.run(
-        [*command(library), *DEEDS],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        env={**os.environ, **environment, **trust},
-    )
-    return examined(*ran.stderr.split("\n"))
+@asynccontextmanager
+async def stage_of(library: str, process: ServerProcess | None) -> AsyncIterator[Stage]:
+    """A bot on this library, at a server, or at the sandbox."""
+    async with AsyncExitStack() as stack:
+        server, streams = (
+            (process.server, [])
+            if process is not None
+            else await stack.enter_async_context(secured_sandbox())
+        )
+        yield await stack.enter_async_context(staged(server, command(library), streams))
+
+
+def found_in(lines: list[str]) -> list[Finding]:
+    """What is wrong on the streams of a log."""
+    every = [finding for stream in examined(*lines) for finding in stream.findings()]
+    return [finding for finding in every if finding.severity is not Severity.NOTE]
 
 
 @pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
-def test_each_wrong_of_a_real_bot_is_named(library: str, real_server: XmppServer) -> None:
-    streams = log_of(library, real_server)
-    findings = [
-        [one for one in stream.findings() if one.severity is not Severity.NOTE]
-        for stream in streams
-    ]
-    assert len(streams) == len(DEEDS)
-    for (deed, told), found in zip(DEEDS.items(), findings, strict=True):
-        if told is None:
-            assert found == [], deed
-        else:
-            name, words = told
-            assert [one for one in found if one.name == name and words in one.message + one.hint], (
-                deed,
-                found,
-            )
+async def test_each_wrong_of_a_real_bot_is_named(
+    library: str, debugged: ServerProcess | None
+) -> None:
+    unexplained = {}
+    async with stage_of(library, debugged) as stage:
+        for name, deed in DEEDS.items():
+            if stage.server.name not in deed.on or library in deed.without:
+                continue
+            lines = await stage.do(deed)
+            findings = found_in(lines)
+            told = [f.message + f.hint for f in findings if f.name == deed.rule]
+            if not any(deed.words in each for each in told):
+                unexplained[name] = (verdict(findings), findings, lines)
+    assert unexplained == {}, "\n".join(str(each) for each in unexplained.items())

@@ -70,6 +70,21 @@ def test_headers_and_footers_are_told() -> None:
     assert [one.stanza.element.tag for one in captured] == [HEADER, "presence", FOOTER]
 
 
+@pytest.mark.parametrize(
+    ("line", "sent", "tag"),
+    [
+        ("status opening ", True, HEADER),
+        ("status closing ", True, FOOTER),
+        ("status close [object Object]", False, FOOTER),
+        ("DEBUG    End of stream received", False, FOOTER),
+        ("DEBUG    End of stream recieved", False, FOOTER),
+    ],
+)
+def test_words_that_stand_for_headers_and_footers_are_read(line: str, sent: bool, tag: str) -> None:
+    (captured,) = read([line])
+    assert (captured.stanza.sent, captured.stanza.element.tag) == (sent, tag)
+
+
 def test_socket_data_that_is_cut_anywhere_is_joined() -> None:
     xml = "<message><body>one</body></message><presence/>"
     for at in range(1, len(xml)):

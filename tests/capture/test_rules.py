@@ -82,6 +82,18 @@ CASES = {
         ],
         ("tls", "error", 3, "requires TLS"),
     ),
+    "TLS not begun, and the login not either": (
+        [
+            f">>> {HEADER}",
+            f"<<< <stream:features>{STARTTLS}</stream:features>",
+            stream_error("connection-timeout"),
+        ],
+        ("tls", "error", 3, "requires TLS"),
+    ),
+    "a forbidden character, and more behind it": (
+        [*LOGIN, *JOIN, says("a\x0bb"), says("b"), stream_error("not-well-formed")],
+        ("ended", "error", 17, "U+000B"),
+    ),
     "login refused": (
         [*LOGIN[:6], f"<<< <failure xmlns='{SASL}'><not-authorized/></failure>"],
         ("login", "error", 7, "user name and password"),

@@ -62,6 +62,7 @@ def _configure(
     certificate: Certificate,
     *,
     guarded: bool = False,
+    debugged: bool = False,
 ) -> Program:
     spool = directory / "spool"
     spool.mkdir()
@@ -76,7 +77,7 @@ def _configure(
         # No shaper unless told: tests measure our bridge and not a throttle.
         f"""
 hosts: ["{server.domain}"]
-loglevel: info
+loglevel: {"debug" if debugged else "info"}
 certfiles: ["{certificate.combined}"]
 auth_method: internal
 auth_password_format: scram
@@ -128,6 +129,7 @@ modules:
     access_persistent: all
     access_mam: all
     max_user_conferences: 1000
+    min_message_interval: {0.05 if debugged else 0}
     room_shaper: none
     default_room_options:
       mam: true
@@ -182,3 +184,6 @@ running_ejabberd = partial(running, "ejabberd", _configure)
 running_guarded_ejabberd = partial(running, "ejabberd", partial(_configure, guarded=True))
 """The same, but rooms may want a CAPTCHA solved (XEP-0158), only `witness` may create them, and an
 address is barred after `MAX_AUTH_FAILURES` failed logins (`mod_fail2ban`)."""
+
+running_debugged_ejabberd = partial(running, "ejabberd", partial(_configure, debugged=True))
+"""The same, with every stanza in its log, and rooms that take messages only so fast."""

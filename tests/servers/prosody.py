@@ -21,9 +21,12 @@ def _configure(
     certificate: Certificate,
     *,
     guarded: bool = False,
+    debugged: bool = False,
 ) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
+    level = "debug" if debugged else "info"
+    more = '"limits",' * throttled + '"stanza_debug"' * debugged
     configuration.write_text(
         # `limits` is not loaded unless told: it throttles merely by being there. MAM and stream
         # management are, as on servers in the field.
@@ -33,7 +36,7 @@ pidfile = "{directory}/prosody.pid"
 data_path = "{data}"
 certificates = "{directory}"
 plugin_paths = {{}}
-log = {{ {{ levels = {{ min = "info" }}, to = "file", filename = "{directory}/prosody.log" }} }}
+log = {{ {{ levels = {{ min = "{level}" }}, to = "file", filename = "{directory}/prosody.log" }} }}
 
 interfaces = {{ "127.0.0.1" }}
 c2s_ports = {{ {server.starttls_port} }}
@@ -44,13 +47,14 @@ https_ports = {{}}
 
 modules_enabled = {{
     "roster", "saslauth", "tls", "disco", "ping", "version", "time", "uptime", "private",
-    "blocklist", "carbons", "mam", "smacks", "register", {'"limits"' if throttled else ""}
+    "blocklist", "carbons", "mam", "smacks", "register", {more}
 }}
 modules_disabled = {{ "s2s" }}
 limits = {{ c2s = {{ rate = "10kb/s" }} }}
 allow_registration = false
 c2s_require_encryption = true
 authentication = "internal_hashed"
+default_iteration_count = 4096
 storage = "internal"
 ssl = {{ certificate = "{certificate.chain}", key = "{certificate.key}" }}
 
@@ -58,6 +62,7 @@ VirtualHost "{server.domain}"
 Component "{server.muc}" "muc"
     modules_enabled = {{ "muc_mam" }}
     muc_room_locking = false
+    enforce_registered_nickname = true
     restrict_room_creation = {"true" if guarded else "false"}
 """,
         encoding="utf-8",
@@ -84,3 +89,6 @@ running_prosody = partial(running, "prosody", _configure)
 
 running_guarded_prosody = partial(running, "prosody", partial(_configure, guarded=True))
 """The same, but nobody except an admin may create rooms."""
+
+running_debugged_prosody = partial(running, "prosody", partial(_configure, debugged=True))
+"""The same, with every stanza in its log."""

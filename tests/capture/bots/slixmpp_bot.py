@@ -1,6 +1,8 @@
-"""A bot on slixmpp that does one wrong after the other, each on a stream of its own.
+"""A bot on slixmpp that does what it reads, and writes the library's debug log to stderr.
 
-It runs alone, and writes the library's debug log to stderr.
+It reads lines: `login NAME PASSWORD RESOURCE OPTION`, which begins a stream; a stanza, which it
+sends as it is; `close`, which ends the stream; `again`, which connects once more. When the first
+stream is over it prints `closed 1`, and so on.
 """
 
 import asyncio
@@ -8,95 +10,88 @@ import logging
 import os
 import ssl
 import sys
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from slixmpp import ClientXMPP
+from slixmpp.xmlstream.handler import Callback
+from slixmpp.xmlstream.matcher import MatchXPath, StanzaPath
 
-ROOM = os.environ["MUC_ROOM"]
-SECONDS = 20.0
-"""How long a deed may take."""
-ANSWER_SECONDS = 1.5
-"""How long the bot waits for what comes of its deed."""
-ANSWERS = ["message_error", "presence_error", "groupchat_message", "stream_error", "disconnected"]
+SERVICE = urlsplit(os.environ["XMPP_SERVICE"])
+CHALLENGE = "{urn:ietf:params:xml:ns:xmpp-sasl}challenge"
 
 
 class Bot(ClientXMPP):
     """One stream."""
 
-    def __init__(self, password: str) -> None:
-        account = f"{os.environ['XMPP_USERNAME']}@{os.environ['XMPP_DOMAIN']}"
+    def __init__(self, number: int, name: str, password: str, resource: str, option: str) -> None:
         trust = ssl.create_default_context(cafile=os.environ["XMPP_TLS_CA_FILE"])
+        if option in {"wrong-binding", "downgraded"}:  # tls-unique is of TLS 1.2
+            trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        account = f"{name}@{os.environ['XMPP_DOMAIN']}/{resource}"
         super().__init__(account, password, ssl_context=trust)
         self.enable_direct_tls = False
-        service = urlsplit(os.environ["XMPP_SERVICE"])
-        self.started, self.answered = asyncio.Event(), asyncio.Event()
-        for name in ANSWERS:
-            self.add_event_handler(name, lambda _: self.answered.set())
-        self.add_event_handler("session_start", lambda _: self.started.set())
-        self.add_event_handler("failed_all_auth", lambda _: self.started.set())
-        self.connect(service.hostname, service.port)
-
-    async def join(self) -> None:
-        """Enter the room."""
-        inside = asyncio.Event()
-        own = f"{ROOM}/bot"
-
-        def look(stanza: Any) -> None:
-            if stanza["from"] == own:
-                inside.set()
-
-        self.add_event_handler("presence", look)
-        self.send_raw(presence(f"{ROOM}/bot"))
-        await inside.wait()
-
-
-def presence(to: str) -> str:
-    """What asks for a seat in a room."""
-    return f"<presence to='{to}'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
-
-
-def message(to: str, type_: str, body: str) -> str:
-    """A message."""
-    return f"<message to='{to}' type='{type_}' id='m1'><body>{body}</body></message>"
-
-
-DEEDS: dict[str, list[str]] = {
-    "healthy": [message(ROOM, "groupchat", "hello")],
-    "chat to a room": [message(ROOM, "chat", "hello")],
-    "groupchat to an occupant": [message(f"{ROOM}/bot", "groupchat", "hello")],
-    "unknown host": [message("nobody@nowhere.invalid", "chat", "hello")],
-    "negative priority": ["<presence><priority>-1</priority></presence>"],
-    "forbidden character": [message(ROOM, "groupchat", "a\x0bb")],
-}
+        if option != "deaf":
+            self.register_plugin("xep_0030")
+            self.register_plugin("xep_0199", {"keepalive": False})
+        self.add_event_handler("disconnected", lambda _: _tell(f"closed {number}"))
+        login: Any = self.plugin["feature_mechanisms"]
+        match option:
+            case "no-starttls":
+                self.enable_starttls, self.enable_plaintext = False, True
+            case "other-mechanism":
+                login.use_mech = "EXTERNAL"
+            case "wrong-binding":
+                login.use_mech = "SCRAM-SHA-1-PLUS"
+                login.sasl_callback = lambda *wanted: {
+                    **login._default_credentials(*wanted),  # noqa: SLF001 - slixmpp has no other way
+                    "channel_binding": b"that of a proxy",
+                }
+            case "downgraded":
+                login.use_mech = "SCRAM-SHA-1"
+                login.security_callback = lambda wanted: {
+                    **login._default_security(wanted),  # noqa: SLF001 - as above
+                    "binding_proposed": False,
+                }
+            case "gives-up":
+                login.use_mech = "SCRAM-SHA-1"
+                self.remove_handler("SASL Challenge")
+                gives_up = Callback("-", MatchXPath(CHALLENGE), lambda _: self.disconnect())
+                self.register_handler(gives_up)
+            case "resume" | "manage":
+                self.register_plugin("xep_0198")
+                management: Any = self.plugin["xep_0198"]
+                management.sm_id = "unknown" if option == "resume" else None
+            case "deaf":
+                self.register_handler(Callback("-", StanzaPath("iq@type=get"), lambda _: None))
+        self.connect(SERVICE.hostname, SERVICE.port)
 
 
-async def do(deed: str) -> None:
-    """Log in, do it, and leave."""
-    wrong = "wrong" if deed == "wrong password" else os.environ["XMPP_PASSWORD"]
-    bot: Any = Bot(wrong)
-    await bot.started.wait()
-    if deed == "never joined":
-        bot.send_raw(message(ROOM, "groupchat", "hello"))
-    elif deed == "no nickname":
-        bot.send_raw(presence(ROOM))
-    elif deed in DEEDS:
-        await bot.join()
-        for xml in DEEDS[deed]:
-            bot.send_raw(xml)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(bot.answered.wait(), ANSWER_SECONDS)
-    await bot.disconnect()
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 async def main() -> None:
-    """Do each deed that was asked for."""
-    for deed in sys.argv[1:]:
-        async with asyncio.timeout(SECONDS):
-            await do(deed)
+    """Do what each line says."""
+    lines = asyncio.StreamReader(limit=1 << 22)
+    protocol = asyncio.StreamReaderProtocol(lines)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    bot: Any = None
+    number = 0
+    async for line in lines:
+        text = line.decode().rstrip("\n")
+        if text.startswith("login "):
+            number += 1
+            bot = Bot(number, *text.split(" ")[1:])
+        elif text == "close":
+            await bot.disconnect()
+        elif text == "again":
+            bot.connect(SERVICE.hostname, SERVICE.port)
+        else:
+            bot.send_raw(text)
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(levelname)-8s %(message)s")
+    logging.basicConfig(level=logging.DEBUG, format="%(levelname)-8s %(message)s")
     asyncio.run(main())

@@ -1,57 +1,46 @@
-// A bot on xmpp.js that does one wrong after the other, each on a stream of its own.
-// It runs alone, and writes the library's debug log to stderr.
+// A bot on xmpp.js that does what it reads, and writes the library's debug log to stderr.
+// slixmpp_bot.py says what it reads.
 import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const modules = createRequire(process.env.NODE_MODULES + "/");
 const load = async (name) => import(pathToFileURL(modules.resolve(name)));
 const { client, xml } = await load("@xmpp/client");
 const debug = (await load("@xmpp/debug")).default;
+const parse = (await load("ltx")).parse;
 
 console.debug = console.error;
-const { MUC_ROOM: room, XMPP_DOMAIN: domain, XMPP_USERNAME: username } = process.env;
-const presence = (to) => xml("presence", { to }, xml("x", "http://jabber.org/protocol/muc"));
-const message = (to, type, body) => xml("message", { to, type, id: "m1" }, xml("body", {}, body));
-const limit = () => new Promise((resolve) => setTimeout(resolve, 1500));
-const isAnswer = ({ attrs: { type, from } }) =>
-  type === "error" || (type === "groupchat" && from === `${room}/bot`);
+// Data that comes while the library ends a stream raises in it.
+process.on("uncaughtException", () => {});
+const { XMPP_SERVICE: service, XMPP_DOMAIN: domain } = process.env;
+const never = () => new Promise(() => {});
 
-const DEEDS = {
-  healthy: message(room, "groupchat", "hello"),
-  "chat to a room": message(room, "chat", "hello"),
-  "groupchat to an occupant": message(`${room}/bot`, "groupchat", "hello"),
-  "unknown host": message("nobody@nowhere.invalid", "chat", "hello"),
-  "negative priority": xml("presence", {}, xml("priority", {}, "-1")),
-  "forbidden character": message(room, "groupchat", "a\x0bb"),
-};
-
-for (const deed of process.argv.slice(2)) {
-  const password = deed === "wrong password" ? "wrong" : process.env.XMPP_PASSWORD;
-  const bot = client({ service: process.env.XMPP_SERVICE, domain, username, password });
+function login(number, username, password, resource, option) {
+  const bot = client({ service, domain, resource, username, password });
   debug(bot, true);
   bot.timeout = 10000;
-  bot.reconnect.stop();
   bot.on("error", () => {});
-  const joined = new Promise((resolve) =>
-    bot.on("stanza", (stanza) => stanza.attrs.from === `${room}/bot` && resolve()),
-  );
-  const answered = new Promise((resolve) => {
-    bot.on("stanza", (stanza) => isAnswer(stanza) && resolve());
-    bot.on("disconnect", resolve);
-  });
-  try {
-    await bot.start();
-    if (deed === "never joined") await bot.send(message(room, "groupchat", "hello"));
-    else if (deed === "no nickname") await bot.send(presence(room));
-    else if (deed in DEEDS) {
-      await bot.send(presence(`${room}/bot`));
-      await joined;
-      await bot.send(DEEDS[deed]);
-    }
-  } catch {
-    // What went wrong is in the log.
+  bot.on("disconnect", () => console.log(`closed ${number}`));
+  bot.reconnect.delay = 0;
+  if (option !== "manage") bot.reconnect.stop();
+  if (option === "other-mechanism") bot.saslFactory._mechs.length = 0;
+  if (option === "resume") bot.streamManagement.id = "unknown";
+  if (option === "deaf") {
+    bot.iqCallee.get("urn:xmpp:ping", "ping", never);
+    bot.iqCallee.get("http://jabber.org/protocol/disco#info", "query", never);
   }
-  await Promise.race([answered, limit()]);
-  await bot.stop().catch(() => {});
+  if (option === "gives-up") {
+    bot.on("nonza", (nonza) => nonza.is("challenge") && bot.stop());
+  }
+  bot.start().catch(() => option !== "gives-up" && bot.stop());
+  return bot;
 }
-process.exit(0);
+
+let bot;
+let number = 0;
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line.startsWith("login ")) bot = login(++number, ...line.split(" ").slice(1));
+  else if (line === "close") bot.stop().catch(() => {});
+  else if (line !== "again") bot.send(parse(line)).catch(() => {});
+}
