@@ -440,11 +440,14 @@ def _add_expect(command: Parser) -> None:
     """Run scenario files, which are tests of a bot in a room.
 
     Plays each scenario in a room of its own, in the sandbox or at the server that --env-file names,
-    and says what came instead of what was expected. pytest runs them.
+    and says what came instead of what was expected. With --report all are drawn on a page, failed
+    ones first. pytest runs them.
 
         xmpp-bridge expect ping.room.toml --junit-xml=report.xml
+        xmpp-bridge expect --report tests.html scenarios/
     """
     _add_env_file(command, "the file with the settings of a real server")
+    _add_report(command)
     command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"

@@ -277,6 +277,7 @@ LAWS = {
     "the tools of nodes know the room besides": Law(
         ("bridge",), (*UNDER_NODES, "bridge.tools", "bridge.xmpp"), by=("bridge.llm.tools",)
     ),
+    "a page is drawn without pytest": Law(("pytest", "bridge.testing"), by=("bridge.page",)),
     "nobody imports the nodes unless they are asked for": Law(
         ("bridge.llm",), except_by=("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
     ),
@@ -331,6 +332,7 @@ def test_the_plugin_of_pytest_imports_nothing_of_ours_while_it_is_loaded() -> No
     assert {one.importer for one in IMPORTS if one.of("pytest")} == {
         "bridge.testing.collector",
         "bridge.testing.plugin",
+        "bridge.testing.report",
         "bridge.testing.server",
     }
     plugin = [one for one in IMPORTS if one.by("bridge.testing.plugin")]

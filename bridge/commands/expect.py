@@ -14,6 +14,9 @@ EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
 """Our exit codes for those of pytest: 0 if all tests passed, 2 and 4 after a mistake in a file or
 an option, 5 without any test. Its other codes count as failures."""
 
+OURS = re.compile("^--(env-file|report|pseudonyms)(?=$|=)")
+"""Matches our options among the arguments for pytest, where they have other names."""
+
 
 def run(parsed: argparse.Namespace) -> int:
     """Run pytest on the files, with the options that were given."""
@@ -22,9 +25,13 @@ def run(parsed: argparse.Namespace) -> int:
             "xmpp-bridge: pytest is not installed; pip install '/path/to/xmpp-debug-bridge[expect]'"
         )
         return USAGE
-    words = [re.sub("^--env-file(?=$|=)", "--xmpp-env-file", word) for word in parsed.more]
+    words = [OURS.sub(r"--xmpp-\1", word) for word in parsed.more]
     if parsed.env_file is not None:
         words.append(f"--xmpp-env-file={parsed.env_file}")
+    if parsed.report is not None:
+        words.append(f"--xmpp-report={parsed.report}")
+    if parsed.pseudonyms:
+        words.append("--xmpp-pseudonyms")
     tests = subprocess.Popen(  # noqa: S603 - the same interpreter
         [sys.executable, "-P", "-m", "pytest", parsed.file, *words]
     )

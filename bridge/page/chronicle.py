@@ -169,12 +169,12 @@ class Chronicle:
         title = ", ".join(titles[:MAX_NAMED])
         if more := len(titles[MAX_NAMED:]):
             title += f" and {more} more"
-        whose = f"The names and the words of people in {title} are in this page"
-        notice = f"{whose}. Pseudonyms: off (--pseudonyms replaces names, and messages by lengths)."
+        whose = f"This page has names and words of people: {title}. Pseudonyms: "
+        notice = f"{whose}off (--pseudonyms replaces names, and messages by their length)."
         if self.words.on:
             notice = (
-                f"Pseudonyms: on. {whose}: nicknames, addresses and hosts are replaced one for "
-                "one, and messages by their lengths. Subjects, reasons and status texts stay."
+                f"{whose}on. Nicknames, addresses and hosts are replaced one for one, and messages "
+                "by their length. Subjects, reasons and status texts stay, but for the names."
             )
         return Timeline(
             source,

@@ -108,6 +108,11 @@ class Pseudonyms:
                 if local(element.tag) == "jid" and element.text:
                     self._learn_jid(element.text)
 
+    def learn_file(self, name: str) -> None:
+        """Know the name of a file."""
+        if self.on:
+            self._know(name, partial(self.file, name), is_address=True)
+
     def nickname(self, name: str) -> str:
         """Return the pseudonym of a nickname, or of the JID that stands in its place."""
         if not self.on or not name:

@@ -23,7 +23,15 @@ from bridge.testing.expectation import Conditions, Expectation, Expected
 from bridge.text import iso, one_line, quoted
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.model.events import Joined, MessageReceived, OccupantJoined, OccupantLeft
+from bridge.xmpp.model.events import (
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    OccupantLeft,
+    encode,
+)
 from bridge.xmpp.model.faults import FaultError, quoted_text
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.model.journal import Record
@@ -31,6 +39,7 @@ from bridge.xmpp.model.message_body import check_body
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.publisher import NextRecord
+from bridge.xmpp.muc.stanza_filter import stanzas_of
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 
@@ -266,6 +275,24 @@ class Actor:
             (f"XMPP: the last stanzas of {self._name}", "\n".join(traced[-MAX_STANZAS:])),
         ]
 
+    async def played(self) -> list[tuple[float, dict[str, object], list[str]]]:
+        """Return each event: its time, its exact form, and the stanzas behind it, redacted.
+
+        A message that the room sent back is there once.
+        """
+        traced, journal = [*self._participant.trace], [*self._participant.journal]
+        heard = {record.event.id for record in journal if isinstance(record.event, MessageReceived)}
+        xml_of = {piece.number: stanzas.xml_of(piece.xml) for piece in traced}
+        return [
+            (
+                record.at,
+                encode(_not_as_new(record.event)),
+                [xml_of[number] for number in sorted(stanzas_of(record, traced))],
+            )
+            for record in journal
+            if not isinstance(record.event, MessageSent) or record.event.id not in heard
+        ]
+
     async def _expect(self, wanted: Expectation[Expected], track: str, within: float) -> Expected:
         looked, due = self._looked.get(track, 0), time.time() + within
         until = asyncio.get_running_loop().time() + within
@@ -318,8 +345,7 @@ class Actor:
         raise AssertionError  # `_doing` has raised
 
     def _line(self, record: Record) -> str:
-        if isinstance(record.event, Joined):  # a test's room is always new: its name is no typo
-            record = replace(record, event=replace(record.event, created=False))
+        record = replace(record, event=_not_as_new(record.event))
         return self._mask(format_event(self._participant.journal.encode(record)))
 
     @contextmanager
@@ -348,6 +374,11 @@ class Actor:
         if status.last_error is not None:
             why = f"{status.last_error.fault.message} {status.last_error.fault.hint}"
         return self._error(f"is not in {self.room}. {why}")
+
+
+def _not_as_new(event: Event) -> Event:
+    """Return an event without the note that joining made the room: that of a test is new."""
+    return replace(event, created=False) if isinstance(event, Joined) else event
 
 
 class ActorProxy:

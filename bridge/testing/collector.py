@@ -1,9 +1,12 @@
 """Makes scenario files tests of pytest: collects and plays them, and names the line that failed."""
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from inspect import isawaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +23,7 @@ LAST_LINES = 50
 """Last lines of the bot's output in a failure: enough for a traceback and what led to it."""
 
 
-NO_VERBS = {"enter", "occupants", "report", "sees"}
+NO_VERBS = {"enter", "occupants", "played", "report", "sees"}
 VERBS: Verbs = {
     name.removeprefix("set_"): method
     for name, method in vars(Actor).items()
@@ -90,7 +93,8 @@ class ScenarioFile(pytest.File):
 
     async def _take_steps(self, server: Server, actor: ActorProxy) -> None:
         if (bot := self.scenario.bot) is not None:
-            await actor.expect_join(bot.joins_as, within=bot.within)
+            with _timed(server, actor.nickname, "expect_join", {"nickname": bot.joins_as}):
+                await actor.expect_join(bot.joins_as, within=bot.within)
         actors = {actor.nickname: actor}
         for step in self.scenario.step:
             self.taken += 1
@@ -99,8 +103,21 @@ class ScenarioFile(pytest.File):
                 actors[name] = await server.actor(name)
             actor = actors[name]
             whose = server if step.verb == "fault" else actor
-            doing = getattr(whose, VERBS[step.verb].__name__)(**step.arguments)
-            if isawaitable(doing):
-                await doing
+            with _timed(server, name, step.verb, step.arguments):
+                doing = getattr(whose, VERBS[step.verb].__name__)(**step.arguments)
+                if isawaitable(doing):
+                    await doing
             if step.verb == "leave":
                 del actors[name]
+
+
+@contextmanager
+def _timed(server: Server, actor: str, verb: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Note the step that the `with` block takes, for the page."""
+    began, ok = time.time(), False
+    given = {name.rstrip("_"): value for name, value in arguments.items()}
+    try:
+        yield
+        ok = True
+    finally:
+        server.steps.append((actor, verb, given, began, time.time(), ok))

@@ -22,6 +22,7 @@ scope."""
 OPTIONS = {
     "--xmpp-env-file": "settings (.env) of a real server to use in place of the sandbox",
     "--xmpp-bot-env-file": "settings with the account of the bot under test, if it is another one",
+    "--xmpp-report": "a file for the page of the tests, or with .json at the end for its data",
 }
 
 
@@ -30,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("xmpp", "tests of XMPP bots (xmpp-debug-bridge)")
     for option, what in OPTIONS.items():
         group.addoption(option, type=Path, metavar="PATH", help=what)
+    help_ = "on the page of --xmpp-report, replace names, and messages by their length"
+    group.addoption("--xmpp-pseudonyms", action="store_true", help=help_)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-asyncio gives its warning
@@ -38,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
     warnings.filterwarnings("ignore", UNSET, pytest.PytestDeprecationWarning)
     if config.getoption("xmpp_env_file") or config.getoption("xmpp_bot_env_file"):
         _server(config)
+    # With `-n`, the process that starts the others writes the page.
+    if (path := config.getoption("xmpp_report")) and not hasattr(config, "workerinput"):
+        # Imported here, as the server is.
+        from bridge.testing.report import PageReport
+
+        pseudonyms = config.getoption("xmpp_pseudonyms")
+        config.pluginmanager.register(PageReport(path, pseudonyms=pseudonyms))
 
 
 def _server(config: pytest.Config) -> Any:
@@ -92,7 +102,9 @@ def pytest_runtest_makereport(
         # While the error of an actor is handled, a scenario raises another one.
         error = call.excinfo.value.__context__ or call.excinfo.value
         report.sections += server.report(getattr(error, "nickname", None))
-    for name in ("sections", "longrepr", "user_properties", "wasxfail"):
+    if item.config.getoption("xmpp_report") and (call.when == "call" or report.failed):
+        setattr(report, "xmpp_played", server.played())  # noqa: B010 - `-n` hands it on
+    for name in ("sections", "longrepr", "user_properties", "wasxfail", "xmpp_played"):
         if hasattr(report, name):
             setattr(report, name, masked(getattr(report, name), server.report_mask))
     if not isinstance(report.longrepr, str | tuple | None):

@@ -1,6 +1,7 @@
 """The server for tests, the sandbox or a real one, with the actors and faults of each test."""
 
 import asyncio
+import json
 import os
 import re
 import secrets
@@ -11,6 +12,7 @@ from typing import Self
 
 import pytest
 
+from bridge.page.played import Played, Step
 from bridge.sandbox.fault import FaultName
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stanza import DOMAIN
@@ -49,6 +51,8 @@ class Server:
             self._settings = self._bot = _read("--xmpp-env-file", env_file)
             if bot_env_file is not None:
                 self._bot = _read("--xmpp-bot-env-file", bot_env_file)
+        self.steps: list[Step] = []
+        """The steps that the scenario has taken."""
         self._actors: list[Actor] = []
         self._faults: list[Callable[[], None]] = []
         self._room = ""
@@ -154,6 +158,17 @@ class Server:
         streams = self._engine.call(looked) if self._bots else []
         return streams + (self._engine.run(actors[0].report()) if actors else [])
 
+    def played(self) -> str:
+        """Return what the test did so far, as the JSON of a `Played`; empty without an actor.
+
+        The room is as the actor saw it that saw the most.
+        """
+        if not self._actors:
+            return ""
+        seen = max((self._engine.run(actor.played()) for actor in self._actors), key=len)
+        findings = self._engine.call(partial(self._streams.findings, self._bots))
+        return self._mask(json.dumps(Played(self.room, seen, self.steps, findings)))
+
     def end_test(self) -> None:
         """End what the test began: its faults end, its actors leave, its room is given up."""
         for end in self._faults:
@@ -162,7 +177,7 @@ class Server:
             self._engine.run(actor.leave())
         self._streams.end_test()
         self._bots.clear()
-        self._faults, self._actors, self._room = [], [], ""
+        self._faults, self._actors, self._room, self.steps = [], [], "", []
 
     async def _enter(self, actor: Actor) -> None:
         """Have `actor` join; on a real server, wait until the other actors in its room see it.

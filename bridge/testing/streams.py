@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection
 
 from bridge.capture.capture import Capture, verdict
+from bridge.capture.finding import Finding
 from bridge.capture.reader import Captured, elements_of
 from bridge.capture.stanza import LogPlace, Stanza, bare
 from bridge.sandbox.stream import Stream
@@ -26,6 +27,15 @@ class BotStreams:
     def end_test(self) -> None:
         """Forget what was found; streams that go on are looked at from here on."""
         self._capture = Capture()
+
+    def findings(self, accounts: Collection[str]) -> list[Finding]:
+        """Return what was found on the streams of these accounts."""
+        return [
+            finding
+            for examined in self._capture.streams
+            for finding in examined.findings()
+            if bare(examined.stream.account).partition("@")[0] in accounts
+        ]
 
     def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:
         """Return a title and a text for each stream of these accounts with findings."""

@@ -110,7 +110,7 @@ def test_every_option_in_it_is_one_that_the_parser_knows() -> None:
     # `code --add-mcp`, `ruff format --check`, `codex exec resume --last` and the options of pytest
     # are others'.
     foreign = {"--add-mcp", "--check", "--last", "--update-transcripts", "--update-screens"}
-    foreign |= {"--junit-xml", *plugin.OPTIONS}
+    foreign |= {"--junit-xml", "--xmpp-pseudonyms", *plugin.OPTIONS}
     used = {word for line in SPOKEN for word in re.findall(r"(?<!\S)--[a-z][a-z-]*", line)}
     assert used - foreign <= known
 

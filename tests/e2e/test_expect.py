@@ -1,5 +1,6 @@
 """`xmpp-bridge expect`: what it runs, what it says, and how it ends."""
 
+import json
 import os
 import select
 import signal
@@ -64,6 +65,8 @@ def folder(tmp_path: Path) -> Path:
         (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
         (["--env-file", "none.env", "good.room.toml"], 2, "--xmpp-env-file none.env"),
         (["good.room.toml", "--env-file=none.env"], 2, "--xmpp-env-file none.env"),
+        (["good.room.toml", "--report=none/p.html"], 2, "'none' is no folder"),
+        (["--report", ".", "good.room.toml"], 2, "--report: '.' is a folder"),
         ([], 2, "the following arguments are required: FILE\n"),
     ],
 )
@@ -95,6 +98,41 @@ def test_further_options_are_those_of_pytest(folder: Path) -> None:
     assert failure is not None
     assert failure.text is not None
     assert failure.text.startswith("bad.room.toml, line 3, expect: Alice waited")
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+def test_the_report_has_every_test_of_every_process_failed_ones_first(
+    folder: Path, processes: tuple[str, ...]
+) -> None:
+    (folder / "test_mine.py").write_text(
+        "def test_it(xmpp_actor_sync):\n    xmpp_actor_sync('Wilma').say('psst')\n", "utf-8"
+    )
+    files = ("good.room.toml", "bad.room.toml", "test_mine.py")
+    ran = _expect(folder, *files, "--report", "page.json", "--pseudonyms", *processes)
+    assert ran.returncode == 1
+    text = (folder / "page.json").read_text()
+    page = json.loads(text)
+    assert (page["source"], page["verdict"]) == ("expect", "1 of 3 tests failed.")
+    assert [part["outcome"] for part in page["parts"]] == ["failed", "passed", "passed"]
+    bad = page["parts"][0]
+    assert bad["verdict"].partition(": ")[2].endswith('that says "[5 characters]", in vain.')
+    assert [step["ok"] for step in bad["stages"] if ": " in step["name"]] == [False]
+    assert all(part["lanes"] and part["events"] for part in page["parts"])
+    assert not [word for word in ("Alice", "Wilma", "Observer", "psst", "hello") if word in text]
+
+
+def test_a_report_that_cannot_be_written_fails_the_run(folder: Path) -> None:
+    unwritable = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    (folder / "conftest.py").write_text(
+        "import signal\n"
+        "def pytest_sessionfinish():\n"
+        f"    signal.signal(signal.SIGXFSZ, signal.SIG_IGN); {unwritable}",
+        "utf-8",
+    )
+    ran = _expect(folder, "good.room.toml", "--report=page.html", "-p", "no:cacheprovider")
+    assert ran.returncode == 1
+    assert "--report: 'page.html' cannot be written: File too large" in ran.stdout
+    assert not (folder / "page.html").exists()
 
 
 def test_without_pytest_it_says_what_to_install(folder: Path) -> None:
