@@ -12,7 +12,7 @@ from bridge.settings.database_url import DatabaseUrl
 from bridge.settings.table import Configuration
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
-from bridge.store.opening import Place, Team, open_store
+from bridge.store.opening import Place, Team, open_recorder_store
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
 from bridge.store.writer import Entered, Left
@@ -64,7 +64,7 @@ class Recording:
         self._place = place
         file = place.spool if isinstance(place, Team) else place
         # Whoever keeps the store in order makes its tables too.
-        open_ = partial(open_store, place, making=retention is not None)
+        open_ = partial(open_recorder_store, place, making=retention is not None)
         self.recorder = Recorder(open_, partial(put_aside, file), retention)
         self._readers: dict[str, Reader] = {}
         self._observer: Observer | None = None

@@ -36,6 +36,10 @@ ITEM_BYTES = 400
 """Bytes of memory that each event and stanza takes in addition to its texts."""
 
 
+AWAY = "away"
+"""The kind of the warning about a database that is away, which is already in the log."""
+
+
 @dataclass(frozen=True)
 class Observer:
     """Who observed an event: one run of a bridge, under one account and nickname."""
@@ -212,7 +216,11 @@ class Database(Protocol):
 
     @property
     def may_delete(self) -> bool:
-        """Whether this process may delete events."""
+        """Whether this process may delete events now."""
+
+    @property
+    def waiting(self) -> int:
+        """How many events and stanzas wait for the database elsewhere, and are to follow."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction; it is kept when the block ends, and undone if the block raises.

@@ -1,12 +1,16 @@
 """Opens a store: the file of a user, or the database of a team."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from bridge.settings.database_url import DatabaseUrl
 from bridge.store.database import Database
 from bridge.store.errors import NotOurStoreError
+from bridge.store.spool import Spool
 from bridge.store.sqlite import SqliteDatabase
 
 
@@ -35,12 +39,29 @@ def open_store(place: Place, *, writable: bool = True, making: bool = True) -> D
     """
     if isinstance(place, Path):
         return SqliteDatabase(place, writable=writable)
-    try:
+    with _psycopg_needed():
         # Only a team needs psycopg, which takes a tenth of a second to load.
         from bridge.store.postgresql import PostgresqlDatabase
+    return PostgresqlDatabase(place.url, writable=writable, making=writable and making)
+
+
+def open_recorder_store(place: Place, *, making: bool) -> Database:
+    """Open the store for a recorder, which has a spool for the time while a database is away."""
+    if isinstance(place, Path):
+        return SqliteDatabase(place)
+    with _psycopg_needed():
+        from bridge.store.postgresql import PostgresqlDatabase
+        from bridge.store.spooled import SpooledDatabase
+    spool = Spool(place.spool, place.megabytes, place.url.name)
+    return SpooledDatabase(partial(PostgresqlDatabase, place.url, making=making), spool)
+
+
+@contextmanager
+def _psycopg_needed() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise NotOurStoreError(
             f"BRIDGE_STORE names a PostgreSQL database, and {error.name or 'psycopg'} is missing; "
             "pip install 'xmpp-debug-bridge[postgresql]'"
         ) from error
-    return PostgresqlDatabase(place.url, writable=writable, making=writable and making)

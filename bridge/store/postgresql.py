@@ -59,6 +59,7 @@ class PostgresqlDatabase:
         """Connect; with `making`, make the tables if there are none. Raises `StoreError`."""
         self._url = url
         self.now: Callable[[], float] = time.monotonic
+        self.waiting = 0
         self.warnings: dict[str, str] = {}
         self.unreadable: set[int] = set()
         self._ids: dict[tuple[str, ...], int] = {}
@@ -223,28 +224,28 @@ class PostgresqlDatabase:
             self._room(room, domain),
         )
 
-    def taken_at(self, room: str, domain: str, run: str) -> float:
-        """Return when another run took the lease, in seconds of our wall clock; infinite if none.
+    def tenure(self, room: str, domain: str) -> tuple[str | None, float]:
+        """Return which run has the lease, and since when, in seconds of our wall clock.
 
-        What `run` saw of the room since then is left to the one that has the lease.
+        The run is empty if the lease was given up then, and None if nobody ever had it.
         """
-        taken = self._connection.all(
-            "SELECT taken FROM rooms WHERE jid = %s AND domain = %s AND recorder NOT IN ('', %s)",
+        tenures = self._connection.all(
+            "SELECT recorder, taken FROM rooms WHERE jid = %s AND domain = %s "
+            "AND recorder IS NOT NULL",
             room,
             domain,
-            run,
         )
-        return taken[0][0] - self._wall_leading if taken else inf
+        for run, taken in tenures:
+            return run, taken - self._wall_leading
+        return None, 0.0
 
-    def extend(self, room: str, domain: str, run: str, at: float) -> None:
-        """Write that `run`, if it was the last to have the lease, recorded the room until `at`."""
+    def extend(self, room: str, domain: str, at: float) -> None:
+        """Write that the last run that had the lease recorded the room until this time."""
         self._connection.all(
-            "UPDATE rooms SET seen_until = greatest(seen_until, %s) WHERE jid = %s AND domain = %s "
-            "AND recorder = %s",
+            "UPDATE rooms SET seen_until = greatest(seen_until, %s) WHERE jid = %s AND domain = %s",
             round((at + self._wall_leading) * 1000),
             room,
             domain,
-            run,
         )
 
     def has(self, room: str, domain: str, stanza_id: str) -> bool:

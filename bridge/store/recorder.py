@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from bridge.store.database import Database, Happened, TracedXml, weight
+from bridge.store.database import AWAY, Database, Happened, TracedXml, weight
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
 from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
@@ -189,7 +189,7 @@ class Recorder:
     def _note(self, warnings: dict[str, str]) -> None:
         """Note what the database found wrong with the store."""
         for kind, warning in warnings.items():
-            if self._troubles.get(kind) != warning:
+            if kind != AWAY and self._troubles.get(kind) != warning:
                 log.warning("%s", warning)
         # A new dictionary, since another thread may be reading the old one.
         self._troubles = self._troubles | warnings
@@ -226,7 +226,7 @@ class Recorder:
             self._pending = self._writer.pending
             self._batch.clear()
             self._note(database.warnings)
-            if self._delete(database):
+            if self._delete(database) or database.waiting:
                 self._news.set()
 
     def _delete(self, database: Database) -> bool:

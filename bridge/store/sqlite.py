@@ -98,6 +98,7 @@ class SqliteDatabase:
         self._path = path
         self.now: Callable[[], float] = monotonic
         self.may_delete = True
+        self.waiting = 0
         self.warnings: dict[str, str] = {}
         """What was wrong with the store: a sentence for each kind of trouble."""
         self.unreadable: set[int] = set()
@@ -229,7 +230,7 @@ class SqliteDatabase:
 
     def lease(self, room: str, domain: str) -> Lease | None:
         """Return the lease of the room for accounts of this domain; None if none can be read."""
-        leases = self._all(
+        leases = self.all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = ? AND domain = ?",
             (room, domain),
         )
@@ -241,7 +242,7 @@ class SqliteDatabase:
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
         id_ = self._id("rooms", jid=room, domain=domain)
-        self._all(
+        self.all(
             "UPDATE rooms SET recorder = ?, beat = ?, seen_until = ? WHERE id = ?",
             (lease.run, lease.beat, round(lease.seen_until * 1000), id_),
         )
@@ -307,7 +308,7 @@ class SqliteDatabase:
         statement, values = queries.matching(query)
         # SQLite relies on the order of the ids, and checks only one of the two bounds for each row.
         # A row with a damaged id may be out of order. The `+` makes SQLite check both bounds.
-        rows = self._all(
+        rows = self.all(
             f"{statement} AND events.id > ? AND events.id <= ? "
             f"AND +events.id > ? AND +events.id <= ? ORDER BY events.id {order} LIMIT ?",
             (*values, first, last, first, last, limit),
@@ -331,14 +332,14 @@ class SqliteDatabase:
 
     def latest(self) -> float:
         """Return the time of the newest event; minus infinity if there is none."""
-        rows = self._all(
+        rows = self.all(
             f"SELECT CAST(at AS INTEGER) FROM events WHERE {_TIMED} ORDER BY id DESC LIMIT 1", ()
         )
         return rows[0][0] / 1000 if rows else -inf
 
     def holdings(self) -> Sequence[Holding]:
         """Return what the store has of each room, of connections, and of stanzas."""
-        rows = self._all(
+        rows = self.all(
             "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
             f"rooms.id AND {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms "
             "WHERE oldest NOT NULL UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), "
@@ -386,10 +387,10 @@ class SqliteDatabase:
                 gone += weight
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         try:
-            self._all(these, (queries.encoded(ids),))
+            self.all(these, (queries.encoded(ids),))
         except BrokenStoreError:  # an index may disagree with a damaged row
-            self._all(f"REINDEX {table}", ())
-            self._all(these, (queries.encoded(ids),))
+            self.all(f"REINDEX {table}", ())
+            self.all(these, (queries.encoded(ids),))
         return Amount(len(ids), gone)
 
     def shrink(self) -> None:
@@ -397,7 +398,7 @@ class SqliteDatabase:
         (free,) = self._row("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
             # With a higher number than 1, one call frees one page all the same.
-            self._all("PRAGMA incremental_vacuum(1)", ())
+            self.all("PRAGMA incremental_vacuum(1)", ())
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
@@ -407,7 +408,7 @@ class SqliteDatabase:
     def set_ageing(self, ageing: Ageing) -> None:
         """Write `ageing` to the store, for this process and later ones."""
         places = ", ".join("?" * len(ageing))
-        self._all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
+        self.all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
 
     def is_current(self) -> bool:
         """Whether the file at the path is still the one that was opened."""
@@ -428,18 +429,19 @@ class SqliteDatabase:
         """Return the id of a row with these values, which is made if there is none."""
         names, places = ", ".join(values), ", ".join("?" * len(values))
         key = (*values.values(),)
-        self._all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
+        self.all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)
         (id_,) = self._row(f"SELECT id FROM {table} WHERE ({names}) = ({places})", key)
         return int(id_)
 
     def _row(self, statement: str, values: Sequence[object]) -> tuple[Any, ...]:
         """Return the only row; raise `BrokenStoreError` if it is missing or has a NULL."""
-        match self._all(statement, values):
+        match self.all(statement, values):
             case [row] if None not in row:
                 return row
         raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
 
-    def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def all(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement returns."""
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
 

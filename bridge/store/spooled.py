@@ -1,0 +1,360 @@
+"""The database of a team, with a spool for the time while it is away.
+
+While it is away, no lease changes hands: each bridge goes by the leases that it read last, and by
+the time at which it read them. So the holder of a lease writes what everybody sees into the spool,
+the others what only they see. Once the database is back, the spool follows, in order; until it has
+followed, whatever happens goes into the spool too. Every batch is there once: it is marked by run
+and number in the transaction that adds it.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+
+from bridge.store.database import (
+    AWAY,
+    Ageing,
+    Amount,
+    Happened,
+    Holding,
+    Lease,
+    Observer,
+    Query,
+    Recorded,
+    Span,
+    TracedXml,
+)
+from bridge.store.errors import AwayStoreError, BusyStoreError, UnsureStoreError
+from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
+from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.spool import Batch, Part, Spool
+
+RETRY_SECONDS = 2.0
+"""The pause between two attempts to reach the database: a lease is taken over within 15 s."""
+
+FOLLOW_SECONDS = 0.3
+"""How long a transaction may be held up by batches that follow: the end of the process has 1 s."""
+
+LOOK_SECONDS = 10.0
+"""How often the spool is looked at for what other bridges left there when they ended."""
+
+SLICE = 500
+"""Rows of other bridges that are read at a time."""
+
+CLOCKS_SECONDS = 7_200.0
+"""How wrong the clocks of two machines may be for what both saw to be found twice."""
+
+log = logging.getLogger(__name__)
+
+
+class SpooledDatabase:
+    """The database, or the spool; one thread uses it. See `bridge.store.database.Database`."""
+
+    def __init__(self, connect: Callable[[], PostgresqlDatabase], spool: Spool) -> None:
+        """Connect, or begin with the spool if the database is away; raises `StoreError`."""
+        self.warnings: dict[str, str] = {}
+        self.unreadable: set[int] = set()
+        self.now: Callable[[], float] = self._judged
+        self.clock: Callable[[], float] = time.monotonic
+        self._connect, self._spool = connect, spool
+        self._run, self._number = secrets.token_hex(8), 0
+        self._database: PostgresqlDatabase | None = None
+        self._connecting: Future[PostgresqlDatabase] | None = None
+        self._next_try = 0.0
+        self._away: AwayStoreError | None = None
+        """Why the database was lost; None if it is there."""
+        self._behind, self._next_look = True, 0.0
+        """Whether something may wait in the spool."""
+        self._parts: list[Part] = []
+        """What the transaction adds."""
+        self._leases: dict[tuple[str, str], Lease] = {}
+        self._taken: dict[tuple[str, str], Lease] = {}
+        """The leases that were read last, and those that the transaction takes."""
+        self._read_at = self.clock()
+        self._newest = 0
+        try:
+            self._database, self._behind = connect(), spool.path.exists()
+        except AwayStoreError as error:
+            self._lose(error)
+
+    def _judged(self) -> float:
+        return self._read_at if self._reached is None else self.clock()
+
+    @property
+    def _reached(self) -> PostgresqlDatabase | None:
+        """The database, unless it is away or the spool has not followed."""
+        return None if self._behind else self._database
+
+    @property
+    def may_delete(self) -> bool:
+        """Whether the database is there, and this process may delete."""
+        return self._reached is not None and self._reached.may_delete
+
+    @property
+    def waiting(self) -> int:
+        """How many events and stanzas wait in the spool."""
+        return self._spool.waiting() if self._behind else 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Open a transaction in the database, or in the spool while that is away."""
+        self._parts, self._taken = [], {}
+        self._look()
+        database = self._reached
+        if database is None:
+            yield
+            self._keep()
+        else:
+            try:
+                with self._losing(), database.transaction():
+                    self._read_at = self.clock()
+                    yield
+                    if self._parts:
+                        database.keep(self._run, self._number + 1)
+            except UnsureStoreError as error:
+                self._lose(error)
+                self._keep()
+        self._number += 1
+        self._leases |= self._taken
+        self._say()
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Turn to the spool if the database is lost, and have the transaction repeated."""
+        try:
+            yield
+        except UnsureStoreError:
+            raise
+        except AwayStoreError as error:
+            self._lose(error)
+            raise BusyStoreError(str(error)) from error
+
+    def _keep(self) -> None:
+        """Put into the spool what the transaction adds."""
+        if self._parts:
+            self._spool.add(Batch(self._run, self._number + 1, self._parts))
+
+    def _lose(self, error: AwayStoreError) -> None:
+        if self._database is not None:
+            self._database.close()
+        if self._away is None:
+            log.warning("%s; what happens is kept in %s", error, self._spool.path)
+        self._database, self._away, self._behind = None, error, True
+        self._next_try = time.monotonic() + RETRY_SECONDS
+        self._say()
+
+    def _say(self) -> None:
+        """Let the warning say how many wait."""
+        count = self.waiting
+        waits = f"{count:,} events and stanzas wait in {str(self._spool.path)!r}"
+        self.warnings[AWAY] = waits if count else ""
+        if self._away is not None:
+            self.warnings[AWAY] = f"The database is away ({self._away}); {waits}"
+
+    def _look(self) -> None:
+        """Try to reach the database if it is away, and let the spool follow if it is there."""
+        if self._database is None:
+            self._reconnect()
+        now = time.monotonic()
+        if self._database is not None and (self._behind or now >= self._next_look):
+            self._next_look = now + LOOK_SECONDS
+            try:
+                self._behind = self._follow(self._database, now + FOLLOW_SECONDS)
+            except AwayStoreError as error:
+                self._lose(error)
+
+    def _reconnect(self) -> None:
+        """Connect in a thread, since that may take long; take the connection once it is there."""
+        if self._connecting is None and time.monotonic() >= self._next_try:
+            self._connecting = Future()
+            connecting = threading.Thread(target=_connect, args=(self._connect, self._connecting))
+            connecting.daemon = True
+            connecting.start()
+        elif self._connecting is not None and self._connecting.done():
+            connected, self._connecting = self._connecting, None
+            try:
+                self._database, self._away = connected.result(), None
+            except AwayStoreError as error:
+                self._lose(error)
+            else:
+                log.warning("the database is back; %d events wait", self._spool.waiting())
+
+    def _follow(self, database: PostgresqlDatabase, until: float) -> bool:
+        """Add to the database what waits; return whether something still does."""
+        followed = 0
+        while (batch := self._spool.first()) is not None:
+            if time.monotonic() >= until:
+                return True
+            with database.transaction():
+                if not database.is_kept(batch.run, batch.number):
+                    for observer, happened, stanzas in batch.parts:
+                        database.append(observer, _missing(database, observer, happened))
+                        database.append_stanzas(observer, stanzas)
+                    database.keep(batch.run, batch.number)
+            self._spool.remove(batch)
+            followed += batch.events
+        self._spool.close()
+        if followed:
+            log.warning("what was kept while the database was away has followed")
+        return False
+
+    def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
+        """Add events, in this order."""
+        if happened:
+            self._parts.append(Part(observer, [*happened], []))
+        if self._reached is not None:
+            self._reached.append(observer, happened)
+
+    def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
+        """Add stanzas, in this order."""
+        if stanzas:
+            self._parts.append(Part(observer, [], [*stanzas]))
+        if self._reached is not None:
+            self._reached.append_stanzas(observer, stanzas)
+
+    def lease(self, room: str, domain: str) -> Lease | None:
+        """Return the lease of the room, as it was read last; if it never was, it is another's."""
+        if self._reached is None:
+            return self._leases.get((room, domain), Lease("unknown", self._read_at, 0.0))
+        lease = self._reached.lease(room, domain)
+        if lease is not None:
+            self._leases[room, domain] = lease
+        return lease
+
+    def take(self, room: str, domain: str, lease: Lease) -> None:
+        """Write the lease of the room, whoever holds it now."""
+        self._taken[room, domain] = lease
+        if self._reached is not None:
+            self._reached.take(room, domain, lease)
+
+    def has(self, room: str, domain: str, stanza_id: str) -> bool:
+        """Whether there is a shared event of the room with this stanza id; not known while away."""
+        return self._reached is not None and self._reached.has(room, domain, stanza_id)
+
+    def newest(self) -> int:
+        """Return the highest id that was given; while away, the one that was read last."""
+        if self._reached is not None:
+            with self._losing():
+                self._newest = self._reached.newest()
+        return self._newest
+
+    def page(
+        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
+    ) -> tuple[list[Recorded], int]:
+        """Return the first events that match; none while away."""
+        if self._reached is None:
+            return [], after if backward else until
+        more = {"after": after, "until": until, "limit": limit}
+        with self._losing():
+            return self._reached.page(query, **more, backward=backward)
+
+    def span(self, query: Query) -> Span:
+        """Return the range of the ids that the events of the query's rooms and time have."""
+        return self._there().span(query)
+
+    def latest(self) -> float:
+        """Return the time of the newest event; minus infinity if there is none."""
+        return self._there().latest()
+
+    def holdings(self) -> Sequence[Holding]:
+        """Return what the store has of each room, of connections, and of stanzas."""
+        return self._there().holdings()
+
+    def size(self) -> int:
+        """Return how many bytes the store takes."""
+        return self._there().size()
+
+    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
+        """Delete events or stanzas, no more than `most`; return how much was deleted."""
+        return self._there().delete(holding, most, span)
+
+    def shrink(self) -> None:
+        """Do nothing, as in the database."""
+
+    def ageing(self) -> Ageing:
+        """Return what was written last by `set_ageing`."""
+        return self._there().ageing()
+
+    def set_ageing(self, ageing: Ageing) -> None:
+        """Write `ageing` to the store, for this process and later ones."""
+        self._there().set_ageing(ageing)
+
+    def is_current(self) -> bool:
+        """Whether the store is still the one that was opened: the database is one all the time."""
+        return True
+
+    def close(self) -> None:
+        """Close the connection and the spool."""
+        if self._connecting is not None:
+            self._connecting.add_done_callback(_close)
+        if self._database is not None:
+            self._database.close()
+        self._spool.close()
+
+    def _there(self) -> PostgresqlDatabase:
+        """Return the database, for what has no meaning in the spool."""
+        if self._reached is None:
+            raise BusyStoreError(f"the database is away ({self._away})")
+        return self._reached
+
+
+def _connect(
+    connect: Callable[[], PostgresqlDatabase], connected: Future[PostgresqlDatabase]
+) -> None:
+    try:
+        connected.set_result(connect())
+    except Exception as error:  # whoever asks for the result raises it
+        log.debug("the database is not reached", exc_info=error)
+        connected.set_exception(error)
+
+
+def _close(connected: Future[PostgresqlDatabase]) -> None:
+    if connected.exception() is None:
+        connected.result().close()
+
+
+def _missing(
+    database: PostgresqlDatabase, observer: Observer, happened: Sequence[Happened]
+) -> list[Happened]:
+    """Return what of these events is to be added."""
+    here = set[int]()
+    for room in {event.room for event in happened if event.shared}:
+        events = [
+            Observed(mark_of(event.event, event.at), event, number)
+            for number, event in enumerate(happened)
+            if event.shared and event.room == room
+        ]
+        missing = {event.number for event in _untold(database, observer, room, events)}
+        here |= {int(event.number) for event in events if event.number not in missing}
+    return [event for number, event in enumerate(happened) if number not in here]
+
+
+def _untold(
+    database: PostgresqlDatabase, observer: Observer, room: str, events: list[Observed]
+) -> list[Observed]:
+    """Return what is to be added of events that everybody in the room saw.
+
+    What happened after another run took the lease is left to that run. What happened before is
+    added, unless that run had it in memory and has written it.
+    """
+    times = [event.happened.at for event in events]
+    holder, since = database.tenure(room, observer.domain)
+    if holder == observer.run:
+        database.extend(room, observer.domain, max(times))
+    if holder in {None, observer.run}:
+        return events
+    ours = [event for event in events if not holder or event.happened.at < since]
+    start, end = min(times) - SAME_SECONDS, max(times) + SAME_SECONDS
+    query = Query((room,), observer.domain, start=start, end=end, shared=True)
+    span = database.span(replace(query, start=start - CLOCKS_SECONDS, end=end + CLOCKS_SECONDS))
+    theirs, read = list[Mark](), span.first
+    while read < span.last:
+        rows, read = database.page(query, after=read, until=span.last, limit=SLICE)
+        others = (row for row in rows if row.observer.run != observer.run)
+        theirs += [mark_of(row.event, row.at) for row in others]
+    return unpaired(ours, theirs)[0]
