@@ -67,7 +67,9 @@ class Postgresql:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Start it, and return when it serves."""
+        """Start it, and return when it serves; nothing happens if it runs already."""
+        if self._process is not None:
+            return
         with (self.folder / "output.log").open("ab") as output:
             self._process = subprocess.Popen(
                 [
@@ -88,14 +90,23 @@ class Postgresql:
     def kill(self) -> None:
         """End it without warning (SIGKILL), every process of it; its data is kept."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
 
     def pause(self, *, paused: bool = True) -> None:
         """Stop every process of it, or let them go on."""
+        if self._process is not None:
+            self._signal(signal.SIGSTOP if paused else signal.SIGCONT)
+
+    def _signal(self, signal_: signal.Signals) -> None:
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
+        # Each of its processes is a group of its own.
+        command = ["pgrep", "-P", str(self._process.pid)]
+        children = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        for pid in (self._process.pid, *map(int, children.split())):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal_)
 
     def query(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run a statement as the superuser."""

@@ -1,0 +1,276 @@
+"""What becomes of what happens while a team's database is away, or slow, or refuses."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from bridge.settings.database_url import database_url
+from bridge.store import postgresql_connection, recorder, spooled
+from bridge.store.database import Observer
+from bridge.store.errors import AwayStoreError, RefusedStoreError
+from bridge.store.location import put_aside
+from bridge.store.opening import Team, open_recorder_store, open_store
+from bridge.store.recorder import Recorder
+from bridge.store.writer import Entered
+from tests.faults.relay import Relay, Treatment, Way
+from tests.servers.postgresql import PASSWORD, Postgresql
+from tests.store.hall import ROOM, said
+from tests.store.recorded import rows, selected
+
+SECONDS = 30.0
+"""Limit for whatever a test waits for."""
+
+
+@pytest.fixture
+def team(postgresql: Postgresql, tmp_path: Path) -> Iterator[Team]:
+    """An empty store; its server is up again after the test."""
+    yield postgresql.team(tmp_path)
+    postgresql.pause(paused=False)
+    postgresql.start()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails is tried again soon."""
+    monkeypatch.setattr(spooled, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(recorder, "RENEW_SECONDS", 0.2)
+    monkeypatch.setattr(recorder, "RETRY_SECONDS", 0.2)
+
+
+def _through(team: Team, port: int) -> Team:
+    """The same store, behind another port."""
+    parameters = {**team.url.parameters, "port": str(port)}
+    return replace(team, url=replace(team.url, parameters=parameters))
+
+
+class Member:
+    """A recorder in the room."""
+
+    def __init__(self, place: Team, run: str = "run") -> None:
+        self.recorder = Recorder(
+            partial(open_recorder_store, place, making=False), partial(put_aside, place.spool)
+        )
+        self.recorder.add(Observer("bot@localhost", "McpDebug", run))
+        self.recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+
+    def hears(self, *marks: int) -> None:
+        for mark in marks:
+            self.recorder.add(said(mark, at=time.time()))
+
+    def waits_for_the_database(self) -> bool:
+        return any("away" in one and "wait in" in one for one in self.recorder.warnings)
+
+
+@asynccontextmanager
+async def _member(place: Team, run: str = "run") -> AsyncIterator[Member]:
+    member = Member(place, run)
+    try:
+        yield member
+    finally:
+        await asyncio.to_thread(member.recorder.close)
+
+
+async def _until(satisfied: Callable[[], object], seconds: float = SECONDS) -> None:
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(satisfied):  # noqa: ASYNC110 - a thread tells no loop
+            await asyncio.sleep(0.05)
+
+
+def _marks(place: Team, where: str = "shared") -> list[int]:
+    return [one["jid"] for one in rows(place, where) if "jid" in one]
+
+
+@pytest.mark.parametrize("fault", ["killed", "stopped", "reset", "swallowed"])
+async def test_what_happens_while_it_is_away_follows_in_order_and_once(
+    fault: str, team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
+    monkeypatch.setattr(postgresql_connection, "CONNECT_SECONDS", 2)
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(_through(team, relay.port)) as member,
+    ):
+        member.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        if fault == "killed":
+            postgresql.kill()
+        elif fault == "stopped":
+            postgresql.pause()
+        elif fault == "reset":
+            relay.refuse()
+            relay.reset()
+        else:
+            relay.treat(Treatment.SWALLOW)
+        member.hears(2, 3)
+        await _until(member.waits_for_the_database)
+        member.hears(4)
+        await member.recorder.flush()
+        if fault == "killed":
+            await asyncio.to_thread(postgresql.start)
+        elif fault == "stopped":
+            postgresql.pause(paused=False)
+        else:
+            relay.cut()
+            await relay.heal()
+        member.hears(5)
+        await _until(lambda: _marks(team) == [1, 2, 3, 4, 5])
+        await _until(lambda: not member.recorder.warnings)
+        member.hears(6)
+        await _until(lambda: 6 in _marks(team))
+    assert _marks(team) == [1, 2, 3, 4, 5, 6]
+    assert rows(team, "kind = 'gap'") == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
+    kept: bool, team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(_through(team, relay.port)) as member,
+    ):
+        member.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        if kept:
+            # With a row on the way, so that it is not the renewal of a lease.
+            deed = partial(relay.treat, Treatment.SWALLOW, Way.TO_CLIENT)
+            relay.once(Way.TO_SERVER, b"number 2.*COMMIT|COMMIT", deed)
+        else:
+            relay.once(Way.TO_SERVER, b"COMMI", relay.reset)
+        member.hears(2, 3)
+        await _until(member.waits_for_the_database)
+        relay.cut()
+        await relay.heal()
+        member.hears(4)
+        await _until(lambda: _marks(team) == [1, 2, 3, 4])
+        await _until(lambda: not member.recorder.warnings)
+    assert _marks(team, "TRUE") == [1, 2, 3, 4]
+
+
+async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
+    team: Team, postgresql: Postgresql
+) -> None:
+    async with _member(team) as member:
+        member.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        postgresql.kill()
+        member.hears(2, 3)
+        await _until(member.waits_for_the_database)
+    async with _member(team, "later") as later:
+        await _until(later.waits_for_the_database)
+        later.hears(4)
+        await asyncio.to_thread(postgresql.start)
+        await _until(lambda: _marks(team) == [1, 2, 3, 4])
+    assert {one["run"] for one in rows(team, "shared AND kind = 'message'")} == {"run", "later"}
+
+
+async def test_who_takes_over_first_fills_in_and_what_the_former_spooled_is_not_doubled(
+    team: Team, postgresql: Postgresql, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, spool=tmp_path / "elsewhere" / "spool.db")
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(_through(team, relay.port), "first") as first,
+    ):
+        lease = "SELECT recorder FROM rooms WHERE jid <> ''"
+        await _until(lambda: selected(team, lease) == [("first",)])
+        async with _member(elsewhere, "second") as second:
+            first.hears(1)
+            second.hears(1)
+            await _until(lambda: _marks(team) == [1])
+            relay.refuse()
+            relay.reset()
+            first.hears(2, 3)
+            second.hears(2)
+            await _until(first.waits_for_the_database)
+            await _until(lambda: selected(team, lease) == [("second",)])
+            second.hears(3)
+            await _until(lambda: _marks(team) == [1, 2, 3])
+            await relay.heal()
+            await _until(lambda: not first.recorder.warnings)
+    assert _marks(team, "TRUE") == [1, 2, 3]
+
+
+async def test_a_full_spool_says_what_it_dropped(
+    team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_WAITING", 100)
+    async with _member(replace(team, megabytes=1)) as member:
+        member.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        postgresql.kill()
+        long, count = "long " * 2_000, 0
+        while not any("is full" in one for one in member.recorder.warnings):
+            for _ in range(50):
+                count += 1
+                member.recorder.add(said(count + 1, long, time.time()))
+            await member.recorder.flush()
+        for _ in range(200):
+            count += 1
+            member.recorder.add(said(count + 1, long, time.time()))
+        await asyncio.to_thread(postgresql.start)
+        await _until(lambda: _dropped(team) + len(_marks(team)) == count + 1)
+        assert _dropped(team) > 100
+    assert any("is full" in one["reason"] for one in rows(team, "kind = 'gap'"))
+
+
+def _dropped(place: Team) -> int:
+    return sum(one["events"] for one in rows(place, "kind = 'gap'"))
+
+
+@pytest.mark.parametrize("trouble", ["read-only", "connections", "password", "name", "certificate"])
+async def test_what_a_database_refuses_is_named_and_spooled(
+    trouble: str, team: Team, postgresql: Postgresql
+) -> None:
+    wrong = {
+        "password": lambda: database_url(postgresql.url().replace(PASSWORD, "another-4711")),
+        "name": lambda: database_url(postgresql.url("nowhere")),
+        "certificate": lambda: database_url(f"{postgresql.url()}?sslmode=require"),
+    }
+    named = {
+        "read-only": "read-only",
+        "connections": "too many connections",
+        "password": "password authentication failed",
+        "name": "does not exist",
+        "certificate": "SSL",
+    }[trouble]
+    place = replace(team, url=wrong[trouble]()) if trouble in wrong else team
+    role = place.url.parameters.get("user", "")
+    limits = {
+        "read-only": "SET default_transaction_read_only = on",
+        "connections": "CONNECTION LIMIT 0",
+    }
+    if trouble in limits:
+        postgresql.query(f"CREATE ROLE {trouble.replace('-', '')} LOGIN PASSWORD '{PASSWORD}'")
+        role = trouble.replace("-", "")
+        schema = team.url.parameters["options"].partition("=")[2]
+        postgresql.query(f"GRANT ALL ON SCHEMA {schema} TO {role}")
+        postgresql.query(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}")
+        postgresql.query(f"ALTER ROLE {role} {limits[trouble]}")
+        parameters = {**team.url.parameters, "user": role}
+        place = replace(team, url=replace(team.url, parameters=parameters))
+    async with _member(place) as member:
+        member.hears(1)
+        await _until(lambda: any(named in one for one in member.recorder.warnings))
+        assert all(PASSWORD not in one for one in member.recorder.warnings)
+        if trouble == "read-only":
+            with psycopg.connect(postgresql.url(), autocommit=True) as connection:
+                connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only = off")
+        elif trouble == "connections":
+            postgresql.query(f"ALTER ROLE {role} CONNECTION LIMIT 9")
+        if trouble in limits:
+            await _until(lambda: _marks(team) == [1])
+    if trouble in {"password", "name"}:
+        with pytest.raises(RefusedStoreError):
+            open_store(place)
+    elif trouble == "certificate":
+        with pytest.raises(AwayStoreError):
+            open_store(place)
