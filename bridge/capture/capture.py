@@ -96,6 +96,8 @@ class Capture:
         """The streams, in the order in which they began."""
         self.left_out = 0
         """How many streams were dropped, because there were more than `MAX_STREAMS`."""
+        self.holes = 0
+        """Of how many stanzas the logs have only a part."""
         self._command = command
         self._nickname = nickname
         self._open: dict[str, list[Examined]] = {}
@@ -104,7 +106,10 @@ class Capture:
     def take(self, captured: Captured) -> None:
         """Take a stanza, and let the rules look at it."""
         session, stanza = captured
-        if stanza.element.tag == HOLE and not session:
+        is_hole = stanza.element.tag == HOLE
+        if is_hole and not stanza.element.text:
+            self.holes += 1
+        if is_hole and not session:
             for streams in self._open.values():
                 for examined in streams:
                     self._take(examined, stanza)
@@ -221,14 +226,23 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> Examined:
     return latest
 
 
-def verdict(findings: Iterable[Finding]) -> str:
-    """Return in a sentence what is wrong: the error that explains the others."""
+def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
+    """Return in a sentence what is wrong: the error that explains the others.
+
+    Another one follows if there are holes: stanzas of which the log has only a part.
+    """
     findings = list(findings)
     cause = explanation(findings)
+    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
+    words = "No error was found."
     if cause is not None:
         where = f"{cause.place.file}:{cause.place.line}" if cause.place.file else cause.place.at
-        return f"{where}: {cause.message} {cause.hint}"
-    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
-    if not warnings:
-        return "No error was found."
-    return f"No error was found. Warnings: {len(warnings)}."
+        words = f"{where}: {cause.message} {cause.hint}"
+    elif warnings:
+        words += f" Warnings: {len(warnings)}."
+    if holes:
+        words += (
+            f" Stanzas of which the log has only a part: {holes}; what should have come before "
+            "them, and did not, is not named."
+        )
+    return words

@@ -149,11 +149,19 @@ FORMATS = (
 JSON = "the JSON of `log --stanzas`, `watch --stanzas` or `xmppTrace`"
 """The name of our own format: objects with `direction`, `xml`, `at` and `connection`."""
 
-PACKET_CAPTURES = (
-    b"\xd4\xc3\xb2\xa1",
-    b"\xa1\xb2\xc3\xd4",
-    b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
-    b"\x0a\x0d\x0d\x0a",
-)
-"""How files of packet captures begin: pcap and pcapng, in either order of bytes."""
+_PACKETS = "a packet capture: stream and passwords are encrypted in it"
+_PACKED = "compressed: unpack it first"
+
+NO_LOGS: dict[bytes, str] = {
+    b"\xd4\xc3\xb2\xa1": _PACKETS,  # pcap, in either order of bytes, of micro- and nanoseconds
+    b"\xa1\xb2\xc3\xd4": _PACKETS,
+    b"\x4d\x3c\xb2\xa1": _PACKETS,
+    b"\xa1\xb2\x3c\x4d": _PACKETS,
+    b"\x0a\x0d\x0d\x0a": _PACKETS,  # pcapng
+    b"\x1f\x8b": _PACKED,  # gzip
+    b"\x28\xb5\x2f\xfd": _PACKED,  # Zstandard
+    b"\xfd7zXZ": _PACKED,
+    b"BZh": _PACKED,
+    b"PK\x03\x04": _PACKED,  # zip
+}
+"""How files begin that are no logs, and what they are. pcapng begins with a line's end."""

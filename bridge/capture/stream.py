@@ -119,6 +119,8 @@ class Stream:
     """How many stanzas, in both directions, have passed."""
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
+    holes: int = 0
+    """Of how many stanzas, in between or of its own, the log has only a part."""
     headers: int = 0
     """How many headers, of both sides, have passed."""
     has_own_header: bool = False

@@ -58,8 +58,12 @@ def _is_delayed(message: Element) -> bool:
 
 
 def _take_hole(stream: Stream, stanza: Stanza) -> None:
-    """Forget what is waited for: its answer may be in the hole, and so may a login or a join."""
-    del stanza
+    stream.holes += not stanza.element.text
+    _forget_waiting(stream)
+
+
+def _forget_waiting(stream: Stream) -> None:
+    """Forget what is waited for: its answer may be in a hole, and so may a login or a join."""
     stream.mechanism, stream.mechanisms, stream.authenticated = "", (), True
     stream.offers_tls = stream.requires_tls = False
     for room in stream.rooms.values():
@@ -278,7 +282,7 @@ def _take_iq(stream: Stream, stanza: Stanza) -> None:
         stream.wait("asked" if stanza.sent else "asks", id_, other, stanza, what)
         return
     if element.get("type") not in {"result", "error"}:
-        _take_hole(stream, stanza)  # two stanzas of which the log has parts
+        _forget_waiting(stream)  # two stanzas of which the log has parts
         return
     stream.answer("asks" if stanza.sent else "asked", id_, other)
     jid = element.findtext(

@@ -2,13 +2,15 @@
 
 import argparse
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from time import time
-from typing import BinaryIO
+from typing import cast
 
 from bridge.capture.capture import Capture, Examined, verdict
-from bridge.capture.formats import FORMATS, JSON, PACKET_CAPTURES
+from bridge.capture.formats import FORMATS, JSON, NO_LOGS
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.stanza import bare
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
@@ -63,15 +65,16 @@ def run(parsed: argparse.Namespace) -> int:
     if report and write_report(page.timeline(streams, time()), report) != SUCCESS:
         return FAILURE
     findings = [finding for examined in streams for finding in examined.findings()]
+    conclusion = verdict(findings, capture.holes)
     if parsed.json:
-        lines = [as_json(streams)]
+        lines = [as_json(streams, conclusion, capture.holes)]
     else:
         paint, _ = look_of(sys.stdout)
         telling = [each for each in streams if parsed.all or each.findings()] or streams[-1:]
         lines = lines_of(telling, paint, everything=parsed.all)
         if capture.left_out:
             lines.append(f"{capture.left_out} streams are left out, first those without an error")
-        lines.append(one_line(verdict(findings)))
+        lines.append(one_line(conclusion))
     passed = show(lines) and not any(each.has_error() for each in streams)
     return SUCCESS if passed else FAILURE
 
@@ -80,21 +83,22 @@ def _read(name: str, capture: Capture) -> dict[str, int]:
     """Read a log; return how many stanzas were in which format."""
     try:
         if name == STDIN:
-            return _read_from(sys.stdin.buffer, "stdin", capture)
+            # Python reads it by way of a `BufferedReader`, unless told otherwise.
+            return _read_from(cast("BufferedReader", sys.stdin.buffer), "stdin", capture)
         with Path(name).open("rb") as file:
             return _read_from(file, name, capture)
     except OSError as error:
         raise UsageError(f"{name!r} cannot be read: {error.strerror}") from error
 
 
-def _read_from(file: BinaryIO, name: str, capture: Capture) -> dict[str, int]:
-    reader = LogReader(name)
-    for line in _lines(file):
-        if reader.lines == 0 and line.startswith(PACKET_CAPTURES):
+def _read_from(file: BufferedReader, name: str, capture: Capture) -> dict[str, int]:
+    reader, begin = LogReader(name), file.peek()
+    for mark, what in NO_LOGS.items():
+        if begin.startswith(mark):
             raise UsageError(
-                f"{name!r} is a packet capture, which explain does not read: stream and passwords "
-                "are encrypted in it; give it the debug log of the bot's library"
+                f"{name!r} is {what}; explain reads the debug log of the bot's library"
             )
+    for line in _lines(file):
         for captured in reader.feed(line):
             capture.take(captured)
     for captured in reader.end():
@@ -102,8 +106,13 @@ def _read_from(file: BinaryIO, name: str, capture: Capture) -> dict[str, int]:
     return reader.formats
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _lines(file: BufferedReader) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is too long its beginning, which shows that it is."""
+    if file.peek().startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # PowerShell's `>` writes that
+        text = TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
+        while characters := text.readline(MAX_LINE_BYTES):
+            yield characters.encode()
+        text.detach()
     while line := file.readline(MAX_LINE_BYTES):
         yield line
         while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):

@@ -34,11 +34,12 @@ def lines_of(streams: Iterable[Examined], paint: Paint, *, everything: bool) -> 
     return lines
 
 
-def as_json(streams: Iterable[Examined]) -> str:
+def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
     """Return everything as one line of ASCII; what says nothing is absent."""
-    streams = list(streams)
-    findings = [finding for examined in streams for finding in examined.findings()]
-    result = {"verdict": verdict(findings), "streams": [_stream_as_json(each) for each in streams]}
+    result: dict[str, Any] = {"verdict": verdict_}
+    if holes:
+        result["holes"] = holes
+    result["streams"] = [_stream_as_json(each) for each in streams]
     return json.dumps(visible_within(result))
 
 
@@ -49,7 +50,8 @@ def _stream_as_json(examined: Examined) -> dict[str, Any]:
         "rooms": list(stream.rooms),
         "from": _at(stream.first),
         "to": _at(stream.last),
-        "verdict": verdict(findings),
+        "verdict": verdict(findings, stream.holes),
+        "holes": stream.holes,
         "findings": [_finding_as_json(finding) for finding in findings],
     }
     return {name: value for name, value in result.items() if value}

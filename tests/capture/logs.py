@@ -10,12 +10,15 @@ STREAMS = "http://etherx.jabber.org/streams"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 USER = "http://jabber.org/protocol/muc#user"
+STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
 STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 ROOM = "room@muc.example.org"
 ACCOUNT = "bot@example.org/r"
 
 HEADER = f"<stream:stream xmlns='jabber:client' xmlns:stream='{STREAMS}' to='example.org'>"
 MECHANISMS = f"<mechanisms xmlns='{SASL}'><mechanism>SCRAM-SHA-1</mechanism></mechanisms>"
+
+STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
 
 LOGIN = [
     f">>> {HEADER}",
@@ -43,6 +46,34 @@ def error(condition: str, text: str = "") -> str:
     """The error of a stanza."""
     said = f"<text xmlns='{STANZAS}'>{text}</text>" if text else ""
     return f"<error type='cancel'><{condition} xmlns='{STANZAS}'/>{said}</error>"
+
+
+def stream_error(condition: str) -> str:
+    """The error that ends a stream."""
+    return f"<<< <stream:error><{condition} xmlns='{STREAM_ERRORS}'/></stream:error>"
+
+
+def refusal(condition: str) -> str:
+    """A room's refusal to let the client in."""
+    return (
+        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>{error(condition)}</presence>"
+    )
+
+
+def bounce(condition: str, from_: str = ROOM) -> str:
+    """A message of the client's that comes back."""
+    who = f"from='{from_}' to='{ACCOUNT}' id='m1'"
+    return f"<<< <message {who} type='error'>{error(condition)}</message>"
+
+
+def out(*codes: int, more: str = "") -> str:
+    """The client's own presence that says that it is out, with these codes."""
+    statuses = "".join(f"<status code='{code}'/>" for code in (110, *codes))
+    item = f"<item affiliation='none' role='none'>{more}</item>"
+    return (
+        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='unavailable'>"
+        f"<x xmlns='{USER}'>{item}{statuses}</x></presence>"
+    )
 
 
 def said(nickname: str, body: str, **attributes: str) -> str:

@@ -7,7 +7,6 @@ import pytest
 
 from bridge.capture.finding import Severity
 from tests.capture.logs import (
-    ACCOUNT,
     ASK,
     HEADER,
     JOIN,
@@ -15,41 +14,19 @@ from tests.capture.logs import (
     MECHANISMS,
     ROOM,
     SASL,
+    STARTTLS,
+    bounce,
     error,
     found,
+    out,
+    refusal,
     said,
     says,
+    stream_error,
     timed,
 )
 
-STREAM = "urn:ietf:params:xml:ns:xmpp-streams"
 QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
-USER = "http://jabber.org/protocol/muc#user"
-STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
-
-
-def stream_error(condition: str) -> str:
-    return f"<<< <stream:error><{condition} xmlns='{STREAM}'/></stream:error>"
-
-
-def out(*codes: int, more: str = "") -> str:
-    statuses = "".join(f"<status code='{code}'/>" for code in (110, *codes))
-    item = f"<item affiliation='none' role='none'>{more}</item>"
-    return (
-        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='unavailable'>"
-        f"<x xmlns='{USER}'>{item}{statuses}</x></presence>"
-    )
-
-
-def refusal(condition: str) -> str:
-    return (
-        f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>{error(condition)}</presence>"
-    )
-
-
-def bounce(condition: str, from_: str = ROOM) -> str:
-    who = f"from='{from_}' to='{ACCOUNT}' id='m1'"
-    return f"<<< <message {who} type='error'>{error(condition)}</message>"
 
 
 def history(nickname: str, body: str) -> str:

@@ -1,5 +1,6 @@
 """The command `explain`, on files, pipes and what is no log."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -8,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.capture.formats import FORMATS
-from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, said, says, timed
-from tests.capture.test_rules import bounce, refusal
+from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, bounce, refusal, said, says, timed
 from tests.e2e.bridge_process import COMMAND
 
 SECRET = "hunter2-hunter2"
@@ -97,10 +97,31 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
     ran = explain(tmp_path / "missing")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "No such file" in ran.stderr
-    (tmp_path / "x.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(100))
-    ran = explain("x.pcap", cwd=tmp_path)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "packet capture" in ran.stderr
+    packed = gzip.compress(b"SEND: <presence/>")
+    for begin, what in ((b"\xd4\xc3\xb2\xa1", "packet capture"), (packed, "unpack")):
+        (tmp_path / "x").write_bytes(begin + bytes(100))
+        ran = explain("x", cwd=tmp_path)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert what in ran.stderr
+
+
+def test_a_log_in_utf_16_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bot.log").write_bytes("\r\n".join(REFUSED).encode("utf-16"))
+    ran = explain("bot.log", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran.stdout.splitlines()[-1].startswith("bot.log:14: ")
+
+
+def test_what_the_log_has_only_in_part_is_counted() -> None:
+    cut = "<<< <message from='room@muc.exa"
+    text = "\n".join([*HEALTHY, cut, "<<< <presence/>", cut, "<<< <presence/>"])
+    ran = explain(text=text)
+    assert ran.returncode == 0
+    assert ": 2;" in ran.stdout.splitlines()[-1]
+    told = json.loads(explain("--json", text=text).stdout)
+    assert [told["holes"], told["streams"][0]["holes"]] == [2, 2]
+    assert ": 2;" in told["verdict"]
+    assert "holes" not in json.loads(explain("--json", text="\n".join(HEALTHY)).stdout)
 
 
 def test_no_secret_of_the_log_comes_out() -> None:

@@ -10,8 +10,19 @@ from bridge.page.captured import MAX_UNDECIDED, NAMELESS, CapturedPage
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import Part, Timeline, encode
-from tests.capture.logs import ACCOUNT, ASK, JOIN, LOGIN, ROOM, USER, said, says, timed
-from tests.capture.test_rules import bounce, refusal
+from tests.capture.logs import (
+    ACCOUNT,
+    ASK,
+    JOIN,
+    LOGIN,
+    ROOM,
+    USER,
+    bounce,
+    refusal,
+    said,
+    says,
+    timed,
+)
 
 SECRET = "hunter2-hunter2"
 SEAT = "<item affiliation='none' role='moderator' jid='ann@example.org/phone'/>"

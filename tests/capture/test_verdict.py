@@ -1,0 +1,147 @@
+"""Of several errors in a log, the verdict is the earliest that explains the others."""
+
+import pytest
+
+from bridge.capture.capture import verdict
+from bridge.capture.finding import Severity
+from tests.capture.logs import (
+    ASK,
+    HEADER,
+    JOIN,
+    LOGIN,
+    MECHANISMS,
+    ROOM,
+    SASL,
+    STARTTLS,
+    bounce,
+    error,
+    found,
+    out,
+    refusal,
+    said,
+    says,
+    stream_error,
+    timed,
+)
+
+REFUSED = f"<<< <failure xmlns='{SASL}'><{{}}/></failure>"
+PLAIN = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AA==</auth>"
+
+CASES: dict[str, tuple[list[str], str, list[str]]] = {
+    "TLS not begun, so no login": (
+        [
+            f">>> {HEADER}",
+            f"<<< <stream:features>{STARTTLS}{MECHANISMS}</stream:features>",
+            PLAIN,
+            REFUSED.format("not-authorized"),
+            stream_error("not-authorized"),
+        ],
+        "requires TLS",
+        ["tls", "login", "ended"],
+    ),
+    "a wrong password, until the server has had enough": (
+        [
+            *LOGIN[:6],
+            REFUSED.format("not-authorized"),
+            PLAIN,
+            REFUSED.format("malformed-request"),
+            stream_error("policy-violation"),
+        ],
+        "refused the login",
+        ["login", "login", "ended"],
+    ),
+    "no nickname, so no seat": (
+        [
+            *LOGIN,
+            ASK.replace("/bot", "", 1),
+            f"<<< <presence from='{ROOM}' type='error'>{error('jid-malformed')}</presence>",
+            says("hi"),
+            bounce("not-acceptable"),
+        ],
+        "without a nickname",
+        ["join", "join", "join", "refused"],
+    ),
+    "a room for members, into which it spoke": (
+        [*LOGIN, ASK, refusal("registration-required"), says("hi"), bounce("not-acceptable")],
+        "members only",
+        ["join", "join", "refused"],
+    ),
+    "never joined, until the server has had enough": (
+        [*LOGIN, says("hi"), bounce("not-acceptable"), stream_error("policy-violation")],
+        "never asked to join",
+        ["join", "refused", "ended"],
+    ),
+    "kicked, and went on": (
+        [*LOGIN, *JOIN, out(307), says("a"), bounce("not-acceptable"), bounce("forbidden")],
+        "went on speaking",
+        ["removed", "refused", "refused"],
+    ),
+    "a loop, until the server has had enough": (
+        [
+            *timed(*LOGIN, *JOIN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
+            bounce("policy-violation"),
+            stream_error("policy-violation"),
+        ],
+        "answer each other",
+        ["misplaced", "refused", "ended"],
+    ),
+    "an error to the room, for which it was kicked": (
+        [
+            *LOGIN,
+            *JOIN,
+            f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>",
+            out(307),
+            says("hi"),
+            bounce("not-acceptable"),
+        ],
+        "sent an error",
+        ["misplaced", "removed", "refused"],
+    ),
+    "too fast, for which it was kicked": (
+        [
+            *LOGIN,
+            *JOIN,
+            says("hi"),
+            bounce("policy-violation"),
+            out(307),
+            says("a"),
+            stream_error("policy-violation"),
+        ],
+        "too fast",
+        ["refused", "removed", "ended"],
+    ),
+    "a forbidden character, and after it the room was not joined again": (
+        [
+            *LOGIN,
+            *JOIN,
+            says("a\x0bb"),
+            stream_error("not-well-formed"),
+            *LOGIN,
+            says("hi"),
+            bounce("not-acceptable"),
+        ],
+        "U+000B",
+        ["ended", "join", "refused"],
+    ),
+    "a friend who is not there, and then a ban": (
+        [
+            *LOGIN,
+            says("hi", "a@nowhere", "chat"),
+            bounce("remote-server-not-found", "a@nowhere"),
+            ASK,
+            refusal("forbidden"),
+            says("hi"),
+            bounce("not-acceptable"),
+        ],
+        "banned",
+        ["refused", "join", "join", "refused"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdict_is_the_earliest_error_that_explains_the_others(case: str) -> None:
+    log, words, names = CASES[case]
+    findings = found(*log)
+    assert [each.name for each in findings if each.severity is Severity.ERROR] == names
+    assert words in verdict(findings)
