@@ -8,7 +8,7 @@ rebuilt element by element, so that a nickname such as `message` does not change
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -17,8 +17,8 @@ from bridge.capture.stanza import bare, local
 from bridge.text import one_line, visible
 from bridge.xmpp.link.trace import REDACTED
 
-MAX_NAMES = 100_000
-"""Most names that are known; of more, the first learned is no longer found within other texts."""
+MAX_SPELLINGS = 200_000
+"""Most spellings of names that are known. With more, texts are replaced by their length."""
 
 NAMESPACES = (
     "jabber:",
@@ -56,6 +56,7 @@ _ADDRESS = re.compile(
 )
 """Matches what looks like a JID, a host name or an IP address, known or not."""
 _WORD = re.compile(r"\w+")
+_UNIT = re.compile(r"\w+|[^\w\s]")
 _MARKS = "\ue000\ue001"
 """Characters for private use, between which a name that was replaced has its number."""
 _MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
@@ -81,11 +82,10 @@ class Pseudonyms:
         """The pseudonym of each name by what it names: a nickname, a host."""
         self._count = Counter[str]()
         self._rooms: set[str] = set()
-        self._known: dict[str, Callable[[], str]] = {}
-        """How each known name is replaced, by its spelling; the last learned are last."""
-        self._spellings: dict[str, dict[str, bool]] = {}
-        """The spellings of the known names by their first words, without case, and whether each is
-        an address."""
+        self._known: dict[str, tuple[Callable[[], str], bool]] = {}
+        """How each spelling of a name is replaced, and whether it is an address."""
+        self._shapes: dict[str, set[tuple[int, int]]] = {}
+        """Where the spellings with the same first word have it, and how long they are."""
 
     def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
         """Know the names in the fields of an event, or in the attributes of an element."""
@@ -126,7 +126,7 @@ class Pseudonyms:
         scheme, _, rest = jid.rpartition("://")
         address, slash, resource = rest.partition("/")
         account, at, host = address.rpartition("@")
-        host, colon, port = host.rpartition(":") if re.search(":[0-9]+$", host) else (host, "", "")
+        host, colon, port = host.partition(":") if host.count(":") == 1 else (host, "", "")
         made = f"{scheme}://" if scheme else ""
         in_room = bare(address) in self._rooms
         if at:
@@ -152,6 +152,8 @@ class Pseudonyms:
         """
         if not self.on:
             return text
+        if len(self._known) >= MAX_SPELLINGS:
+            return self.body(text)
         pieces, end = [], 0
         for match in _QUOTED.finditer(text):
             pieces += [self._replaced(text[end : match.start()], ours), f'"{self._quoted(match)}"']
@@ -232,23 +234,18 @@ class Pseudonyms:
             self._know(spelling, lambda: self._host(host), is_address=True)
 
     def _know(self, name: str, replace: Callable[[], str], *, is_address: bool = False) -> None:
-        if not name or name in self._known:
+        if not name or name in self._known or len(self._known) >= MAX_SPELLINGS:
             return
-        self._known[name] = replace
-        escaped = {
-            visible(name),
-            one_line(name),
-            json.dumps(visible(name), ensure_ascii=False)[1:-1],
-        }
-        for spelling in {name, name.lower(), name.upper(), name.casefold(), *escaped}:
-            self._known.setdefault(spelling, replace)
-            if spelling.isascii() and not _first_word(spelling):
-                continue  # a full stop is a nickname, too, and no name in a sentence
-            self._spellings.setdefault(_first_word(spelling), {})[spelling] = is_address
-        if len(self._known) > MAX_NAMES:
-            forgotten = next(iter(self._known))
-            del self._known[forgotten]
-            self._spellings.get(_first_word(forgotten), {}).pop(forgotten, None)
+        self._known[name] = replace, is_address
+        plain = visible(name)
+        as_json = json.dumps(plain, ensure_ascii=False)[1:-1]
+        for spelling in {name, name.upper(), name.casefold(), plain, one_line(name), as_json}:
+            self._known.setdefault(spelling, (replace, is_address))
+            # A full stop is a nickname, too, and no name in a sentence.
+            unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
+            if unit:
+                shape = unit.start(), len(spelling)
+                self._shapes.setdefault(unit[0].casefold(), set()).add(shape)
 
     def _quoted(self, match: re.Match[str]) -> str:
         """Return what stands between quotation marks: a name's pseudonym, or else its length."""
@@ -257,7 +254,7 @@ class Pseudonyms:
         except ValueError:
             words = match[1]
         if words in self._known:
-            return self._known[words]()
+            return self._known[words][0]()
         if _PLAIN.fullmatch(words) or _MECHANISMS.fullmatch(words):
             return str(words)
         address = _ADDRESS.fullmatch(words)
@@ -280,44 +277,30 @@ class Pseudonyms:
         text = _ADDRESS.sub(address, text)
         return _MARKED.sub(lambda number: made[int(number[1])], text)
 
-    def _known_marked(self, text: str, marked: Callable[[str], str], ours: bool) -> Iterable[str]:
+    def _known_marked(self, text: str, marked: Callable[[str], str], ours: bool) -> Iterator[str]:
         """Yield the pieces of a text, with the longest known names in it replaced."""
-        for spelling in self._spellings.get("", ()):
-            if spelling in text:
-                text = text.replace(spelling, marked(self._known[spelling]()))
         end = 0
-        for word in _WORD.finditer(text):
-            if word.start() < end:
-                continue
-            best = ""
-            for spelling, is_address in self._spellings.get(word[0].casefold(), {}).items():
-                begin = word.start() - _offset(spelling)
-                after = begin + len(spelling)
+        for unit in _UNIT.finditer(text):
+            best: tuple[int, int, Callable[[], str]] | None = None
+            for offset, length in self._shapes.get(unit[0].casefold(), ()):
+                begin = unit.start() - offset
+                after = begin + length
+                spelling = text[max(begin, 0) : after]
+                known = self._known.get(spelling) or self._known.get(spelling.casefold())
+                ends_within = spelling[-1:].isalnum() and _UNIT.match(text, after)
                 if (
-                    len(spelling) > len(best)
-                    and (is_address or not ours)
+                    known is not None
                     and begin >= end
-                    and text[begin:after].casefold() == spelling.casefold()
-                    and not _WORD.match(text[after : after + 1] if spelling[-1:].isalnum() else "")
+                    and (known[1] or not ours)
+                    and not (ends_within and ends_within[0][0].isalnum())
+                    and (best is None or length > best[1] - best[0])
                 ):
-                    best = spelling
-            if best:
-                begin = word.start() - _offset(best)
-                yield text[end:begin]
-                yield marked(self._known[best]())
-                end = begin + len(best)
+                    best = begin, after, known[0]
+            if best is not None:
+                yield text[end : best[0]]
+                yield marked(best[2]())
+                end = best[1]
         yield text[end:]
-
-
-def _first_word(name: str) -> str:
-    """Return the first word of a name, without case; empty if it has only signs."""
-    word = _WORD.search(name)
-    return word[0].casefold() if word else ""
-
-
-def _offset(name: str) -> int:
-    word = _WORD.search(name)
-    return word.start() if word else 0
 
 
 def _ascii(host: str) -> str:
