@@ -133,11 +133,6 @@ def test_every_agent_that_can_be_registered_with_is_in_it() -> None:
     assert [quoted(row[1])[0] for row in rows] == list(KEYS)
 
 
-NEEDED = {
-    "XMPP_USERNAME": "bot@example.org",
-    "XMPP_PASSWORD": "secret",
-    "MUC_ROOM": "room@conference.example.org",
-}
 ROWS = tables(PAGES["docs/settings.md"])["variable"]
 SETTINGS = {quoted(row[0])[0]: row[1:] for row in ROWS}
 

@@ -53,18 +53,11 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         "CRITICAL",
         "sasl failed [not-authorized]: ",
     ),
-    "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, limit 1 ms (--warn)."),
     "a room that only the check made": (
         XmppServer.environment,
         (),
         "WARNING",
         "All stages passed: in the room ",
-    ),
-    "a room that must exist and does not": (
-        XmppServer.environment,
-        ("--room-must-exist",),
-        "CRITICAL",
-        "disco failed [item-not-found]: ",
     ),
     "a setting that is missing": (
         lambda server: server.environment(XMPP_PASSWORD=None),

@@ -2,21 +2,15 @@
 
 from pathlib import Path
 
-from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.company import in_company
 from tests.faults.scene import configure
 from tests.servers.server import XmppServer
-from tests.servers.witness import Witness
 
 
 async def test_a_voice_that_is_taken_away_in_a_moderated_room_is_missed(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    async with (
-        Witness(real_server, real_server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, wilma):
         await configure(wilma, moderatedroom="0")
         status = await bridge.until(lambda it: it.get("moderated") is False)
         assert status["self"] == {"role": "participant", "affiliation": "none", "voice": True}

@@ -1,9 +1,8 @@
 from pathlib import Path
 
 from tests.e2e import noise
-from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
-from tests.servers.witness import Witness
 
 # `BridgeProcess` fails a test by itself when a line on stdout is no frame that was asked for.
 
@@ -11,14 +10,8 @@ from tests.servers.witness import Witness
 async def test_a_thread_that_prints_all_the_time_reaches_stderr_and_no_frame(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    settings = sandbox.environment()
     loud = noise.at_start(tmp_path / "site", noise.WRITE, noise.IN_A_THREAD)
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path / "home", settings | loud) as bridge,
-    ):
-        await bridge.initialize()
-        await bridge.joined()
+    async with in_company(sandbox, tmp_path / "home", **loud) as (bridge, witness):
         for number in range(20):
             await bridge.call("xmppSend", message=f"number {number}")
             await witness.heard(f"number {number}")

@@ -1,6 +1,5 @@
 """Scripts of a server that is honest up to one step, and there says something else."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults import scripted_server as scripted
@@ -17,11 +16,11 @@ def at_features(*xml: str | bytes) -> Script:
     return replace(HONEST, authenticate=step)
 
 
-def offering(*mechanisms: str, bindings: Sequence[str] = ()) -> Step:
+def offering(*mechanisms: str) -> Step:
     """Offer these logins, and say nothing more."""
 
     async def step(wire: Wire) -> None:
-        await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
+        await wire.open(scripted.mechanisms(*mechanisms))
         await wire.gone()
 
     return step

@@ -378,7 +378,6 @@ class ScriptedServer:
         *scripts: Script,
         certificate: Certificate | None = None,
         direct_tls: bool = False,
-        newest_tls: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
         host: str = "127.0.0.1",
     ) -> None:
         self.wires: list[Wire] = []
@@ -392,7 +391,6 @@ class ScriptedServer:
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(certificate.chain, certificate.key)
-            self._context.maximum_version = newest_tls
         self._server: asyncio.Server | None = None
         self._conversations: set[asyncio.Task[None]] = set()
         self._arrived = asyncio.Condition()

@@ -33,16 +33,12 @@ async def test_a_stanza_that_the_server_makes_longer_does_not_cut_the_stream(
     reason = by_prosody if stage.server.name == "prosody" else by_ejabberd
     async with stage.participant() as eyes:
         await eyes.joined()
-        eve = await Writer(stage, "Eve").enter()
-        try:
+        async with Writer(stage, "Eve") as eve:
             eve.write(message(stage.room, grown))
             eve.write(message(stage.room, "").replace(">odd<", ">still there<"))
             await eyes.hears("still there", SECONDS)
             assert connections(eyes) == 1
             assert {(one.sender, one.reason) for one in damaged(eyes)} == {("Eve", reason)}
-        finally:
-            eve.leave()
-            eve.close()
 
 
 async def test_nobody_hides_by_presence_that_the_server_makes_longer(stage: Scene) -> None:
@@ -58,11 +54,7 @@ async def test_nobody_hides_by_presence_that_the_server_makes_longer(stage: Scen
     muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
     async with stage.participant() as eyes:
         await eyes.joined()
-        betty = await Writer(stage, "Betty").enter()
-        eve = Writer(stage, "Eve")
-        await eve.open()
-        eve.start_dispatch()
-        try:
+        async with Writer(stage, "Betty") as betty, Writer(stage, "Eve", enters=False) as eve:
             eve.write(f"<presence to='{stage.room}/Eve'>{muc}{grown}</presence>")
             await eve.request("get", f"{stage.room}/Eve", stanzas.ping())
             await looked()
@@ -71,7 +63,3 @@ async def test_nobody_hides_by_presence_that_the_server_makes_longer(stage: Scen
             await eve.request("get", stage.server.domain, stanzas.ping())
             await looked()
             assert not here()
-        finally:
-            for writer in (betty, eve):
-                writer.leave()
-                writer.close()

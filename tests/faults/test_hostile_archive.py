@@ -40,24 +40,22 @@ Answer = Callable[[Wire, Element, str], None]
 """What the server does with a query: the IQ, and the id of the query."""
 
 
-def result(query: str, id_: str, body: str, *, sender: str = ROOM, said_in: str = ROOM) -> str:
+def result(query: str, id_: str, body: str, *, sender: str = ROOM) -> str:
     return (
         f"<message from='{sender}'><result xmlns='{MAM}' queryid='{query}'"
         f"{f' id={chr(39)}{id_}{chr(39)}' if id_ else ''}>"
         "<forwarded xmlns='urn:xmpp:forward:0'>"
         "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
-        f"<message xmlns='jabber:client' type='groupchat' from='{said_in}/Wilma'>"
+        f"<message xmlns='jabber:client' type='groupchat' from='{ROOM}/Wilma'>"
         f"<body>{body}</body></message></forwarded></result></message>"
     )
 
 
-def fin(
-    iq: Element, first: str = "", last: str = "", *, complete: bool = False, sender: str = ROOM
-) -> str:
+def fin(iq: Element, first: str = "", last: str = "", *, complete: bool = False) -> str:
     done = " complete='true'" if complete else ""
     named = f"<first>{first}</first><last>{last}</last>" if last else ""
     return (
-        f"<iq type='result' id='{iq.get('id')}' from='{sender}'><fin xmlns='{MAM}'{done}>"
+        f"<iq type='result' id='{iq.get('id')}' from='{ROOM}'><fin xmlns='{MAM}'{done}>"
         f"<set xmlns='http://jabber.org/protocol/rsm'>{named}</set></fin></iq>"
     )
 

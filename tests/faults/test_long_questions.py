@@ -7,7 +7,7 @@ from tests.faults.scene import NICKNAME, Scene
 from tests.faults.test_odd_stanzas import Writer, connections
 
 
-@pytest.mark.parametrize("id_", ["x" * 200_000, ">" * 100_000, "x" * 220_000])
+@pytest.mark.parametrize("id_", ["x" * 220_000, ">" * 100_000])
 @pytest.mark.parametrize("direct", [False, True])
 async def test_a_question_with_a_long_id_does_not_cut_the_stream(
     id_: str, *, direct: bool, stage: Scene
@@ -15,8 +15,7 @@ async def test_a_question_with_a_long_id_does_not_cut_the_stream(
     async with stage.participant() as eyes:
         await eyes.joined()
         to = eyes.status().jid if direct else f"{stage.room}/{NICKNAME}"
-        eve = await Writer(stage, "Eve").enter()
-        try:
+        async with Writer(stage, "Eve") as eve:
             eve.write(f'<iq to="{to}" type="get" id="{id_}">{stanzas.xml_of(stanzas.ping())}</iq>')
             eve.write(
                 f"<message to='{stage.room}' type='groupchat'><body>behind it</body></message>"
@@ -25,6 +24,3 @@ async def test_a_question_with_a_long_id_does_not_cut_the_stream(
             # What the server answers comes behind what it says to the answer to Eve.
             await eyes.membership.say("still there", 10)
             assert connections(eyes) == 1
-        finally:
-            eve.leave()
-            eve.close()

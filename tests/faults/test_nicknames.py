@@ -33,9 +33,7 @@ async def test_a_nickname_that_slixmpp_would_prepare_otherwise_hides_nobody_and_
     ):
         await eyes.joined()
         for number, nickname in enumerate(nicknames):
-            writer = await Writer(stage, nickname).enter()
-            leaving.callback(writer.close)
-            leaving.callback(writer.leave)
+            writer = await leaving.enter_async_context(Writer(stage, nickname))
             writer.write(message(stage.room, "").replace(">odd<", f">{number}<"))
             await eyes.hears(str(number))
         assert [one.sender for one in eyes.messages()] == nicknames

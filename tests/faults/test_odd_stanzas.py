@@ -65,19 +65,25 @@ class Writer(Connection):
     The bridge's own connection reads what they are sent: no other client of ours survives that.
     """
 
-    def __init__(self, stage: Scene, nickname: str) -> None:
+    def __init__(self, stage: Scene, nickname: str, *, enters: bool = True) -> None:
         settings, resource = direct(stage, nickname), nickname.encode().hex()
         super().__init__(
             settings, resource=resource, on_stage=lambda _: None, on_stanza=lambda _: None
         )
         self._occupant = f"{stage.room}/{nickname}"
+        self._enters = enters
 
-    async def enter(self) -> Self:
+    async def __aenter__(self) -> Self:
         await self.open()
         self.start_dispatch()
-        muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
-        self.write(f"<presence to='{self._occupant}'>{muc}</presence>")
+        if self._enters:
+            muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
+            self.write(f"<presence to='{self._occupant}'>{muc}</presence>")
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+        self.close()
 
     def write(self, xml: str) -> None:
         """Write it, and as much white space: expat puts a long tag off until that much has come."""
@@ -94,12 +100,12 @@ def groups(odd: Iterable[str]) -> Iterator[list[str]]:
 
 async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None:
     """Send everything, each group before a plain message, which the participant must hear."""
-    betty, eve = await Writer(stage, "Betty").enter(), await Writer(stage, "Eve").enter()
-    try:
+    async with AsyncExitStack() as inside, Writer(stage, "Betty") as betty:
+        eve = await inside.enter_async_context(Writer(stage, "Eve"))
         for number, group in enumerate(groups(odd)):
             for one in group:
                 if eve.ended.done():  # the server does not let all of it pass
-                    eve = await Writer(stage, "Eve").enter()
+                    eve = await inside.enter_async_context(Writer(stage, "Eve"))
                 eve.write(wrap(stage.room, one))
                 eve.write(f"<presence to='{stage.room}/Eve'/>")
             plain = f"{wrap.__name__} {number}"
@@ -108,10 +114,6 @@ async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None
                 f"<body>{plain}</body></message>"
             )
             await eyes.hears(plain)
-    finally:
-        for writer in (betty, eve):
-            writer.leave()
-            writer.close()
 
 
 def damaged(eyes: Eyes) -> list[StanzaDamaged]:
@@ -124,14 +126,11 @@ def connections(eyes: Eyes) -> int:
 
 @pytest.mark.parametrize("wrap", [message, presence, question, private])
 async def test_no_odd_stanza_of_an_occupant_cuts_the_stream(wrap: Wrap, stage: Scene) -> None:
-    async with AsyncExitStack() as leaving:
+    # Somebody stays. Otherwise the room would end, and its history with it, and ejabberd answers
+    # nobody who would enter while a room ends.
+    async with Writer(stage, "Keeper") as keeper:
         async with stage.participant() as eyes:
             await eyes.joined()
-            # Somebody stays. Otherwise the room would end, and its history with it, and ejabberd
-            # answers nobody who would enter while a room ends.
-            keeper = await Writer(stage, "Keeper").enter()
-            leaving.callback(keeper.close)
-            leaving.callback(keeper.leave)
             await tell(stage, eyes, wrap, odd_children(len(wrap.__name__), COUNT))
             assert connections(eyes) == 1
             assert {one.sender for one in damaged(eyes)} == {"Eve"}
@@ -194,8 +193,7 @@ async def test_an_answer_that_cannot_be_read_is_no_silence_and_no_empty_answer(
 ) -> None:
     async with stage.participant() as eyes:
         await eyes.joined()
-        eve = await Answering(stage, "Eve").enter()
-        try:
+        async with Answering(stage, "Eve"):
             await eyes.see(
                 lambda event: isinstance(event, OccupantJoined) and event.sender == "Eve"
             )
@@ -203,9 +201,6 @@ async def test_an_answer_that_cannot_be_read_is_no_silence_and_no_empty_answer(
                 await eyes.participant.connection.request(
                     "get", f"{stage.room}/Eve", disco.info_query()
                 )
-        finally:
-            eve.leave()
-            eve.close()
         assert refused.value.error.condition == "unreadable-stanza"
         assert [one.sender for one in damaged(eyes)] == ["Eve"]
 
@@ -220,13 +215,8 @@ async def test_a_question_that_cannot_be_read_is_answered_and_told(stage: Scene)
 
     async with stage.participant() as eyes:
         await eyes.joined()
-        eve = await Asking(stage, "Eve").enter()
-        try:
+        async with Asking(stage, "Eve") as eve, asyncio.timeout(SECONDS):
             eve.write(question(stage.room, "<a xmlns='urn:a'><x xmlns='}'/></a>"))
             await eyes.see(lambda event: isinstance(event, StanzaDamaged))
-            async with asyncio.timeout(SECONDS):
-                refusal = stanzas.error_of(await answer)
-        finally:
-            eve.leave()
-            eve.close()
+            refusal = stanzas.error_of(await answer)
         assert refusal.condition == "service-unavailable"

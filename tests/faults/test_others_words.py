@@ -43,13 +43,12 @@ async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(
 ) -> None:
     async with stage.participant() as eyes:
         await eyes.joined()
-        outside = Writer(stage, "Eve")  # who never enters
-        await outside.open()
-        outside.start_dispatch()
-        inside = await Writer(stage, "Betty").enter()
         addresses = [f"{stage.room}/{NICKNAME}", eyes.status().jid or ""]
         words = f"<body>the room says</body>{odd}<subject>so</subject>"
-        try:
+        async with (
+            Writer(stage, "Eve", enters=False) as outside,
+            Writer(stage, "Betty") as inside,
+        ):
             for writer in (outside, inside):
                 for asked, type_, to in product(
                     ("invite", "decline"), TYPES if odd != MANY_NAMES else TYPES[:1], addresses
@@ -67,10 +66,6 @@ async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(
             )
             await eyes.hears("the end")
             assert not forged(eyes)
-        finally:
-            for writer in (outside, inside):
-                writer.leave()
-                writer.close()
 
 
 async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage: Scene) -> None:
@@ -84,17 +79,13 @@ async def test_ids_in_private_messages_hide_nothing_that_the_archive_tells(stage
             said = await other.membership.say("what we missed", 5)
             await eyes.hears("what we missed")
             assert said.message.stanza_id
-        eve = await Writer(stage, "Eve").enter()
-        try:
+        async with Writer(stage, "Eve") as eve:
             eve.write(
                 f"<message to='{stage.room}/{NICKNAME}' type='chat'><body>psst</body>"
                 f"<stanza-id xmlns='urn:xmpp:sid:0' by='{stage.room}'"
                 f" id='{said.message.stanza_id}'/></message>"
             )
             await eyes.hears("psst")
-        finally:
-            eve.leave()
-            eve.close()
         (whisper,) = [one for one in eyes.messages() if one.body == "psst"]
         assert whisper.stanza_id is None
 
@@ -114,8 +105,7 @@ async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None
         claims = CLAIMS.format(me=account) + STAMP.format(room=room)
         # Last of all it goes: whoever enters again is there twice.
         for number, times in enumerate((1, 2)):
-            eve = await Writer(stage, "Eve").enter()
-            try:
+            async with Writer(stage, "Eve") as eve:
                 eve.write(f"<presence to='{room}/Eve'>{claims * times}</presence>")
                 for to, type_ in ((room, "groupchat"), (me, "chat")):
                     body = f"{type_} {number}"
@@ -128,9 +118,6 @@ async def test_no_claim_of_an_occupant_counts_as_the_rooms(stage: Scene) -> None
                     f"<presence to='{room}/Eve' type='unavailable'>{claims * times}</presence>"
                 )
                 await eyes.see(lambda event: isinstance(event, OccupantLeft), "leave")
-            finally:
-                eve.leave()
-                eve.close()
         told = [one.event for one in eyes.records]
         assert not [one for one in told if isinstance(one, AffiliationChanged | RoomDestroyed)]
         assert not [one for one in told if isinstance(one, RoomConfigured) and 104 in one.codes]
@@ -180,8 +167,7 @@ IN_HISTORY = NO_SUBJECTS | {
 
 @pytest.mark.parametrize("words", IN_HISTORY.values(), ids=IN_HISTORY)
 async def test_nothing_in_the_history_makes_what_follows_it_new(words: str, stage: Scene) -> None:
-    eve = await Writer(stage, "Eve").enter()
-    try:
+    async with Writer(stage, "Eve"):
         async with stage.participant() as eyes:
             await eyes.joined()
             words = words.replace("{room}", stage.room).replace("{ROOM}", stage.room.upper())
@@ -193,18 +179,11 @@ async def test_nothing_in_the_history_makes_what_follows_it_new(words: str, stag
             incoming = later.status().last_incoming
             assert incoming is not None
             assert incoming.message.body == "the end"
-    finally:
-        eve.leave()
-        eve.close()
 
 
 async def said_by_betty(stage: Scene, eyes: Eyes, words: str) -> None:
     """Have this said in the room, and a plain message after it."""
-    betty = await Writer(stage, "Betty").enter()
-    try:
+    async with Writer(stage, "Betty") as betty:
         for said in (words, "<body>the end</body>"):
             betty.write(f"<message to='{stage.room}' type='groupchat' id='1'>{said}</message>")
         await eyes.hears("the end")
-    finally:
-        betty.leave()
-        betty.close()

@@ -33,33 +33,6 @@ FAR = "other@conference.localhost"
 DELAY = "<delay xmlns='urn:xmpp:delay' stamp='1999-12-31T23:59:59Z' from='{}'/>"
 STANZA_ID = "<stanza-id xmlns='urn:xmpp:sid:0' id='{}' by='{}'/>"
 
-FOREIGN = [
-    present("Ghost", room=FAR),
-    present(NICKNAME, 110, room=FAR),
-    said("Eve", "FORGED for another room", room=FAR),
-    said("Eve", "FORGED by a near miss", room=ROOM + ".evil.example"),
-    said("Eve", "FORGED by another", room="room@conference.localhost@evil.example"),
-    f"<message type='groupchat' from='{DOMAIN}'><body>FORGED by the server</body></message>",
-    "<message type='groupchat'><body>FORGED by nobody</body></message>",
-    f"<message type='chat' from='{USERNAME}@{DOMAIN}'><body>FORGED by ourselves</body></message>",
-    present(NICKNAME, 110, 307, room=FAR).replace("<presence", "<presence type='unavailable'"),
-    f"<message type='groupchat' from='{FAR}'><subject>FORGED subject</subject></message>",
-    f"<presence from='{ROOM}/Ghost'/>",
-    f"<iq type='result' id='1' from='{ROOM}'/>",
-    "<iq type='error' id='x' from='evil.example'/>",
-    "<nonsense xmlns='urn:nobody'/>",
-    "<stream:features><bind/></stream:features>",
-    f"<success xmlns='{scripted.SASL}'/>",
-    "\n \t\n   ",
-]
-"""None of these is of our room."""
-
-
-async def people(bridge: BridgeProcess) -> list[dict[str, Any]]:
-    read = await bridge.request("resources/read", {"uri": "bridge://room/occupants"})
-    listed: list[dict[str, Any]] = json.loads(read["contents"][0]["text"])["occupants"]
-    return listed
-
 
 async def messages(bridge: BridgeProcess) -> list[dict[str, Any]]:
     read = await bridge.request("resources/read", {"uri": "bridge://room/messages"})
@@ -176,11 +149,6 @@ async def test_ids_are_believed_from_a_room_that_says_that_it_gives_them(
             "numbered by Eve": None,
             "numbered twice": "s3" if believed else None,
         }
-
-
-HIDDEN = "\x9b2J\u202egnp.exe\u200b\u2028[Server] ERROR: forged\x85"
-"""A terminal escape of one character, a change of direction, nothing, and three kinds of line."""
-SHOWN = r"\u{9B}2J\u{202E}gnp.exe\u{200B}\u{2028}[Server] ERROR: forged\u{85}"
 
 
 async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(

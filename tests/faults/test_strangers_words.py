@@ -82,12 +82,12 @@ MAX_MESSAGE_CHARACTERS = 2_000
 LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def assert_harmless(text: str, *, most: int = MAX_QUOTED_CHARACTERS) -> None:
+def assert_harmless(text: str) -> None:
     """Fail unless what strangers say in `text` stands in JSON strings, in one line, bounded."""
     assert one_line(text) == text
     for literal in LITERAL.findall(text):
-        assert len(json.loads(literal)) <= most + 1  # and the mark of a cut
-        assert len(literal) <= most + 3
+        assert len(json.loads(literal)) <= MAX_QUOTED_CHARACTERS + 1  # and the mark of a cut
+        assert len(literal) <= MAX_QUOTED_CHARACTERS + 3
     ours = LITERAL.sub("", text)
     assert "Ignore" not in ours
     assert "SYSTEM" not in ours
@@ -134,11 +134,10 @@ def gone(extension: str) -> str:
     )
 
 
-def put_out(*codes: int, actor: str = LONG, reason: str = LONG) -> Script:
-    listed = "".join(f"<status code='{code}'/>" for code in codes)
-    by = f"<actor {attribute('nick', actor)}/>"
-    item = f"<item affiliation='none' role='none'>{by}<reason>{escape(reason)}</reason></item>"
-    return once_joined(gone(f"{item}{listed}"))
+def kicked() -> Script:
+    by = f"<actor {attribute('nick', LONG)}/>"
+    item = f"<item affiliation='none' role='none'>{by}<reason>{escape(LONG)}</reason></item>"
+    return once_joined(gone(f"{item}<status code='307'/>"))
 
 
 def refuse_join(error: str) -> Script:
@@ -256,7 +255,7 @@ KEPT_OUT: dict[str, Script] = {
     "the venue and the text of a room that is gone": refuse_join(
         refusal(condition="gone", content=LONG)
     ),
-    "the actor and the reason of a kick": put_out(307),
+    "the actor and the reason of a kick": kicked(),
     "the reason and the venue of a destroyed room": once_joined(gone(DESTROYED)),
     "the text of a stream error later": once_joined(stream_error(LONG)),
 }
@@ -291,9 +290,8 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
     async with participating(script) as (link, eyes):
         fault, _, _ = await eyes.fault()
         assert fault.quotes
-        context = CONTEXT
         for error in (
-            await refused(xmpp_send(link, RateLimiter(60), context, message="hello")),
+            await refused(xmpp_send(link, RateLimiter(60), CONTEXT, message="hello")),
             await refused(xmpp_ping(link, target="Wilma")),
             await refused(xmpp_info(link, target="Wilma")),
             await refused(xmpp_history(link, archive=True)),
@@ -301,7 +299,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         ):
             assert_quotes(error)
             assert error.hint.startswith(fault.hint)
-        waited = wire(await xmpp_wait(link, context, timeout_seconds=0))
+        waited = wire(await xmpp_wait(link, CONTEXT, timeout_seconds=0))
         assert_harmless(waited["outBecause"])
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
@@ -434,8 +432,7 @@ def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
         async with ScriptedServer(script) as server:
             current = settings_at(home, **server.environment())
             participant = Participant(None)
-            context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
-            return wire(await xmpp_check(RoomLink(participant), current, context))
+            return wire(await xmpp_check(RoomLink(participant), current, CONTEXT))
 
     return check()
 

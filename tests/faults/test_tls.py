@@ -3,7 +3,6 @@ here is what takes a server that lies, or one that is set up oddly."""
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -190,7 +189,6 @@ async def bound_login(
     authority: Authority,
     certificate: Certificate,
     home: Path,
-    newest_tls: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
     script: Script = HONEST,
 ) -> tuple[dict[str, object], str]:
     """Return the status once decided, and the first message of the client's SCRAM."""
@@ -204,7 +202,7 @@ async def bound_login(
 
     script = replace(script, authenticate=watched)
     async with (
-        ScriptedServer(script, certificate=certificate, newest_tls=newest_tls) as server,
+        ScriptedServer(script, certificate=certificate) as server,
         BridgeProcess(home, server.environment(**trusted(authority))) as bridge,
     ):
         status = await bridge.until(lambda it: it["connected"] or it["phase"] == "failed")

@@ -32,7 +32,6 @@ from tests.servers.certificates import Authority
 PROMPT = ModelPrompt("Be brief.", "Say hello, ü\ud800.")
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
-BUSY = replying(429, {"error": {"message": "slow down"}}, retry_after="0")
 
 
 def _endpoint(service: ModelService) -> ChatCompletions:

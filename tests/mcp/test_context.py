@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -12,12 +11,6 @@ from bridge.mcp.jsonrpc import Object, Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
 from tests.mcp.sample_tools import EVERY, Workbench, climb, request, serving, tool_call
-
-
-@dataclass(frozen=True)
-class Person:
-    name: str
-
 
 FILLED: Object = {"action": "accept", "content": {"name": "Anna"}}
 

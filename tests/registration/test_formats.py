@@ -44,12 +44,6 @@ def take(document: Document) -> None:
     table_in(document, "servers").pop("xmpp", None)
 
 
-def without(text: str, form: Format) -> Document:
-    document = load(text, form)
-    take(document)
-    return document
-
-
 @pytest.mark.parametrize("indent", [2, 4, "\t", None])
 @pytest.mark.parametrize("end", ["\n", ""])
 def test_json_keeps_its_indentation_and_its_end(indent: int | str | None, end: str) -> None:

@@ -27,23 +27,19 @@ def _find(folder: Path, named: Path | None = None, **environ: str) -> Path:
     return find_env_file(environ, cwd=folder, package_root=folder / "package", named=named)
 
 
-def test_the_script_that_runs_is_registered_by_its_absolute_path(
+def test_what_is_registered_is_the_script_that_runs_or_the_one_beside_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = _script(tmp_path / "bin")
+    script, link = _script(tmp_path / "bin"), tmp_path / "xmpp-bridge"
+    link.symlink_to(script)
     monkeypatch.chdir(tmp_path)
-    assert own_command("bin/xmpp-bridge", "/nowhere/python") == (str(script),)
-
-
-def test_a_link_in_the_path_is_registered_as_it_is(tmp_path: Path) -> None:
-    link = tmp_path / "xmpp-bridge"
-    link.symlink_to(_script(tmp_path / "venv-of-today"))
-    assert own_command(str(link), "/nowhere/python") == (str(link),)
-
-
-def test_started_as_a_module_the_script_beside_python_is_registered(tmp_path: Path) -> None:
-    script = _script(tmp_path)
-    assert own_command("/x/bridge/__main__.py", str(tmp_path / "python")) == (str(script),)
+    for argument, python, registered in (
+        ("bin/xmpp-bridge", "/nowhere/python", script),
+        (str(link), "/nowhere/python", link),
+        ("/x/bridge/__main__.py", str(tmp_path / "bin" / "python"), script),
+        ("pytest", sys.executable, Path(sys.executable).with_name("xmpp-bridge")),
+    ):
+        assert own_command(argument, python) == (str(registered),)
 
 
 def test_without_a_script_python_itself_is_registered(tmp_path: Path) -> None:
@@ -157,7 +153,3 @@ def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
     assert missing.startswith("MUC_ROOM is not set")
     assert f"chmod 600 {path}" in readable
     assert "secret-pw" not in missing + readable
-
-
-def test_this_interpreter_has_the_script_beside_it() -> None:
-    assert own_command("pytest", sys.executable)[0].endswith("xmpp-bridge")

@@ -21,12 +21,6 @@ from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from tests.samples.open_meteo import GEO, MET, OpenMeteoServer, running_open_meteo
 
-BOTH = pytest.mark.parametrize(
-    ("path", "setting"),
-    [(GEO, "OPEN_METEO_GEOCODING_URL"), (MET, "OPEN_METEO_FORECAST_URL")],
-    ids=["geocoding", "forecast"],
-)
-
 
 @pytest_asyncio.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenMeteoServer]:

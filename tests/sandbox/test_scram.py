@@ -9,13 +9,13 @@ from bridge.sandbox.scram import AuthenticationError, Exchange
 ACCOUNTS = {"user": "pencil", "a,b=c": "pencil"}
 
 
-def proven(exchange: Exchange, header: bytes = b"n,,", first: bytes = b"n=user,r=abc") -> bytes:
+def proven(exchange: Exchange) -> bytes:
     """What a client has to answer, written apart from the server's side."""
     nonce, salt, rounds = (part.split(b"=", 1)[1] for part in exchange.challenge.split(b","))
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", b64decode(salt), int(rounds))
     key = hmac.digest(salted, b"Client Key", "sha256")
-    unproven = b"c=%b,r=%b" % (b64encode(header), nonce)
-    signed = b",".join((first, exchange.challenge, unproven))
+    unproven = b"c=%b,r=%b" % (b64encode(b"n,,"), nonce)
+    signed = b",".join((b"n=user,r=abc", exchange.challenge, unproven))
     signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
     proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
     return unproven + b",p=" + b64encode(proof)

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import pytest
 
-from bridge.views.output import MAX_WAITING_BYTES, Output
+from bridge.views.output import Output
 
 SECONDS = 10.0
 """Limit for what a thread is to do at once."""
@@ -94,10 +94,6 @@ async def test_what_nobody_reads_is_kept_up_to_the_limit_and_counted_beyond(
     assert pipe.said() == b"z\n"
     warning = b"[Client] WARNING: 1 texts were dropped, since nobody read them\n"
     assert beside.said() == warning * too_much
-
-
-def test_the_limit_is_more_than_the_largest_stanza() -> None:
-    assert MAX_WAITING_BYTES > 10 * 262_144
 
 
 async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:

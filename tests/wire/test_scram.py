@@ -28,14 +28,8 @@ NONCE = "abcdef"
 SALT = b64encode(b"salt").decode()
 
 
-def _client(mechanism: str = "SCRAM-SHA-256", username: str = "user") -> ScramClient:
-    return ScramClient(mechanism, username, NONCE)
-
-
-def _challenged() -> ScramClient:
-    client = _client()
-    client.challenge(f"r={NONCE}more,s={SALT},i=1")
-    return client
+def _client() -> ScramClient:
+    return ScramClient("SCRAM-SHA-256", "user", NONCE)
 
 
 @pytest.mark.parametrize("example", [SHA_1, SHA_256], ids=["RFC 5802", "RFC 7677"])
@@ -49,15 +43,10 @@ def test_the_examples_of_the_standards(example: tuple[str, str, str, str, str]) 
     client.verify(verifier)
 
 
-def test_a_server_that_skips_its_proof_is_found_out() -> None:
-    client = _challenged()
+def test_a_proof_that_comes_before_there_can_be_one_is_none() -> None:
+    client = _client()
+    client.challenge(f"r={NONCE}more,s={SALT},i=1")
     with pytest.raises(ScramError, match="skipped its own proof"):
-        client.verify("v=")  # before there can be one
-    client.final("key")
-    for message in ("e=other-error", "x=y"):
-        with pytest.raises(ScramError, match="skipped its own proof"):
-            client.verify(message)
-    with pytest.raises(ScramError, match="signature is wrong"):
         client.verify("v=")
 
 

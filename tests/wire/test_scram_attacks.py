@@ -158,6 +158,7 @@ def test_the_right_proof_is_taken_with_an_extension_behind_it_too() -> None:
 
 FINAL_MESSAGES: dict[str, tuple[Callable[[str], str], str]] = {
     "nothing": (lambda _: "", "fields"),
+    "an error": (lambda _: "e=other-error", "skipped"),
     "an error beside the wrong proof": (lambda _: "e=other-error,v=AAAA", "wrong"),
     "an empty proof": (lambda _: "v=", "wrong"),
     "the proof cut by a byte": (lambda proof: f"v={cut(proof)}", "wrong"),

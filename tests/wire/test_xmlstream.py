@@ -1,4 +1,3 @@
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
@@ -21,6 +20,7 @@ from bridge.wire.xmlstream import (
     XmlStream,
     XmlStreamError,
 )
+from tests.memory import traced
 
 MAX_BYTES = 100_000
 MAX_DEPTH = 20
@@ -270,14 +270,11 @@ def test_no_stanza_leaves_memory_behind() -> None:
         for number in range(rounds):
             for one in xml.feed(odd(number)):
                 del one
-        return tracemalloc.get_traced_memory()[0]
+        return memory()[0]
 
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         before = taken(10)
         assert taken(200) - before < 50_000
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("space", [b"n" * MAX_NAMESPACE_BYTES, b"n" * 4_000])
@@ -286,13 +283,10 @@ def test_a_namespace_with_many_names_takes_little_memory_while_it_is_read(space:
     stanza = b"<message xmlns:a='%b'>%b</message>" % (space, names)
     xml = stream(10_000_000)
     list(xml.feed(HEADER))
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         for element in xml.feed(stanza):
             del element
-        assert tracemalloc.get_traced_memory()[1] < 16_000_000  # 4,000 bytes a name are twice that
-    finally:
-        tracemalloc.stop()
+        assert memory()[1] < 16_000_000  # 4,000 bytes a name are twice that
 
 
 @pytest.mark.parametrize("size", [1_000, 7_777])
@@ -316,13 +310,9 @@ def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -
     xml = stream()
     pieces = [more * (5_000 // len(more))] * 200
     list(xml.feed(HEADER + b"<message><body>a</body>"))
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         assert list(chain.from_iterable(map(xml.feed, pieces))) == []
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 8 * MAX_BYTES
+        assert memory()[1] < 8 * MAX_BYTES
 
 
 def test_however_much_is_skipped_of_a_stanza_what_follows_is_read() -> None:
@@ -415,14 +405,10 @@ def test_a_tag_without_end_takes_no_more_memory_than_its_limit(
 ) -> None:
     xml = stream()
     pieces = [HEADER + inside + opening, *[b"x" * 100_000] * 100]
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         with suppress(StanzaTooLongError):  # which a CDATA section is, that no server writes
             list(chain.from_iterable(map(xml.feed, pieces)))
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 5 * MAX_TOKEN_BYTES
+        assert memory()[1] < 5 * MAX_TOKEN_BYTES
 
 
 def test_the_blanks_between_stanzas_are_not_kept() -> None:
@@ -434,15 +420,11 @@ def test_the_blanks_between_stanzas_are_not_kept() -> None:
 
     found = list[Element]()
     xml = stream()
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         for piece in pieces():
             found.extend(xml.feed(piece))
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        assert memory()[0] < MAX_BYTES
     assert len(found) == 21
-    assert kept < MAX_BYTES
     assert [one.tail for one in found] == [None] * 21
 
 

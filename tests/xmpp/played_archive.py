@@ -20,7 +20,6 @@ from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.muc.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
 
 ROOM = "lobby@conference.example"
-OWN = f"{ROOM}/Me"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ MESSAGES = 20_000
 WARM_MESSAGES = 2_000
 RECORDING = f"{BRIDGE}, with a store"
 BARE = "bare sqlite3 insert"
-MIB = 1024 * 1024
 TIMES, LIMIT_MS, LIMIT_BYTES, FLAT = 2.0, 50.0, 450.0, 1.1
 
 

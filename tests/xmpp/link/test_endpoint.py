@@ -56,12 +56,7 @@ async def test_the_records_of_both_kinds_are_tried_by_their_priority(
 async def test_without_records_it_is_the_domain_at_the_usual_port(
     domain: str, service: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = Settings(
-        username="bot",
-        domain=domain,
-        password=Secret("bot-passes-4711"),
-        rooms=("room@conference.localhost",),
-    )
+    here = SETTINGS._replace(domain=domain)
     async with name_server(monkeypatch, {}) as server:
         findings: list[str] = []
         found = await resolve(here, findings.append)

@@ -6,8 +6,11 @@ from gc import collect
 from weakref import ref
 from xml.etree.ElementTree import Element
 
+from bridge.wire.xmlstream import StanzaTooLongError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.stream import (
+    MAX_NEGOTIATION_BYTES,
+    MAX_UNSENT_BYTES,
     SLICE_BYTES,
     Stream,
 )
@@ -195,3 +198,25 @@ async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> Non
         assert not line.stream.write(Element(f"{{{stanzas.CLIENT}}}presence"))
         assert [one for _, one in line.traced] == [line.stream.stream_header, "</stream:stream>"]
         assert (await line.read()).count(b"</stream:stream>") == 1
+
+
+async def test_a_login_that_goes_on_and_on_ends_the_stream() -> None:
+    longest = _message("x" * (MAX_NEGOTIATION_BYTES - len(HEADER + _message(""))))
+    async with _line(settled=False) as line:
+        await line.send(HEADER + longest + b" ")
+        assert isinstance(await line.lost(), StanzaTooLongError)
+        assert len(line.received) == 1
+
+
+async def test_what_a_server_does_not_read_is_kept_up_to_a_bound() -> None:
+    body = Element(f"{{{stanzas.CLIENT}}}body")
+    body.text = "x" * 1_000_000
+    async with _line() as line:
+        transport = line.stream.transport
+        assert transport is not None
+        while transport.get_write_buffer_size() + 1_000_100 < MAX_UNSENT_BYTES:
+            assert line.stream.write(body)
+            assert line.reasons == []
+        line.stream.write(body)
+        line.stream.write(body)
+        assert isinstance(line.reasons[0], TimeoutError)

@@ -1,4 +1,3 @@
-import tracemalloc
 from gc import collect
 from weakref import ref
 from xml.etree.ElementTree import Element, tostring
@@ -15,6 +14,7 @@ from bridge.xmpp.link.trace import (
 )
 from bridge.xmpp.model.events import SubjectChanged
 from bridge.xmpp.model.journal import Journal, Numbering
+from tests.memory import traced
 from tests.xmpp.elements import append, parsed
 from tests.xmpp.model.test_journal import since
 
@@ -93,12 +93,9 @@ HEAVY = {
 @pytest.mark.parametrize("xml", HEAVY.values(), ids=HEAVY)
 def test_a_stanza_takes_hardly_more_memory_than_it_weighs(xml: str) -> None:
     raw = xml.encode()
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         kept = parsed(xml)
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        taken, _ = memory()
     for limit, expected in ((taken // 2, 0), (20 * len(raw) * NAME_WEIGHT, 1)):
         trace = Trace(Numbering("epoch"), max_weight=limit)
         trace.append("in", "1", kept, raw, 0)

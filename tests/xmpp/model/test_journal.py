@@ -72,10 +72,6 @@ def _ring(last: int, forgotten: int = 0) -> Beads:
     return ring
 
 
-def _numbers(ring: Beads) -> list[int]:
-    return [one.number for one in ring]
-
-
 @pytest.mark.parametrize(
     ("number", "forgotten", "loss"),
     [

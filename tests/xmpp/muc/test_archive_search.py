@@ -1,5 +1,4 @@
 import asyncio
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
@@ -21,6 +20,7 @@ from bridge.xmpp.muc.archive import (
     NoArchiveError,
     UnknownPositionError,
 )
+from tests.memory import traced
 from tests.xmpp.played_archive import (
     ROOM,
     Endless,
@@ -197,12 +197,9 @@ async def test_thousands_of_messages_are_gone_through_and_what_is_not_wanted_is_
 ) -> None:
     archive = Lazy(Endless(3_000, characters=5_000))
     query = ArchiveQuery(before="" if backward else None)
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         found = await search(archive, query, sender="Fred")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        _, peak = memory()
     assert [one.id for one in found.results] == ["id-0", "id-1000", "id-2000"]
     assert (found.more, len(archive.queries)) == (False, 30)
     assert peak < 3 * 1024 * 1024, peak  # two pages and a bit, of thirty
