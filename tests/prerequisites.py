@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -13,8 +14,10 @@ PACKAGES = {
     "claude": "@anthropic-ai/claude-code@2.1.330",
     "xmpp.js": "@xmpp/client@0.14.0",
     "xmpp.js's debug log": "@xmpp/debug@0.14.0",
+    "axe": "axe-core@4.14.1",
+    "biome": "@biomejs/biome@2.6.8",
 }
-"""The agents, and the libraries of bots, with the package of npm that has each."""
+"""Agents, the libraries of bots, and what checks a page, with the package of npm that has each."""
 
 
 def do_without(reason: str) -> NoReturn:
@@ -22,6 +25,13 @@ def do_without(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def npm_packages() -> Path:
+    """The folder that has npm's packages."""
+    if (programs := os.environ.get(CLIENTS)) is None:
+        do_without(f"{CLIENTS} names no folder with npm's packages")
+    return Path(programs).parent
 
 
 def agent(name: str) -> dict[str, str]:

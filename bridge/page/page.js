@@ -5,19 +5,16 @@
 const SILENCE = 60_000;
 /** The longest pause between two stages of a connection, in milliseconds. */
 const PAUSE = 1_000;
-/** Pixels of the drawing: a row above the lanes, a lane, and a lane of a crowd. */
-const ROW = 22;
-const LANE = 36;
-const CROWDED_LANE = 22;
+/** Pixels of the drawing: a row above the lanes, a lane, and a lane where there is a crowd. */
+const [ROW, LANE, CROWDED_LANE] = [22, 36, 22];
 /** So many lanes are a crowd. */
 const CROWD = 30;
-/** Pixels of a printed drawing: what is between the margins of A4. */
-const PAPER = 700;
+/** Pixels of a drawing: on paper, between the margins of A4; and the least, as of a closed part. */
+const [PAPER, NARROWEST] = [700, 240];
 /** Characters of a text that the drawing looks at: more than a screen is wide. */
 const DRAWN = 400;
 const SVG = "http://www.w3.org/2000/svg";
-const MINUTE = 60_000;
-const DAY = 86_400_000;
+const [MINUTE, DAY] = [60_000, 86_400_000];
 /** Round distances between the marks of an axis, in milliseconds. */
 const STEPS = [
   [1, 2, 5, 10, 20, 50, 100, 200, 500],
@@ -48,8 +45,7 @@ pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
 const events = new Map();
 let selected;
-/** Where the reader was before the details. */
-let origin;
+let origin; // Where the reader was before the details.
 
 function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -57,42 +53,25 @@ function build(node, attributes, children) {
   return node;
 }
 
-function html(name, attributes, ...children) {
-  return build(document.createElement(name), attributes, children);
-}
-
-function svg(name, attributes, ...children) {
-  return build(document.createElementNS(SVG, name), attributes, children);
-}
+const html = (name, attributes, ...children) =>
+  build(document.createElement(name), attributes, children);
+const svg = (name, attributes, ...children) =>
+  build(document.createElementNS(SVG, name), attributes, children);
 
 // Times and texts.
 
 /** Milliseconds by which the reader's zone is behind; times of no known zone stay as they are. */
-function behind(at) {
-  return page.zone === "utc" ? new Date(at).getTimezoneOffset() * MINUTE : 0;
-}
-
-/** A date and a time, with milliseconds. */
-function written(at) {
-  return new Date(at).toISOString().slice(0, -1).replace("T", " ");
-}
-
-function local(at) {
-  return written(at - behind(at));
-}
-
-/** How far the reader's zone is from UTC. */
-function offset(at) {
-  return `UTC${behind(at) > 0 ? "−" : "+"}${written(Math.abs(behind(at))).slice(11, 16)}`;
-}
-
+const behind = (at) => (page.zone === "utc" ? new Date(at).getTimezoneOffset() * MINUTE : 0);
+/** A date and a time, with milliseconds: in UTC, and in the reader's zone. */
+const written = (at) => new Date(at).toISOString().slice(0, -1).replace("T", " ");
+const local = (at) => written(at - behind(at));
+const offset = (at) =>
+  `UTC${behind(at) > 0 ? "−" : "+"}${written(Math.abs(behind(at))).slice(11, 16)}`;
 const ends = page.parts.flatMap(({ from, to }) => [from, to]);
 const severalDays = timed && new Set(ends.map((at) => local(at).slice(0, 10))).size > 1;
-
 /** When something was, in few characters. */
-function moment({ at, time }) {
-  return time ?? (timed ? local(at).slice(severalDays ? 5 : 11, 19) : `${at}`);
-}
+const moment = ({ at, time }) =>
+  time ?? (timed ? local(at).slice(severalDays ? 5 : 11, 19) : `${at}`);
 
 function duration(milliseconds) {
   if (!timed) return `${milliseconds} lines`;
@@ -137,16 +116,15 @@ function pretty(xml) {
   return lines.join("\n");
 }
 
-function width(words) {
-  return pen.measureText(words.slice(0, DRAWN)).width;
-}
+const width = (words) => pen.measureText(words.slice(0, DRAWN)).width;
 
 /** A text in the drawing, cut to the pixels there are for it; left out if little would be left. */
 function label(x, y, words, room, name = "") {
-  let text = words;
-  if (width(words) > room || words.length > DRAWN) {
-    const kept = Math.floor((Math.min(words.length, DRAWN) * room) / width(words)) - 2;
-    text = kept < 4 ? "" : `${words.slice(0, kept)}…`;
+  // Marks that are piled up on a letter would lie over the lanes above.
+  let text = words.replace(/(\p{M}{2})\p{M}+/gu, "$1");
+  if (width(text) > room || text.length > DRAWN) {
+    const kept = Math.floor((Math.min(text.length, DRAWN) * room) / width(text)) - 2;
+    text = kept < 4 ? "" : `${text.slice(0, kept)}…`;
   }
   return svg("text", { x, y, class: name }, text, svg("title", {}, words));
 }
@@ -164,9 +142,8 @@ function shape({ severity, kind, direction }) {
   return kind === "join" || kind === "leave" ? undefined : "change";
 }
 
-function count(shown, all) {
-  return `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} events`;
-}
+const count = (shown, all) =>
+  `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} events`;
 
 /** A word with its sign, so that colour alone says nothing. */
 function sign(node, word = "") {
@@ -181,7 +158,7 @@ function row(event, silence) {
   const [silent, time, kind, text] = item.children;
   item.id = event.id;
   item.hidden = event.hidden;
-  silent.textContent = silence ? `silent for ${duration(silence)}` : "";
+  silent.textContent = silence ? `silent for ${duration(silence.to - silence.from)}` : "";
   time.textContent = moment(event);
   kind.textContent = `${SIGNS[event.severity] ?? ""} ${event.kind}`;
   kind.classList.add(event.severity ?? "none");
@@ -239,13 +216,15 @@ class Part {
     this.view = this.whole = { from: this.from, to: Math.max(this.to, this.from + 1) };
     this.node = copy("part");
     this.node.id = this.id;
-    this.node.addEventListener("toggle", () => this.node.open && this.fill());
-    const [title, outcome, when, shown] = this.node.querySelector("summary").children;
+    this.node.addEventListener("toggle", () => {
+      if (this.node.open) this.fill();
+      this.draw();
+    });
+    const [title, outcome, when] = this.node.querySelector("summary").children;
     const [from, to] = [this.from, this.to].map((at) => moment({ at }));
     title.textContent = this.title;
     sign(outcome, this.outcome);
     when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
-    this.count = shown;
   }
 
   /** Open the part, and make what it does not need while it is closed. */
@@ -270,10 +249,8 @@ class Part {
     for (const node of [timeline, list]) node.addEventListener("keydown", (key) => this.press(key));
     let place = 0;
     for (const event of this.events) {
-      let silence = 0;
-      for (; this.silences[place]?.to <= event.at; place += 1) {
-        silence = this.silences[place].to - this.silences[place].from;
-      }
+      let silence;
+      for (; this.silences[place]?.to <= event.at; place += 1) silence = this.silences[place];
       list.append(row(event, silence));
     }
     this.draw();
@@ -293,7 +270,8 @@ class Part {
 
   draw() {
     if (!this.list) return;
-    this.width = matchMedia("print").matches ? PAPER : this.timeline.clientWidth;
+    const { clientWidth } = this.timeline;
+    this.width = matchMedia("print").matches ? PAPER : Math.max(clientWidth, NARROWEST);
     this.gutter = this.width < 600 ? 96 : 150;
     const [head, body] = this.timeline.children;
     head.replaceChildren(this.above());
@@ -345,11 +323,6 @@ class Part {
       y += ROW;
     };
     row("Findings", this.findings);
-    this.findings.forEach(({ at, name }, index) => {
-      const x = this.x(at) + 10;
-      const end = Math.min(this.x(this.findings[index + 1]?.at ?? Infinity) - 10, this.width);
-      if (x > this.gutter) drawn.push(label(x, y - ROW + 15, name, end - x));
-    });
     this.ownRow = y + 11;
     const own = this.shown.filter(({ lane, kind }) => lane === undefined && kind !== "gap");
     row(this.kind === "room" ? "The room" : "The stream", own);
@@ -359,7 +332,8 @@ class Part {
   axis() {
     const { from, to } = this.view;
     const least = ((to - from) * 90) / (this.width - this.gutter);
-    const size = timed ? STEPS.find((time) => time >= least) : 10 ** Math.ceil(Math.log10(least));
+    const power = timed ? 1 : 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+    const size = STEPS.find((time) => time * power >= least) * power;
     const end = size < 1_000 ? 23 : size < MINUTE ? 19 : 16;
     const zone = behind(from);
     const drawn = [];
@@ -417,7 +391,9 @@ class Part {
       const room = end - right - 14;
       const beside = room > 100 || width(span.left) < room;
       if (beside) drawn.push(label(right + 10, y + 4, span.left, room));
-      else if (this.roomy) drawn.push(label(right, top + 15, span.left, right, "last"));
+      if (!beside && this.roomy) {
+        drawn.push(label(right, top + 15, span.left, right - this.gutter, "last"));
+      }
     }
     const changed = before?.to === span.from && before.role !== span.role;
     if (changed && this.roomy) drawn.push(label(left, top + 15, standing(span), this.width - left));
@@ -443,10 +419,8 @@ class Part {
     const { from, to } = this.view;
     const middle = selected?.part === this ? selected.at : (from + to) / 2;
     const half = Math.max(((to - from) * factor) / 2, 1);
-    this.view = {
-      from: Math.max(middle - half, this.whole.from),
-      to: Math.min(middle + half, this.whole.to),
-    };
+    const [first, last] = [middle - half, middle + half];
+    this.view = { from: Math.max(first, this.whole.from), to: Math.min(last, this.whole.to) };
     this.draw();
   }
 
@@ -464,7 +438,6 @@ class Part {
     const last = this.shown.length - 1;
     const place = this.shown.indexOf(selected) + (MOVES[key.key] ?? Number.NaN);
     if (!Number.isNaN(place)) select(this.shown[Math.min(Math.max(place, 0), last)]?.id);
-    else if (key.key === "+" || key.key === "-") this.zoom(key.key === "+" ? 1 / 3 : 3);
     else if (key.key === "Enter") {
       origin = key.currentTarget;
       details.focus();
@@ -476,25 +449,23 @@ class Part {
 // The page: its filters, its parts, and the details of the selected event.
 
 const parts = page.parts.map((part) => new Part(part));
-function searched({ text, body, where, stanzas = [] }) {
-  return [text, body, where, ...stanzas].join("\n").toLowerCase();
-}
-
 function filter() {
   const words = the("words").value.toLowerCase();
   const [kind, who, severity] = [the("kind"), the("who"), the("severity")].map((it) => it.value);
   let all = 0;
   for (const part of parts) {
     for (const event of part.events) {
+      const { text, body, where, stanzas = [] } = event;
       event.hidden =
         (kind !== "" && event.kind !== kind) ||
         (severity !== "" && event.severity !== severity) ||
         (who !== "" && part.lanes[event.lane]?.name !== who.slice(1)) ||
-        (words !== "" && !searched(event).includes(words));
+        (words !== "" && !`${text}\n${body}\n${where}\n${stanzas}`.toLowerCase().includes(words));
       if (event.row) event.row.hidden = event.hidden;
     }
     part.shown = part.events.filter((event) => !event.hidden);
-    part.count.textContent = count(part.shown.length, part.events.length);
+    const counted = part.node.querySelector(".count");
+    counted.textContent = count(part.shown.length, part.events.length);
     all += part.shown.length;
   }
   the("count").textContent = count(all, events.size);
@@ -510,10 +481,7 @@ function describe(event) {
   const exact = time ?? (timed ? local(at) : `${at}`);
   const zoned = page.zone === "utc";
   const facts = [
-    [
-      zoned ? "Local time" : timed ? "Time, no zone" : "Place",
-      exact + (zoned ? `, ${offset(at)}` : ""),
-    ],
+    [zoned ? "Local time" : timed ? "Time" : "Place", zoned ? `${exact}, ${offset(at)}` : exact],
     ["UTC", zoned && written(at)],
     ["What", kind + ({ in: ", received", out: ", sent" }[direction] ?? "")],
     ["Who", part.lanes[event.lane]?.name],
@@ -566,9 +534,8 @@ function back() {
 function follow() {
   const id = location.hash.slice(1);
   select(id);
-  const part = events.get(id)?.part ?? parts.find((it) => it.id === id);
-  part?.fill();
-  part?.node.scrollIntoView();
+  parts.find((part) => part.id === id)?.fill();
+  the(id)?.closest(".part")?.scrollIntoView();
 }
 
 /** The event that says most about what went wrong. */
@@ -593,7 +560,9 @@ the("kind").append(...[...kinds].map((name) => html("option", {}, name)));
 // A nickname may be empty in a damaged log, and no value means everybody.
 the("who").append(...[...names].map((name) => html("option", { value: `=${name}` }, name)));
 the("filters").addEventListener("input", filter);
-document.querySelector("main").append(...parts.map((part) => part.node));
+const main = document.querySelector("main");
+main.append(...parts.map((part) => part.node));
+main.hidden = false;
 filter();
 for (const [index, part] of parts.entries()) if (!index || part.outcome === "failed") part.fill();
 if (location.hash) follow();
@@ -602,4 +571,4 @@ addEventListener("hashchange", follow);
 details.addEventListener("keydown", ({ key }) => key === "Escape" && back());
 document.addEventListener("click", ({ target }) => target.closest("a") && follow());
 matchMedia("print").addEventListener("change", redraw);
-new ResizeObserver(redraw).observe(document.querySelector("main"));
+addEventListener("resize", redraw);

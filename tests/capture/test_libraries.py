@@ -13,7 +13,7 @@ from tests.capture.deeds import DEEDS, SERVERS
 from tests.capture.logs import examined
 from tests.capture.stage import SLIXMPP, Stage, secured_sandbox, staged
 from tests.conftest import SERVERS as INSTALL
-from tests.prerequisites import CLIENTS, do_without
+from tests.prerequisites import do_without, npm_packages
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_debugged_ejabberd
 from tests.servers.process import ServerProcess
@@ -46,9 +46,7 @@ def command(library: str) -> tuple[str, ...]:
     """How to start a bot on this library."""
     if library == "slixmpp":
         return SLIXMPP
-    if (agents := os.environ.get(CLIENTS)) is None:
-        do_without(f"{CLIENTS} names no folder with npm's packages")
-    os.environ["NODE_MODULES"] = str(Path(agents).parent)
+    os.environ["NODE_MODULES"] = str(npm_packages())
     return ("node", str(BOTS / "xmppjs_bot.mjs"))
 
 

@@ -107,10 +107,10 @@ def test_every_command_line_in_it_is_one_that_the_parser_knows() -> None:
 
 def test_every_option_in_it_is_one_that_the_parser_knows() -> None:
     known = set().union(*OPTIONS.values())
-    # `code --add-mcp`, `ruff format --check`, `codex exec resume --last` and the options of pytest
-    # are others'.
+    # `code --add-mcp`, `ruff format --check`, `codex exec resume --last`, `biome check --write` and
+    # the options of pytest are others'.
     foreign = {"--add-mcp", "--check", "--last", "--update-transcripts", "--update-screens"}
-    foreign |= {"--junit-xml", "--xmpp-pseudonyms", *plugin.OPTIONS}
+    foreign |= {"--junit-xml", "--xmpp-pseudonyms", "--write", "--config-path", *plugin.OPTIONS}
     used = {word for line in SPOKEN for word in re.findall(r"(?<!\S)--[a-z][a-z-]*", line)}
     assert used - foreign <= known
 

@@ -1,0 +1,458 @@
+"""A page in Chromium: what it shows, how it is found, and by whom it can be used."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from bridge.page.timeline import encode
+from tests.page.chromium import SETTLED, Window, showing
+from tests.page.samples import START, crowd, hostile, incident
+from tests.prerequisites import npm_packages
+
+INCIDENT = encode(incident())
+CROWD = encode(crowd(200, 500))
+REFUSED = INCIDENT["parts"][0]["findings"][0]["event"]
+"""The event of the incident that explains the others."""
+
+Show = Callable[..., AbstractContextManager[Window]]
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Show:
+    return partial(showing, browser, tmp_path)
+
+
+def room(*events: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A page of one room, with events at so many seconds, of the kind "message" if none is said."""
+    defaults = {"kind": "message", "text": "hello"}
+    told = [
+        {"id": f"e{number}", **defaults, **event, "at": START + round(1_000 * event["at"])}
+        for number, event in enumerate(events, 1)
+    ]
+    part = {"id": "p1", "kind": "room", "title": "a@b", "from": START, "to": told[-1]["at"]}
+    page = {**INCIDENT, "parts": [{**part, "events": told}]}
+    for name, value in fields.items():
+        (page if name in {"zone", "leftOut", "verdict"} else page["parts"][0])[name] = value
+    return page
+
+
+def options(page: Page) -> Locator:
+    return page.get_by_role("option").and_(page.locator("li:visible"))
+
+
+def texts(page: Page) -> str:
+    """All that the drawings say."""
+    return str(
+        page.evaluate(
+            "[...document.querySelectorAll('svg text')].map(it => it.firstChild?.data).join('\\n')"
+        )
+    )
+
+
+def test_it_says_first_whose_words_it_has_and_then_what_went_wrong(show: Show) -> None:
+    with show(room({"at": 0}, leftOut=123_456, verdict="Nothing went wrong.")) as window:
+        lines = [it for it in window.page.inner_text("body").splitlines() if it]
+    assert lines[0] == INCIDENT["notice"]
+    assert lines[1] == INCIDENT["title"]
+    assert "Nothing went wrong." in lines
+    assert [one for one in lines if "123,456 older events are left out" in one]
+
+
+def test_it_opens_at_the_event_that_explains_the_others(show: Show) -> None:
+    with show(INCIDENT) as window:
+        details = window.page.get_by_role("complementary", name="The selected event")
+        assert window.selected() == REFUSED
+        expect(options(window.page).and_(window.page.locator(f"#{REFUSED}"))).to_be_in_viewport()
+        said = details.inner_text()
+    for words in ("forbidden", "Robot has no voice", "2026-11-18", "XEP-0045", "id='r17'"):
+        assert words in said
+
+
+OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('text')].filter(it => it.firstChild?.data)
+            .map(it => ({it, box: it.getBoundingClientRect()}))
+        return boxes.flatMap((one, index) => boxes.slice(index + 1, index + 40).filter(other =>
+            one.box.left < other.box.right - 1 && other.box.left < one.box.right - 1 &&
+            one.box.top < other.box.bottom - 4 && other.box.top < one.box.bottom - 4
+        ).map(other => one.it.textContent + ' / ' + other.it.textContent))
+    })"""
+"""The pairs of texts in the drawings that lie over each other."""
+
+
+@pytest.mark.parametrize("width", [360, 1_280, 2_560])
+@pytest.mark.parametrize(
+    "page", [INCIDENT, CROWD, encode(hostile())], ids=["incident", "crowd", "hostile"]
+)
+def test_it_fits_into_every_window_and_no_texts_overlap(
+    show: Show, page: dict[str, Any], width: int
+) -> None:
+    with show(page, width=width) as window:
+        assert window.overflow() <= 0
+        assert window.page.evaluate(OVERLAPS) == []
+
+
+def test_everybody_in_a_crowd_has_a_lane_and_those_who_spoke_come_first(show: Show) -> None:
+    page = encode(crowd(200, 3))
+    with show(page) as window:
+        names = [one for one in texts(window.page).splitlines() if one.startswith("Occupant")]
+    assert len(names) == 200
+    assert names[1:3] == ["Occupant 7", "Occupant 14"]
+
+
+def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> None:
+    with show(INCIDENT) as window:
+        said = texts(window.page)
+        marks = window.page.locator("svg .visitor, svg .gap, svg .mark.error, svg .moderator")
+        assert marks.count() >= 5
+    for words in (
+        "visitor, no voice, member",
+        'kicked by Alice: "flooding"',
+        "McpDebug (the bridge)",
+        "silent for 7 min 7 s",
+        "3 min 5 s",
+        "Findings",
+    ):
+        assert words in said
+
+
+SILENT = [
+    ([0, 59.9], {}, []),
+    ([0, 60], {}, ["silent for 1 min"]),
+    ([0, 252], {}, ["silent for 4 min 12 s"]),
+    ([0, 93_600], {}, ["silent for 1 d 2 h"]),
+    ([0, 3_605], {}, ["silent for 1 h 5 s"]),
+    ([0, 10, 300], {"gaps": [(100, 120)]}, ["silent for 1 min 30 s", "silent for 3 min"]),
+    ([0], {"to": START + 300_000}, ["silent for 5 min"]),
+    ([0, 300], {"zone": "none"}, []),
+]
+"""Seconds at which something was said, and what is said of the times between."""
+
+
+@pytest.mark.parametrize(("said", "fields", "told"), SILENT)
+def test_a_long_silence_is_named_with_its_length_and_what_was_not_recorded_is_none(
+    show: Show, said: list[float], fields: dict[str, Any], told: list[str]
+) -> None:
+    gaps = [
+        {"from": START + first * 1_000, "to": START + last * 1_000, "text": "a gap"}
+        for first, last in fields.get("gaps", [])
+    ]
+    page = room(*({"at": one} for one in said), **{**fields, "gaps": gaps})
+    with show(page, width=2_560) as window:
+        assert [one for one in texts(window.page).splitlines() if "silent" in one] == told
+        rows = window.page.locator(".silence:visible").all_inner_texts()
+    assert rows == (told[-1:] if len(said) > 1 else [])
+
+
+def test_the_stages_of_each_connection_are_bars_and_a_failure_is_said(show: Show) -> None:
+    with show(INCIDENT, at="#p2") as window:
+        lists = window.page.locator("#p2 .stages")
+        first = lists.nth(0).locator(".bar")
+        assert lists.count() == 3
+        assert first.all_inner_texts()[0].strip() == "resolving 20 ms"
+        widths = [box["width"] for one in first.all() if (box := one.bounding_box())]
+        assert widths[0] < widths[3]
+        assert "✕ connecting 10 s no answer in 10 s" in lists.nth(1).inner_text()
+
+
+@pytest.mark.parametrize(
+    ("xml", "lines"),
+    [
+        ("<a><b x='1'>t</b><c/></a>", ["<a>", "  <b x='1'>t</b>", "  <c/>", "</a>"]),
+        ("<a></a>", ["<a></a>"]),
+        ("no xml", ["no xml"]),
+        ("<a", ["<a"]),
+        ("</a></b>", ["</a>", "</b>"]),
+    ],
+)
+def test_a_stanza_is_written_an_element_a_line(show: Show, xml: str, lines: list[str]) -> None:
+    with show(room({"at": 0, "stanzas": [xml]}), at="#e1") as window:
+        assert window.page.locator("pre").inner_text().splitlines() == lines
+
+
+# Finding something.
+
+
+def test_a_link_leads_to_a_moment_wherever_it_is(show: Show) -> None:
+    page = {
+        **INCIDENT,
+        "parts": [*INCIDENT["parts"], {**room({"at": 5, "id": "x1"})["parts"][0], "id": "p9"}],
+    }
+    with show(page, at="#e60") as window:
+        assert window.selected() == "e60"
+        expect(window.page.locator("#e60")).to_be_in_viewport()
+        window.page.evaluate("location.hash = '#x1'")
+        expect(window.page.locator("#x1")).to_be_in_viewport()
+        assert window.selected() == "x1"
+        window.page.get_by_role("link", name="The room returned a message").first.click()
+        assert window.page.url.endswith(f"#{REFUSED}")
+        assert window.selected() == REFUSED
+        window.page.locator("#e50").click()
+        window.page.get_by_role("link", name="Link to this moment").click()
+        assert window.page.url.endswith("#e50")
+        window.page.go_back()
+        expect(window.page.locator(f"#{REFUSED}")).to_have_attribute("aria-selected", "true")
+        window.page.evaluate("location.hash = '#nobody'")
+        assert window.selected() == REFUSED
+
+
+FILTERS: dict[str, tuple[dict[str, str], int]] = {
+    "kind": ({"Kind": "leave"}, 3),
+    "severity": ({"Severity": "✕ error"}, 2),
+    "who": ({"Who": "Robot"}, 15),
+    "search in a text": ({"Search": "ANYBODY"}, 1),
+    "search in a stanza": ({"Search": "id='r17'"}, 1),
+    "all at once": ({"Kind": "message", "Who": "Bob", "Search": "deploy"}, 2),
+    "nothing": ({"Search": "no such thing"}, 0),
+}
+
+
+@pytest.mark.parametrize(("chosen", "count"), FILTERS.values(), ids=FILTERS)
+def test_filters_and_search_leave_what_fits_in_the_list_and_in_the_drawing(
+    show: Show, chosen: dict[str, str], count: int
+) -> None:
+    with show(INCIDENT) as window:
+        marks = "document.querySelectorAll('.mark').length"
+        before = window.page.evaluate(marks)
+        for name, value in chosen.items():
+            field = window.page.get_by_label(name, exact=True)
+            field.fill(value) if name == "Search" else field.select_option(value)
+        assert options(window.page).count() == count
+        assert f"{count} of 66 events" in window.page.get_by_role("status").inner_text()
+        assert window.page.evaluate(marks) < before
+        for name in chosen:
+            field = window.page.get_by_label(name, exact=True)
+            field.fill("") if name == "Search" else field.select_option(index=0)
+        assert options(window.page).count() == 66
+
+
+def test_a_click_in_the_drawing_selects_what_is_nearest(show: Show) -> None:
+    with show(INCIDENT) as window:
+        lanes = window.page.get_by_role("slider").first.locator("svg").nth(1)
+        box = lanes.bounding_box()
+        assert box is not None
+        share = 330 / 1_600  # of the time at which Bob asks again, in the second lane
+        lanes.click(position={"x": 150 + (box["width"] - 162) * share, "y": 60})
+        assert window.selected() == "e45"
+
+
+def test_zooming_in_shows_the_time_around_the_selected_event(show: Show) -> None:
+    with show(INCIDENT) as window:
+        whole = texts(window.page)
+        for _ in range(4):
+            window.page.get_by_role("button", name="Zoom in").first.click()
+        assert re.search(r"^\d\d:11:4\d$", texts(window.page), re.MULTILINE)
+        window.page.locator("#e1").click()  # which is out of what is drawn
+        assert re.search(r"^\d\d:06:4\d$", texts(window.page), re.MULTILINE)
+        window.page.get_by_role("button", name="Whole").first.click()
+        assert texts(window.page) == whole
+
+
+# Times.
+
+
+@pytest.mark.parametrize(
+    ("zone", "row", "local"),
+    [
+        ("UTC", "11:06:40", "2026-11-18 11:06:40.000, UTC+00:00"),
+        ("Australia/Adelaide", "21:36:40", "2026-11-18 21:36:40.000, UTC+10:30"),
+        ("America/St_Johns", "07:36:40", "2026-11-18 07:36:40.000, UTC\N{MINUS SIGN}03:30"),
+    ],
+)
+def test_times_are_in_the_readers_zone_and_in_utc(
+    show: Show, zone: str, row: str, local: str
+) -> None:
+    with show(INCIDENT, at="#e1", timezone_id=zone) as window:
+        assert zone in window.page.inner_text("#made")
+        assert window.page.locator("#e1 time").inner_text() == row
+        details = window.page.get_by_role("complementary").inner_text()
+        assert local in details
+        assert "2026-11-18 11:06:40.000\n" in details
+
+
+def test_the_marks_of_the_axis_are_round_in_the_readers_zone(show: Show) -> None:
+    with show(room({"at": 0}, {"at": 36_000}), timezone_id="Australia/Adelaide") as window:
+        hours = [one for one in texts(window.page).splitlines() if re.fullmatch(r"\d\d:\d\d", one)]
+    assert len(hours) >= 4
+    assert {one[3:] for one in hours} == {"00"}
+
+
+def test_the_date_is_said_where_there_are_several(show: Show) -> None:
+    page = room({"at": 0}, {"at": 3_600})
+    for zone, first in (("UTC", "11:06:40"), ("Pacific/Kiritimati", "01:06:40")):
+        with show(page, timezone_id=zone) as window:
+            assert window.page.locator("#e1 time").inner_text() == first
+    with show(page, timezone_id="Pacific/Fiji") as window:  # midnight is between the two
+        assert window.page.locator("time").all_inner_texts()[:2] == [
+            "11-18 23:06:40",
+            "11-19 00:06:40",
+        ]
+
+
+def test_times_without_a_zone_are_shown_as_they_are_and_said_to_be(show: Show) -> None:
+    page = room({"at": 0, "time": "Nov 18 11:06:40"}, {"at": 90}, zone="unknown")
+    with show(page, at="#e1", timezone_id="Asia/Kolkata") as window:
+        assert "does not say in which zone" in window.page.inner_text("#made")
+        assert window.page.locator("time").all_inner_texts()[:2] == ["Nov 18 11:06:40", "11:08:10"]
+        assert "UTC" not in window.page.get_by_role("complementary").inner_text()
+
+
+def test_without_times_the_places_in_the_log_are_shown(show: Show) -> None:
+    part = {"id": "p1", "kind": "stream", "title": "a@b", "from": 1, "to": 900}
+    told = [
+        {"id": f"e{at}", "at": at, "kind": "stanza", "text": "sent", "direction": "out"}
+        for at in (1, 450, 900)
+    ]
+    with show({**INCIDENT, "zone": "none", "parts": [{**part, "events": told}]}) as window:
+        assert window.page.locator("time").all_inner_texts()[:3] == ["1", "450", "900"]
+        assert "400" in texts(window.page).splitlines()
+        assert "The stream" in texts(window.page)
+        assert ":" not in window.page.locator("#p1 summary").inner_text()
+
+
+# Everybody.
+
+
+def axe(page: Page) -> list[str]:
+    """What axe-core finds that is serious or critical."""
+    page.evaluate((npm_packages() / "axe-core" / "axe.min.js").read_text("utf-8"))
+    found = page.evaluate("axe.run().then(it => it.violations)")
+    return [
+        f"{one['id']}: {[node['html'] for node in one['nodes'][:3]]}"
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1_280), ("dark", 1_280), ("light", 360)])
+def test_axe_finds_nothing_serious(show: Show, scheme: str, width: int) -> None:
+    for page in (INCIDENT, encode(crowd(200, 40))):
+        with show(page, at=f"#{REFUSED}", width=width, color_scheme=scheme) as window:
+            assert axe(window.page) == []
+
+
+def test_axe_finds_what_is_wrong(show: Show) -> None:
+    with show(INCIDENT) as window:
+        window.page.evaluate("document.querySelector('label').remove()")
+        (found,) = axe(window.page)
+    assert found.startswith("label: ")
+
+
+def reached(page: Page) -> Iterator[str]:
+    """The names of what the tabulator reaches, in order; each shows that it has the focus."""
+    name = "(it => it.ariaLabel ?? (it.labels?.[0] ?? it.querySelector('h2') ?? it).innerText)"
+    while True:
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            return
+        outline = page.evaluate("getComputedStyle(document.activeElement).outline")
+        assert "solid 2px" in outline, outline
+        yield str(page.evaluate(f"{name}(document.activeElement)"))
+
+
+def test_the_keyboard_alone_reaches_everything(show: Show) -> None:
+    with show(INCIDENT) as window:
+        names = list(reached(window.page))
+    room = INCIDENT["parts"][0]["title"]
+    expected = [
+        *("Search", "Kind", "Who", "Severity", room),
+        *(found["message"] for found in INCIDENT["parts"][0]["findings"]),
+        *("Zoom in", "Zoom out", "Whole", f"Timeline of {room}", f"Events of {room}"),
+        *("debug@example.org", "The selected event"),
+        INCIDENT["parts"][0]["findings"][0]["message"],
+        *("Link to this moment", "Back"),
+    ]
+    assert names == expected
+
+
+@pytest.mark.parametrize("role", ["slider", "listbox"])
+def test_arrows_move_the_selection_and_enter_and_escape_lead_to_its_details_and_back(
+    show: Show, role: Any
+) -> None:
+    with show(INCIDENT) as window:
+        here = window.page.get_by_role(role).first
+        here.focus()
+        for key, selected in (
+            *(("Home", "e1"), ("ArrowRight", "e2"), ("ArrowDown", "e3"), ("ArrowLeft", "e2")),
+            *(("ArrowUp", "e1"), ("ArrowUp", "e1"), ("PageDown", "e11"), ("PageUp", "e1")),
+            *(("End", "e66"), ("PageDown", "e66"), ("Control+Home", "e66")),
+        ):
+            window.page.keyboard.press(key)
+            assert window.selected() == selected, key
+        heard = "12:31:52 <Robot> deploying api" if role == "slider" else "e66"
+        attribute = "aria-valuetext" if role == "slider" else "aria-activedescendant"
+        assert (here.get_attribute(attribute) or "")[3:] == heard[3:]
+        window.page.keyboard.press("Enter")
+        expect(window.page.get_by_role("complementary")).to_be_focused()
+        window.page.keyboard.press("Escape")
+        expect(here).to_be_focused()
+        window.page.get_by_label("Kind").select_option("leave")
+        here.focus()
+        window.page.keyboard.press("Home")
+        assert window.selected() == "e47"
+
+
+def test_a_screen_reader_hears_what_each_thing_is(show: Show) -> None:
+    with show(INCIDENT, timezone_id="UTC") as window:
+        page = window.page
+        for role, name in (
+            ("searchbox", "Search"),
+            ("combobox", "Kind"),
+            ("search", "Filter"),
+            ("slider", "Timeline of ops@conference.example.org"),
+            ("listbox", "Events of ops@conference.example.org"),
+            ("option", "silent for 7 min 7 s 11:31:52 message <Robot> deploying api"),
+            ("option", "11:11:41 ✕ error returned, id r17: forbidden"),
+            ("complementary", "The selected event"),
+            ("heading", "ops@conference.example.org, 2026-11-18"),
+        ):
+            role_: Any = role
+            assert page.get_by_role(role_, name=name).count() >= 1, (role, name)
+
+
+def test_on_a_phone_the_details_lie_over_the_page_until_they_are_closed(show: Show) -> None:
+    with show(INCIDENT, width=360, height=740) as window:
+        details = window.page.get_by_role("complementary")
+        expect(details).to_be_hidden()
+        window.page.locator("#e45").click()
+        expect(details).to_be_in_viewport()
+        window.page.get_by_role("button", name="Back").click()
+        expect(details).to_be_hidden()
+
+
+def test_nothing_jumps_while_it_loads_and_nothing_moves(show: Show) -> None:
+    jumps = """new Promise(done => new PerformanceObserver(list =>
+        done(list.getEntries().reduce((sum, entry) => sum + entry.value, 0))
+    ).observe({type: 'layout-shift', buffered: true}) ?? setTimeout(() => done(0), 300))"""
+    for page in (INCIDENT, CROWD):
+        with show(page, reduced_motion="reduce") as window:
+            assert window.page.evaluate(jumps) == 0
+            assert window.page.evaluate("document.getAnimations().length") == 0
+
+
+def test_printed_it_has_everything_on_white(show: Show) -> None:
+    with show(INCIDENT, color_scheme="dark", width=2_560) as window:
+        page = window.page
+        assert len(page.pdf(format="A4")) > 10_000
+        page.emulate_media(media="print")
+        page.evaluate(SETTLED)
+        assert (
+            page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            == "rgb(255, 255, 255)"
+        )
+        expect(page.locator("#filters")).to_be_hidden()
+        for scrolled in page.locator(".events:visible, .timeline:visible, aside").all():
+            assert scrolled.evaluate("it => it.scrollHeight - it.clientHeight") <= 2
+        box = page.locator("svg:visible").first.bounding_box()
+        assert box is not None
+        assert box["width"] == 700
+        page.emulate_media(media="screen")
+        page.evaluate(SETTLED)
+        box = page.locator("svg:visible").first.bounding_box()
+        assert box is not None
+        assert box["width"] > 2_000
