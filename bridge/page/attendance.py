@@ -64,8 +64,16 @@ class Attendance:
         spans: dict[str, list[Presence]] = {}
         for name, presence in sorted([*self._gone, *self._here.items()], key=_begin):
             if presence.to is None or presence.to >= begin:
-                before, left = presence.before and name not in self._own, words.text(presence.left)
-                spans.setdefault(name, []).append(replace(presence, before=before, left=left))
+                role, affiliation = presence.role, presence.affiliation
+                held = words.event({"kind": "role", "role": role, "affiliation": affiliation})
+                seat = replace(
+                    presence,
+                    role=one_line(held["role"]),
+                    affiliation=one_line(held["affiliation"]),
+                    before=presence.before and name not in self._own,
+                    left=words.text(presence.left),
+                )
+                spans.setdefault(name, []).append(seat)
         for name in sorted(spans, key=lambda name: name not in self._own)[:MAX_LANES]:
             nickname = one_line(words.nickname(name))
             yield name, Lane(nickname, name in self._own, tuple(spans[name]))

@@ -27,8 +27,8 @@ from bridge.xmpp.model.room import PUT_OUT
 MAX_BODY_CHARACTERS = 16_384
 """Most characters of a body and of a stanza on a page. What is cut ends with its length."""
 
-MAX_CHARACTERS = 16_000_000
-"""Most characters of all events that are kept: of long ones, fewer are kept."""
+MAX_CHARACTERS = 8_000_000
+"""Most characters of all events that are kept: 800 for each, and of longer ones fewer are kept."""
 
 MAX_NAMED = 3
 """Most parts that a title names."""
@@ -130,10 +130,9 @@ class Chronicle:
             case {"kind": "connection", "service": str()}:
                 course.enter(at, "", observer)
             case {"kind": "gap", "from": str(begin), "to": str(end)}:
-                text = format_event(self.words.event(exact))
-                gap = Hole(_milliseconds(begin, at), _milliseconds(end, at), text)
-                course.gaps.append(gap)
-                course.begin = min(course.begin, gap.from_)
+                course.begin = min(course.begin, _milliseconds(begin, at))
+                span = _milliseconds(begin, at), _milliseconds(end, at)
+                course.gaps.append(Hole(*span, format_event(exact)))
         if not listed:
             return
         if self.words.on:
@@ -219,7 +218,11 @@ class Chronicle:
             tuple(lanes),
             tuple(events),
             tuple(self._bar(bar) for bar in course.stages if bar.to >= begin),
-            tuple(gap for gap in course.gaps if gap.to >= begin),
+            tuple(
+                replace(gap, text=one_line(self.words.text(gap.text)))
+                for gap in course.gaps
+                if gap.to >= begin
+            ),
             tuple(findings),
         )
 
