@@ -13,6 +13,7 @@ PACKAGE = Path(bridge.__file__).parent
 LATE = {
     "bridge.store.opening": "a database of a team loads psycopg, of the extra `[postgresql]`",
     "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
+    "bridge.testing.server": "the certificate of its sandbox, likewise",
     "bridge.client.conversation": "its terminal loads prompt_toolkit, which a pipe does without",
     "bridge.testing.plugin": "pytest loads it in every run, whether or not a test asks for it",
 }

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -16,6 +17,7 @@ from bridge.page.played import Played, Step
 from bridge.sandbox.fault import FaultName
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stanza import DOMAIN
+from bridge.sandbox.stream import TlsIdentity
 from bridge.settings.load import MIN_MASKED, load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
@@ -46,7 +48,10 @@ class Server:
         """Read the files; without any, the server is the sandbox. Raises `pytest.UsageError`."""
         self._streams = BotStreams()
         is_real = env_file is not None or bot_env_file is not None
-        self._sandbox = None if is_real else Sandbox(observe=self._streams.observe)
+        self._stack = ExitStack()
+        self._identity = None if is_real else self._certified()
+        observe = self._streams.observe
+        self._sandbox = None if is_real else Sandbox(identity=self._identity, observe=observe)
         if self._sandbox is None:
             self._settings = self._bot = _read("--xmpp-env-file", env_file)
             if bot_env_file is not None:
@@ -68,9 +73,14 @@ class Server:
         self._engine = Engine()
         if self._sandbox is not None:
             port = self._engine.run(self._sandbox.__aenter__()).port
-            here = Service("xmpp", HOST, port)
             self._settings = self._bot = Settings(
-                BOT, DOMAIN, Secret(""), (LOBBY,), service=here, allow_plaintext=True
+                BOT,
+                DOMAIN,
+                Secret(""),
+                (LOBBY,),
+                service=Service("xmpp", HOST, port),
+                tls_ca_file=self._identity.path if self._identity else None,
+                allow_plaintext=self._identity is None,
             )
         return self
 
@@ -79,6 +89,16 @@ class Server:
         if self._sandbox is not None:
             self._engine.run(self._sandbox.__aexit__())
         self._engine.close()
+        self._stack.close()
+
+    def _certified(self) -> TlsIdentity | None:
+        """Return a certificate for the sandbox, or None without the library that makes it."""
+        try:
+            # Who has the plugin without the extra `[expect]` has no such library.
+            from bridge.sandbox.certificate import self_signed
+        except ImportError:
+            return None
+        return self._stack.enter_context(self_signed(DOMAIN, HOST))
 
     @property
     def room(self) -> str:
@@ -105,6 +125,7 @@ class Server:
             "XMPP_PASSWORD": settings.password.reveal(),
             "MUC_ROOM": room or self.room,
             "XMPP_TLS_CA_FILE": str(settings.tls_ca_file or ""),
+            "NODE_EXTRA_CA_CERTS": str(settings.tls_ca_file or ""),
             "NODE_TLS_REJECT_UNAUTHORIZED": "" if settings.tls_verify else "0",
             "XMPP_ALLOW_PLAINTEXT": "1" if settings.allow_plaintext else "",
         }

@@ -10,6 +10,8 @@ from bridge.capture.stanza import LogPlace, Stanza, bare
 from bridge.sandbox.stream import Stream
 from bridge.text import iso, one_line
 
+NOBODY = "a client that did not log in"
+
 
 class BotStreams:
     """What the rules of `bridge.capture` find on each stream of a sandbox, test by test."""
@@ -38,15 +40,18 @@ class BotStreams:
         ]
 
     def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:
-        """Return a title and a text for each stream of these accounts with findings."""
+        """Return a title and a text for each stream with findings.
+
+        Of the streams that logged in, those of other accounts are left out.
+        """
         sections = []
         for examined in self._capture.streams:
             account = bare(examined.stream.account)
             findings = examined.findings()
-            if findings and account.partition("@")[0] in accounts:
+            if findings and account.partition("@")[0] in {"", *accounts}:
                 lines = [verdict(findings)]
                 for finding in findings:
                     lines += [f"{finding.severity} {finding.sentence}", f"  {finding.advice}"]
                 text = "\n".join(one_line(line) for line in lines)
-                sections.append((f"XMPP: the stream of {one_line(account)}", text))
+                sections.append((f"XMPP: the stream of {one_line(account) or NOBODY}", text))
         return sections

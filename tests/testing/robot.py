@@ -24,7 +24,8 @@ class Robot(ClientXMPP):
     def __init__(self, environ: Mapping[str, str]) -> None:
         account = f"{environ['XMPP_USERNAME']}@{environ['XMPP_DOMAIN']}"
         trust = ssl.create_default_context(cafile=environ.get("XMPP_TLS_CA_FILE"))
-        super().__init__(account, environ["XMPP_PASSWORD"], ssl_context=trust)
+        password = "wrong" if FAULT == "locked-out" else environ["XMPP_PASSWORD"]
+        super().__init__(account, password, ssl_context=trust)
         plaintext = "XMPP_ALLOW_PLAINTEXT" in environ
         self.room = JID(environ["MUC_ROOM"])
         self.nickname = "Robbie" if FAULT == "misnamed" else NICKNAME

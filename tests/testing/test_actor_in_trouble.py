@@ -49,9 +49,9 @@ def test_a_report_is_of_who_has_the_nickname_last(server: Server) -> None:
 def test_nobody_waits_for_a_server_without_end(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actor, "ENTER_SECONDS", 0.3)
     monkeypatch.setattr(actor, "ANSWER_SECONDS", 0.3)
     alice = server.actor_sync("Alice")
+    monkeypatch.setattr(actor, "ENTER_SECONDS", 1.0)
     server.fault("lost-reflection", nickname="Alice")
     began = time.monotonic()
     with pytest.raises(ActorError, match=r'^Alice could not say "hello": .* within 0\.3 s'):

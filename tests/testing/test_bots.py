@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
 
@@ -99,8 +101,22 @@ def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
     assert "-passes-" not in told  # as all passwords of our servers have it
 
 
-def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(tmp_path: Path) -> None:
-    (tmp_path / "untyped.room.toml").write_text(SCENARIO % "untyped", "utf-8")
-    run = _run(tmp_path, "untyped.room.toml")
-    assert "XMPP: the stream of bot@localhost" in run.output
-    assert "It was of type normal, to the whole room. The client sent it at " in run.output
+@pytest.mark.parametrize(
+    ("fault", "stream", "told"),
+    [
+        (
+            "untyped",
+            "bot@localhost",
+            "It was of type normal, to the whole room. The client sent it",
+        ),
+        ("locked-out", "a client that did not log in", "user name and password"),
+    ],
+)
+def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(
+    fault: str, stream: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bot.room.toml").write_text(SCENARIO % fault, "utf-8")
+    run = _run(tmp_path, "bot.room.toml")
+    shown = run.output.index(f"XMPP: the stream of {stream}")
+    assert told in run.output[shown:]
+    assert shown < run.output.index("as Alice saw it") or fault == "locked-out"

@@ -1,13 +1,17 @@
 """The plugin in runs of pytest of its own, as whoever installs the package has it."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from bridge.testing.server import Server
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
 
 pytest_plugins = ["pytester"]
+
+TRUSTS = ("XMPP_TLS_CA_FILE", "XMPP_ALLOW_PLAINTEXT")
 
 PING = """
 import asyncio
@@ -269,6 +273,14 @@ def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
     run_alone(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(
         ["*fixture 'xmpp_server' not found"]
     )
+
+
+def test_the_sandbox_has_tls_where_its_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for trust in TRUSTS:
+        with Server() as server:
+            assert [name for name in TRUSTS if name in server.environment()] == [trust]
+            server.actor_sync("Alice").say("hello")
+        monkeypatch.setitem(sys.modules, "bridge.sandbox.certificate", None)
 
 
 TELLING = """
