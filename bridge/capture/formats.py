@@ -69,8 +69,8 @@ def _of_python(text: str) -> str:
 
 _SENT = r"SEND|SENT|OUT|OUTGOING|TX|Sending|Sent|sending|sent|send|out|C|>>>|>>|-->|->|=>|→|⮊"
 _RECEIVED = (
-    r"RECV|RCVD|RECEIVED|IN|INCOMING|RX|Receiving|Received|receiving|received|recv|in|S"
-    r"|<<<|<<|<--|<-|<=|←|⮈"
+    r"RECV|RCVD|RECEIVED|IN|INCOMING|RX|Receiving|Received|receiving|received|recv|S"
+    r"|<<<|<<|<--|<-|<=|←|⮈|in(?=\s*[:=|\])])"  # tracebacks of Python have `in <module>`
 )
 
 FORMATS = (
@@ -112,7 +112,7 @@ FORMATS = (
         "slixmpp, SleekXMPP, libstrophe, Profanity, or XML behind SEND and RECV, >>> and <<<",
         ("<",),
         re.compile(
-            rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_SENT}|{_RECEIVED})(?:\s\(IMMED\))?[\s:=|\])]*"
+            rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_SENT}|{_RECEIVED})(?:\s\(\w+\))?[\s:=|\])]*['\"]?"
             r"(?P<xml><[A-Za-z/?].*)"
         ),
         frozenset(_SENT.split("|")),

@@ -45,7 +45,7 @@ _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
 _TAG = re.compile(r"<(/?)[A-Za-z_](?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
 _PIECE = re.compile(
-    r"""<(?:message|iq|presence|stream:\w+)\b | </[a-z] | /> | \bxmlns=['"] | ['"]> | ^[^<]*>$""",
+    r"""<stream:\w | </[a-z] | /> | ['"]> | ^[^<]*>$""",
     re.VERBOSE,
 )
 """Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
@@ -62,10 +62,29 @@ _CONTAINER = re.compile(
 """What containers and journald put in front of each line of a program's output."""
 _BYTE_ORDER_MARK = "\ufeff"
 _MARKS = [(mark, format_) for format_ in FORMATS for mark in format_.marks]
+_MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
+"""The members of JSON objects that hold lines of output: Docker's json-file, `journalctl -o json`,
+and loggers that write objects."""
+_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
+"""The members with the time."""
 _STAMPED = re.compile(
     r"\W?(?:[A-Z]{4,8}\b|status |\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )"
 )
 """How a line of other output begins, between the lines of an entry."""
+
+
+def _is_piece(line: str) -> bool:
+    """Whether a line has the end of something of which it has not the beginning."""
+    depth = 0
+    for tag in _TAG.finditer(line):
+        if tag[1]:
+            depth -= 1
+        elif not tag[0].endswith("/>"):
+            depth += 1
+        if depth < 0:
+            return True
+    # A whole element with a namespace may have lost its prefix.
+    return "xmlns=" in line or _PIECE.search(_TAG.sub("", line)) is not None
 
 
 class Captured(NamedTuple):
@@ -105,8 +124,10 @@ class LogReader:
         """Whether the latest entry named its session, as the logs of servers do."""
         self._rests: dict[tuple[str, bool], str] = {}
         """The beginning of a stanza at the end of a socket's data, by session and direction."""
-        self._is_of_docker = False
-        """Whether each line of the log is a JSON object with a line of the program's output."""
+        self._is_of_objects = False
+        """Whether each line of the log is a JSON object with lines of the program's output."""
+        self._at = ""
+        """The time in this object."""
         self._object: list[str] = []
         """The lines of a JSON object that goes on in the next line."""
         self._object_length = 0
@@ -120,13 +141,14 @@ class LogReader:
             line = data.decode()
         except UnicodeDecodeError:
             line = data.decode("latin-1")
-        line = line.rstrip("\r\n")
+        # A log that was emptied while it was written begins with zeros.
+        line = line.strip("\0\r\n")
         if self.lines == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
         # Within a stanza, a line that is JSON is part of what somebody wrote.
-        may_be_object = self._open is None or self._is_of_docker
+        may_be_object = self._open is None or self._is_of_objects
         if self._object or (may_be_object and line.startswith("{")):
             return self._read_json(line)
         return self._read_line(line)
@@ -151,6 +173,8 @@ class LogReader:
         session = words["session"] or "" if "session" in (words := match.groupdict()) else ""
         self._is_of_server = session != ""
         seconds, at = time_in(line[: match.start("word")])
+        if seconds is None and self._at:
+            seconds, at = time_in(self._at)
         place = LogPlace(self._file, self.lines, at)
         # slixmpp writes the prefix twice.
         xml = words["xml"].replace("stream:stream:", "stream:")
@@ -183,16 +207,17 @@ class LogReader:
                 return self._of_socket(entry, entry.format.unescaped(text))
             except ValueError:
                 return None
-        elements = _parsed(text) if text else None
-        return None if elements is None else self._captured(entry, elements)
+        elements, rest = elements_of(text)
+        is_cut = any(element.tag == HOLE and not element.text for element in elements)
+        return self._captured(entry, elements) if elements and not rest and not is_cut else None
 
     def _continue(self, line: str) -> list[Captured]:
         """Read a line that begins no entry."""
         if self._open is None:
             if "<" not in line and ">" not in line and "xmlns=" not in line:
                 return []
-            piece = _STANZA if self._is_of_server else _PIECE
-            return [self._hole()] if piece.search(line) else []
+            is_piece = _STANZA.search(line) or (not self._is_of_server and _is_piece(line))
+            return [self._hole()] if is_piece else []
         is_xml = _TAG_FIRST.match(line) is not None
         if not is_xml:
             line = _CONTAINER.sub("", line, count=1)
@@ -278,9 +303,12 @@ class LogReader:
         self._object_length = 0
 
     def _read_object(self, value: dict[str, Any]) -> list[Captured]:
-        if isinstance(line := value.get("log"), str):  # Docker's json-file
-            self._is_of_docker = True
-            return self._read_line(line.rstrip("\r\n"))
+        texts = (value.get(name) for name in _MESSAGES if "xml" not in value)
+        if text := next((text for text in texts if isinstance(text, str)), ""):
+            self._is_of_objects = True
+            self._at = next((str(value[name]) for name in _TIMES if name in value), "")
+            lines = text.rstrip("\r\n").split("\n")
+            return [captured for line in lines for captured in self._read_line(line)]
         captured = self._close()
         result = value.get("structuredContent", value)
         items = result.get("entries", [result]) if isinstance(result, dict) else []

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -11,6 +11,7 @@ from bridge.capture.formats import FORMATS
 from bridge.capture.reader import Captured, LogReader
 from bridge.capture.stanza import FOOTER, HEADER, HOLE, local
 from tests.capture.healthy import Passed
+from tests.capture.logs import ASK, LOGIN, bounce, examined, refusal, says
 from tests.capture.writers import WRITERS, written
 
 PIECES = [
@@ -62,6 +63,55 @@ def test_a_log_that_lost_bytes_anywhere_is_read_without_a_crash(format_: str, st
     log = written(format_, PIECES).encode()
     for begin in range(0, len(log), 3):
         read((log[:begin] + log[begin + step :]).split(b"\n"))
+
+
+def prefixed(prefix: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [f"{prefix}{line}" for line in lines]
+
+
+def as_objects(name: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [
+        json.dumps({name: line, "time": "2026-11-24T17:49:31.0Z"}) for line in lines
+    ]
+
+
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    '  File "<stdin>", in <module>',
+    "<x> is no <y/>",
+]
+DIRT: dict[str, Callable[[list[str]], list[str]]] = {
+    "nothing": prefixed(""),
+    "GitHub Actions": prefixed("2026-11-24T17:49:31.0000000Z "),
+    "gh run view": prefixed("bot\tRun tests\t2026-11-24T17:49:31.0000000Z "),
+    "Kubernetes": prefixed("2026-11-24T17:49:31.000000000Z stderr F "),
+    "docker compose in colours": prefixed("\x1b[36mbot-1  |\x1b[0m DEBUG "),
+    "journald": prefixed("Nov 24 17:49:31 host python[12]: DEBUG "),
+    "journald, ISO": prefixed("2026-11-24T17:49:31+0100 host python[12]: DEBUG "),
+    "journald, monotonic": prefixed("[ 1234.567890] host python[12]: DEBUG "),
+    "loguru": prefixed("2026-11-24 17:49:31.050 | DEBUG    | slixmpp:send_raw:123 - "),
+    "grep -n": prefixed("bot.log:7:"),
+    "Markdown": prefixed("> "),
+    "zeros": prefixed("\0" * 4096),
+    "Docker": as_objects("log"),
+    "journalctl -o json": as_objects("MESSAGE"),
+    "structlog": as_objects("event"),
+    "CRLF": lambda lines: [f"{line}\r" for line in lines],
+    "zeros behind": lambda lines: [f"{line}\0" for line in lines],
+    "a byte order mark": lambda lines: ["\ufeff" + lines[0], *lines[1:]],
+    "tracebacks": lambda lines: [each for line in lines for each in (line, *TRACEBACK)],
+    "repr": lambda lines: [f"{line[:6]}{line[6:]!r}" for line in lines],
+    "Smack": lambda lines: [f"05:49:31 PM {line[:4]} (0):{line[5:]}" for line in lines],
+    "lower case": lambda lines: [f"{line[:4].lower()}{line[4:]}" for line in lines],
+}
+
+
+@pytest.mark.parametrize("dirt", DIRT)
+def test_what_is_around_the_stanzas_changes_nothing_and_makes_no_hole(dirt: str) -> None:
+    log = [*LOGIN, ASK, refusal("registration-required"), says("hi"), bounce("not-acceptable")]
+    lines = [line.replace(">>> ", "SEND: ").replace("<<< ", "RECV: ") for line in log]
+    streams = examined(*DIRT[dirt](lines))
+    assert [(len(each.findings()), each.stream.holes) for each in streams] == [(3, 0)]
 
 
 def test_headers_and_footers_are_told() -> None:
