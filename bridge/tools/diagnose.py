@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
+from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.text import iso
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
@@ -145,6 +146,26 @@ async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnos
     return _result(next(wrong, verdict), entries, since, ())
 
 
+def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:
+    """Return the order of rows in time, by which what we said comes before the room's copy of it.
+
+    Another bridge writes the copy, and may have it earlier than we noted what we said.
+    """
+    heard = {
+        (row.event.get("id"), row.event.get("from")): row.at
+        for row in rows
+        if row.event.get("direction") == "in"
+    }
+
+    def order(row: Recorded) -> tuple[float, bool]:
+        if row.event.get("direction") == "in":
+            return row.at, True
+        copy = heard.get((row.event.get("id"), row.event.get("from")), row.at)
+        return min(row.at, copy), False
+
+    return order
+
+
 def _entry(name: str, finding: evidence.Finding) -> Entry:
     fields = {"name": name, "ok": finding.ok, "detail": finding.detail}
     return fields | nonempty({"hint": finding.hint})
@@ -270,6 +291,7 @@ class _Seen:
             rooms = [self._membership.name]
             walk = await reader.walk(rooms, wanted, start=begin, end=end, backward=True)
             rows = [row async for row in walk if row.shared or row.observer.account == settings.jid]
+            rows.sort(key=_order_of(rows), reverse=True)
             outgoing = (row.event for row in rows if row.event.get("direction") == "out")
             sent = {(event["id"], event["from"]) for event in outgoing}
             for number, row in enumerate(rows, len(self._cursors) + 1):

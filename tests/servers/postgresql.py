@@ -14,7 +14,7 @@ from time import monotonic, sleep
 
 import psycopg
 
-from bridge.settings.database_url import DatabaseUrl, database_url
+from bridge.settings.database_url import database_url
 from bridge.store.opening import Team, open_store
 from tests.servers.ports import free_ports
 
@@ -114,15 +114,15 @@ class Postgresql:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description is not None else []
 
-    def new(self) -> DatabaseUrl:
-        """Make an empty schema, which is made faster than a database, and is as good as one."""
+    def new(self) -> str:
+        """Make an empty schema, which is made faster than a database; return its URL."""
         name = f"test{next(self._names)}"
         self.query(f"CREATE SCHEMA {name}")
-        return database_url(f"{self.url()}?options=-csearch_path%3D{name}")
+        return f"{self.url()}?options=-csearch_path%3D{name}"
 
     def team(self, folder: Path) -> Team:
         """Make an empty store."""
-        place = Team(self.new(), folder / "spool.db", 10)
+        place = Team(database_url(self.new()), folder / "spool.db", 10)
         open_store(place).close()
         return place
 

@@ -1,0 +1,136 @@
+"""Bridges on several machines that share one database, as processes on a real server."""
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.watching import Watching, run
+from tests.servers.postgresql import PASSWORD, Postgresql
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+ALL = "2001-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def settings(sandbox: XmppServer, postgresql: Postgresql) -> Iterator[dict[str, str]]:
+    """What all bridges of the team have in common; the database is up again after the test."""
+    yield sandbox.environment(BRIDGE_STORE=postgresql.new())
+    postgresql.start()
+
+
+async def _said(bridge: BridgeProcess, count: int) -> list[str]:
+    """What is in the history, once so much is."""
+    bodies: list[str] = []
+    async with asyncio.timeout(40):
+        while len(bodies) < count:
+            page = await bridge.bare("xmppHistory", after=ALL, kinds=["message"], limit=500)
+            bodies = [one["body"] for one in page["entries"]]
+            await asyncio.sleep(0.5)  # the database tells nobody
+    return bodies
+
+
+async def _logged(home: Path, settings: dict[str, str], count: int) -> list[str]:
+    """What `log` shows of what was said, once it is so much, in the order of the times."""
+    bodies: list[str] = []
+    async with asyncio.timeout(40):  # the lease of who was killed is taken over within 15 s
+        while len(bodies) < count:
+            code, out, err = await run(home, settings, "log", "--json", "--kind", "message")
+            assert (code, err) == (0, "")
+            bodies = [json.loads(line)["body"] for line in out.splitlines()]
+    return bodies
+
+
+async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history(
+    sandbox: XmppServer, postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
+) -> None:
+    homes = {name: tmp_path / name for name in ("one", "two", "agent", "later")}
+    said: list[str] = []
+    async with AsyncExitStack() as stack:
+        wilma = await stack.enter_async_context(
+            Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma")
+        )
+
+        async def says(*bodies: str) -> None:
+            for body in bodies:
+                wilma.say(body)
+                await wilma.heard(body)
+                said.append(body)
+
+        recorders = []
+        for name in ("one", "two"):
+            mine = settings | {"MCP_BOT_NICKNAME": name}
+            recording = Watching(homes[name], mine, command="record")
+            recorders.append(await stack.enter_async_context(recording))
+            await wilma.joined(f"{name}-record")
+        agent = await stack.enter_async_context(BridgeProcess(homes["agent"], settings))
+        await agent.joined()
+        await says("before")
+        assert await _said(agent, 1) == said
+        for round_ in ("first", "second"):
+            postgresql.kill()
+            await says(f"{round_} outage, 1", f"{round_} outage, 2")
+            for recording in recorders:
+                await recording.says("what happens is kept in")
+            await says(f"{round_} outage, 3")
+            await asyncio.to_thread(postgresql.start)
+            await says(f"after the {round_}")
+            assert await _said(agent, len(said)) == said
+            if round_ == "first":  # its machine goes down, and comes back later
+                recorders.pop(0).signal(signal.SIGKILL)
+        await says("the last word")
+        assert await _said(agent, len(said)) == said
+        page = await agent.bare("xmppHistory", after=ALL, limit=500)
+        assert [one for one in page["entries"] if one["kind"] == "gap"] == []
+        assert PASSWORD not in agent.stderr
+        assert all(PASSWORD not in one.err for one in recorders)
+        assert await _logged(homes["later"], settings, len(said)) == said
+
+
+async def test_an_agent_that_comes_later_finds_what_a_recorder_saw_and_diagnoses_by_it(
+    sandbox: XmppServer, settings: dict[str, str], tmp_path: Path
+) -> None:
+    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Robot") as robot:
+        async with Watching(tmp_path / "night", settings, command="record") as recording:
+            await robot.joined("McpDebug-record")
+            async with Watching(tmp_path / "send", settings, "!ping", command="send") as sending:
+                await robot.heard("!ping")
+                robot.say("pong\u202e")
+                assert await sending.ended() == 0
+            await recording.says("pong")
+            recording.signal(signal.SIGTERM)
+            assert await recording.ended() == 0
+        async with BridgeProcess(tmp_path / "agent", settings) as agent:
+            await agent.joined()
+            assert await _said(agent, 2) == ["!ping", "pong\\u{202E}"]
+            found = await agent.bare("xmppDiagnose", nickname="Robot")
+            assert found["verdict"]
+        home = tmp_path / "another"
+        code, out, err = await run(home, settings | {"LANG": "C"}, "diagnose", "Robot", "--json")
+        assert (code, err) == (0, ""), out
+        assert json.loads(out)["answers"][0]["cursor"].startswith("recorded:")
+
+
+async def test_a_store_is_made_by_who_may_and_refused_with_what_to_do(
+    postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
+) -> None:
+    code, _, err = await run(tmp_path, settings, "log")
+    assert code == 1
+    assert "record --prepare-store" in err
+    for _ in range(2):
+        code, out, err = await run(tmp_path, settings, "record", "--prepare-store")
+        assert (code, err) == (0, "")
+        assert out.endswith(" is ready\n")
+    schema = settings["BRIDGE_STORE"].rpartition("%3D")[2]
+    postgresql.query(f"UPDATE {schema}.store SET version = 99")  # noqa: S608 - of the test
+    wrong = settings | {"BRIDGE_STORE": settings["BRIDGE_STORE"].replace(PASSWORD, "wrong-4711")}
+    for changed, told in ((settings, "version 99"), (wrong, "password authentication failed")):
+        code, out, err = await run(tmp_path, changed, "record")
+        assert (code, out, told in err) == (2, "", True), err
+        assert "4711" not in err
