@@ -1,12 +1,14 @@
-"""The picture in the README shows what the commands print today."""
+"""The pictures in the README show what the commands print, and what a page is like, today."""
 
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
+from docs import page_picture
 from docs.terminal import PICTURE, record, svg
 from tests.docs.pages import alike
+from tests.page.chromium import chromium
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -27,3 +29,18 @@ def test_the_picture_is_what_the_commands_print(tmp_path: Path) -> None:
     # What the room says comes when it comes: the order is left out.
     assert _lines(PICTURE.read_text("utf-8")) == real, "run python -m docs.terminal"
     assert _lines(svg(rows)) == real
+
+
+MAX_BYTES = 150_000
+"""Of the picture of the page: a README is read on the way, too."""
+
+
+def test_the_picture_of_the_page_is_what_a_browser_shows(tmp_path: Path) -> None:
+    picture = page_picture.PICTURE.read_bytes()
+    with chromium() as browser:
+        shown = page_picture.draw(browser, tmp_path)
+    told = page_picture.description(picture)
+    assert "silent for 4 min 12 s" in told
+    assert told == page_picture.description(shown), "run python -m docs.page_picture"
+    assert len(picture) < MAX_BYTES
+    assert picture[:24] == shown[:24]  # its width and its height

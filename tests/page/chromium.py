@@ -20,6 +20,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-lcd-text",  # grey edges of letters: pictures are smaller, and alike everywhere
 )
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Waits until what was changed is on the screen."""

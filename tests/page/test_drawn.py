@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from bridge.page.timeline import encode
+from docs.page_picture import incident as recorded
 from tests.page.chromium import SETTLED, Window, showing
 from tests.page.samples import START, crowd, hostile, incident
 from tests.prerequisites import npm_packages
@@ -173,6 +174,28 @@ def test_the_stages_of_each_connection_are_bars_and_a_failure_is_said(show: Show
 def test_a_stanza_is_written_an_element_a_line(show: Show, xml: str, lines: list[str]) -> None:
     with show(room({"at": 0, "stanzas": [xml]}), at="#e1") as window:
         assert window.page.locator("pre").inner_text().splitlines() == lines
+
+
+ANSWERS = {
+    "who left": ("option", "<Robot> left by <Alice>"),
+    "when": ("option", "14:01:48"),
+    "why": ("svg text", "kicked by <Alice>: flooding"),
+    "which stanza": ("pre", "<reason>flooding</reason>"),
+    "how long it was silent": ("svg text", "silent for 4 min 12 s"),
+}
+"""Five questions about a recorded incident, and where the answers stand."""
+
+
+def test_five_questions_about_an_incident_are_answered_by_what_is_seen_first(show: Show) -> None:
+    with show(recorded(), timezone_id="UTC") as window:
+        for question, (where, answer) in ANSWERS.items():
+            place = window.page.get_by_role("option") if where == "option" else None
+            found = (place or window.page.locator(where)).filter(has_text=answer)
+            assert found.count() == 1, question
+            expect(found).to_be_in_viewport(ratio=1)
+        assert window.selected() == window.page.get_by_role("option", name="left by").get_attribute(
+            "id"
+        )
 
 
 # Finding something.
