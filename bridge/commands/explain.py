@@ -62,8 +62,10 @@ def run(parsed: argparse.Namespace) -> int:
             f"{one_line(', '.join(accounts[:20]))}"
         )
         return USAGE
-    if report and write_report(page.timeline(streams, time()), report) != SUCCESS:
-        return FAILURE
+    if report:
+        timeline = page.timeline(streams, time(), capture.holes)
+        if write_report(timeline, report) != SUCCESS:
+            return FAILURE
     findings = [finding for examined in streams for finding in examined.findings()]
     conclusion = verdict(findings, capture.holes)
     if parsed.json:

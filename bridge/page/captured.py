@@ -74,13 +74,13 @@ class CapturedPage:
         if self._has_times or len(self._undecided) == MAX_UNDECIDED:
             self._decide()
 
-    def timeline(self, streams: Iterable[Examined], made_at: float) -> Timeline:
+    def timeline(self, streams: Iterable[Examined], made_at: float, holes: int = 0) -> Timeline:
         """Return what the page shows of these streams."""
         self._decide()
         courses = []
         for examined in streams:
             if course := self._courses.get(examined):
-                course.findings = examined.findings()
+                course.findings, course.holes = examined.findings(), examined.stream.holes
                 course.title = bare(examined.stream.account) or NAMELESS
                 courses.append(course)
         zone: Zone = "utc" if self._has_zones else "unknown"
@@ -89,6 +89,7 @@ class CapturedPage:
             courses,
             made_at,
             zone=zone if self._has_times else "none",
+            holes=holes,
         )
 
     def _decide(self) -> None:

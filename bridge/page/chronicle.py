@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from bridge import __version__
 from bridge.capture.capture import verdict
 from bridge.capture.finding import Finding as StreamFinding
-from bridge.capture.finding import explanation
 from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace
 from bridge.capture.times import time_in
@@ -45,6 +44,8 @@ class Course:
     outcome: str = ""
     verdict: str = ""
     findings: Sequence[StreamFinding] = ()
+    holes: int = 0
+    """Of how many stanzas the log has only a part."""
     attendances: defaultdict[str, Attendance] = field(
         default_factory=lambda: defaultdict(Attendance)
     )
@@ -156,6 +157,7 @@ class Chronicle:
         made_at: float,
         *,
         zone: Zone = "utc",
+        holes: int = 0,
     ) -> Timeline:
         """Return what the page shows of these courses; `made_at` is in seconds since the epoch."""
         number, parts, findings = 1, list[Part](), list[StreamFinding]()
@@ -185,7 +187,7 @@ class Chronicle:
             notice,
             tuple(parts),
             self.left_out,
-            self._verdict(findings) if source == "explain" else "",
+            self._verdict(findings, holes) if source == "explain" else "",
         )
 
     def _part(
@@ -214,7 +216,7 @@ class Chronicle:
             max(course.end, begin),
             course.outcome,
             visible(self.words.text(course.verdict))
-            or (self._verdict(course.findings) if course.kind == "stream" else ""),
+            or (self._verdict(course.findings, course.holes) if course.kind == "stream" else ""),
             tuple(lanes),
             tuple(events),
             tuple(self._bar(bar) for bar in course.stages if bar.to >= begin),
@@ -276,14 +278,17 @@ class Chronicle:
             self._where(finding.place),
         )
 
-    def _verdict(self, findings: Sequence[StreamFinding]) -> str:
-        """Return what `explain` says of these findings: the one that explains the others."""
-        cause = explanation(findings)
-        if cause is None:
-            return verdict(findings)
-        where = self._where(cause.place) or cause.place.at
-        text = self.words.text(f"{cause.message} {cause.hint}", ours=True)
-        return one_line(f"{where}: {text}")
+    def _verdict(self, findings: Iterable[StreamFinding], holes: int) -> str:
+        """Return what `explain` says of these findings, without names if that is asked for."""
+        renamed = (
+            each._replace(
+                message=self.words.text(each.message, ours=True),
+                hint=self.words.text(each.hint, ours=True),
+                place=each.place._replace(file=self.words.file(each.place.file)),
+            )
+            for each in findings
+        )
+        return one_line(verdict(renamed, holes))
 
     def _bar(self, bar: Bar) -> Bar:
         name, detail = self.words.text(bar.name), self.words.text(bar.detail)

@@ -179,6 +179,9 @@ def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: P
     (part,) = page["parts"]
     assert (len(part["events"]), len(part["findings"])) == (len(REFUSED), 3)
     assert "bot@" not in json.dumps(page)
+    explain("bot.log", "--report", "page.json", cwd=tmp_path)
+    told = json.loads((tmp_path / "page.json").read_text())["verdict"]
+    assert told == plain.stdout.splitlines()[-1]
     for where in (".", "missing/page.html"):
         ran = explain("bot.log", "--report", where, cwd=tmp_path)
         assert (ran.returncode, ran.stdout) == (2, "")

@@ -56,13 +56,14 @@ SECRET_ATTRIBUTES = {
     "resume": "previd",  # anybody who has the id can resume the session (XEP-0198, section 5)
     "resumed": "previd",
     "enabled": "id",
-    "token": "token",  # logs in without a password (XEP-0484)
-    "put": "url",  # whoever has the address can upload (XEP-0363)
+    "put": "url",  # whoever has the address can upload, or read what was (XEP-0363)
+    "get": "url",
 }
 
 PASSWORD = "password"  # noqa: S105 - the name of an attribute
-"""The attribute that is a secret on every element: invitations (XEP-0249), bookmarks
-(XEP-0048), services such as TURN (XEP-0215)."""
+ALWAYS_SECRET = frozenset({PASSWORD, "token", "secret"})
+"""The attributes that are secrets on every element: invitations (XEP-0249), bookmarks (XEP-0048),
+services such as TURN (XEP-0215), logins without a password (XEP-0484)."""
 
 SECRET_FIELDS = ("secret", PASSWORD)
 """A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
@@ -71,8 +72,7 @@ OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields with such a name that hold a boolean and no secret."""
 
 SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
-"""Names of the elements in which `redacted` may change something other than the attribute
-`PASSWORD`."""
+"""Names of the elements in which `redacted` may change more than the attributes `ALWAYS_SECRET`."""
 
 REDACTED = "[redacted]"
 
@@ -162,7 +162,8 @@ def _weight(raw: bytes) -> int:
 def redacted(element: Element) -> Element:
     """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
     for part in element.iter():
-        if part.tag.rpartition("}")[2] in SUSPECTS or part.get(PASSWORD):
+        name = part.tag.rpartition("}")[2]
+        if name in SUSPECTS or not ALWAYS_SECRET.isdisjoint(part.attrib):
             break
     else:
         return element
@@ -174,10 +175,11 @@ def redacted(element: Element) -> Element:
 def _redact(element: Element, *, in_secret_field: bool) -> None:
     """Take the secrets out of an element; it recurses for each of at most `MAX_DEPTH` levels."""
     name = element.tag.rpartition("}")[2]
-    for attribute in (PASSWORD, SECRET_ATTRIBUTES.get(name)):
-        if attribute is not None and element.get(attribute):
+    always = ALWAYS_SECRET.intersection(element.keys())
+    for attribute in (*always, SECRET_ATTRIBUTES.get(name, "")):
+        if element.get(attribute):
             element.set(attribute, REDACTED)
-    if name in SECRETS and (element.text or any(child.tail for child in element)):
+    if (name in SECRETS or always) and (element.text or any(child.tail for child in element)):
         element.text = REDACTED
         for child in element:
             child.tail = None
