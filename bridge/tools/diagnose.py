@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
-from bridge.xmpp.checks import conduct, diagnosis, evidence
+from bridge.xmpp.checks import conduct, diagnosis, evidence, exchanges
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
@@ -131,7 +131,7 @@ async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnos
         people += len(others)
         asked = [occupant.nickname for occupant in others[:MAX_ASKED]]
         says = await _programs(membership, asked)
-        even = conduct.regulars(everybody.acts)
+        even = exchanges.regulars(everybody.acts)
         programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
         programs = programs[: max(MAX_PROGRAMS - len(entries), 0)]
         pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))

@@ -17,7 +17,8 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.checks.conduct import ALTERNATIONS, STAYS
+from bridge.xmpp.checks.conduct import STAYS
+from bridge.xmpp.checks.exchanges import ALTERNATIONS
 from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
     Event,

@@ -1,6 +1,7 @@
 """Each trouble of a bot on real servers: one call names it in the words of docs/diagnosis.md."""
 
 import json
+import re
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -40,6 +41,23 @@ SMALL_BYTES = 3_500
 def test_the_page_has_each_finding_and_each_has_its_trouble() -> None:
     assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[one] for one in FINDINGS]
     assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {"room", "said"}
+
+
+def test_the_page_says_of_twenty_reports_which_call_finds_each() -> None:
+    reports = tables(PAGE)["the report"]
+    addresses = [re.findall(r"\((https://github\.com/[^)]+/\d+)\)", row[0]) for row in reports]
+    assert len(reports) == len({*map(tuple, addresses)}) == 20
+    assert all(len(found) == 1 for found in addresses)
+    rules = [quoted(row[0])[0] for row in tables(PAGES["docs/explain.md"])["finding"]]
+    tools = {"xmppDiagnose": {*FINDINGS}, "explain": {*rules}, "xmppStatus": set[str]()}
+    for _, _, finds in reports:
+        for part in finds.split(";"):
+            tool, *names = quoted(part) or ["xmppDiagnose"]
+            if tool not in tools:  # a further finding of the same tool
+                tool, names = "xmppDiagnose", [tool, *names]
+            if "explain" in names:  # "the cause only by"
+                tool, names = "explain", names[names.index("explain") + 1 :]
+            assert {*names} <= tools[tool], finds
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
-"""Finds out how programs conduct themselves among the others in a room. Pure.
+"""Finds causes in how a program and the others in a room treat each other. Pure.
 
-A program answers fast and evenly, which people cannot. `bridge.xmpp.checks.diagnosis` has the
-findings about one occupant alone.
+`bridge.xmpp.checks.diagnosis` has the causes that lie in one occupant alone, and names all.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
 
 from bridge.text import iso, searchable, visible
 from bridge.xmpp.checks.evidence import (
@@ -19,37 +17,25 @@ from bridge.xmpp.checks.evidence import (
     absent,
     body_of,
     is_own,
-    is_public,
     list_of,
     name_of,
     sender_of,
     words_of,
 )
+from bridge.xmpp.checks.exchanges import (
+    ANSWER_SECONDS,
+    SIGN,
+    alternations,
+    exchanges,
+    form_of,
+    is_fast,
+    is_message,
+    regulars,
+    speaks,
+)
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
-
-ANSWER_SECONDS = 2.0
-"""The longest time in which a program answers; people take longer to read and type."""
-
-SPREAD_SECONDS = 0.5
-"""The answers of a program take equally long, but for less than this."""
-
-TURN_SECONDS = 10.0
-"""The longest time between two messages of programs that answer each other."""
-
-ALTERNATIONS = 6
-"""How many messages in turn make a loop of two programs."""
-
-MANY_ALTERNATIONS = 12
-"""How many messages in turn make a loop even if others before or after them were slow: no two
-people answer each other so fast for so long."""
-
-ANSWERS = 3
-"""How many even answers show a program."""
-
-THREAD_SECONDS = 60.0
-"""The longest time after which a message still counts as the answer to the one before."""
 
 STAYS = 3
 """How many times within `STAYS_SECONDS` somebody leaves and comes back who comes and goes."""
@@ -72,62 +58,8 @@ QUOTED_CHARACTERS = 3
 MAX_NAMESAKES = 3
 """The most occupants that are pinged because they may be the same program."""
 
-_SIGN = re.compile(r"[!.$#~+&%/](?!me\b)(?=[^\W\d])")
-"""The sign before the word of a command; `/me` is none (XEP-0245)."""
-
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 """What a program adds to a nickname that is taken."""
-
-
-class Answered(NamedTuple):
-    """A message, and the one of somebody else that follows it."""
-
-    asked: Record
-    answer: Record
-
-    @property
-    def seconds(self) -> float:
-        """How long the answer took."""
-        return self.answer.at - self.asked.at
-
-
-def regulars(acts: Sequence[Record]) -> set[str]:
-    """Return the nicknames of those who answer as only programs do, from the acts in a room.
-
-    They have answered at least `ANSWERS` messages of others that have the same form, and half of
-    all these; and every one of their answers was fast and even.
-    """
-    answers = defaultdict[tuple[str, str], list[Answered]](list)
-    for exchange in exchanges(acts):
-        who = sender_of(exchange.answer)
-        answers[who, _form(exchange.asked, who)].append(exchange)
-    programs = set[str]()
-    for (who, form), theirs in answers.items():
-        if len(theirs) < ANSWERS or not is_steady([exchange.seconds for exchange in theirs]):
-            continue
-        first = theirs[0].asked.number
-        later = (act for act in acts if act.number >= first and _speaks(act))
-        asked = sum(_form(act, who) == form and sender_of(act) != who for act in later)
-        if asked <= 2 * len(theirs):
-            programs.add(who)
-    return programs
-
-
-def exchanges(acts: Sequence[Record]) -> list[Answered]:
-    """Return each message with an answer to it, which is the next thing that happens."""
-    return [
-        Answered(asked, answer)
-        for asked, answer in pairwise(acts)
-        if _speaks(asked)
-        and _speaks(answer)
-        and sender_of(asked) != sender_of(answer)
-        and answer.at - asked.at <= THREAD_SECONDS
-    ]
-
-
-def is_steady(seconds: Sequence[float]) -> bool:
-    """Whether answers that took so long were all fast and even."""
-    return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
 
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
@@ -176,58 +108,30 @@ def _answers(ping: Ping) -> bool:
 
 def pair(evidence: Evidence) -> Finding:
     """Find out whether the occupant and somebody else answer each other without end."""
-    looked = False
-    for run in _alternations(evidence):
-        looked, people = True, [sender_of(record) for record in run[:2]]
+    for run in alternations(evidence.acts, evidence.nickname):
+        people = [sender_of(record) for record in run[:2]]
         said = [evidence.programs.get(nickname) for nickname in people]
-        fast = _is_steady_on_both_sides(run) or any(
-            _is_steady_on_both_sides(run[start : start + MANY_ALTERNATIONS])
-            for start in range(len(run) - MANY_ALTERNATIONS + 1)
-        )
-        if False not in said and (fast or all(said)):
-            first = run[0]
+        if False not in said and (all(said) or is_fast(run)):
             return Finding(
                 False,
                 f"{name_of(people[0])} and {name_of(people[1])} answer each other: {len(run)} "
                 f"messages in turn until {iso(run[-1].at)}; {name_of(people[0])} began at "
-                f"{iso(first.at)}, with {words_of(body_of(first))}.",
+                f"{iso(run[0].at)}, with {words_of(body_of(run[0]))}.",
                 "Let each ignore what programs say. It also ends if one of them answers commands "
                 "only, and says nothing that is a command to the other.",
             )
-    if not (looked or evidence.past.spoken):
+    if not evidence.past.spoken:
         return Finding(None, f"{evidence.who} has said nothing that could be answered.")
     return Finding(True, f"{evidence.who} and no other program answer each other in turn.")
 
 
 def partners(evidence: Evidence) -> set[str]:
     """Return those, the occupant included, who may be programs that answer each other."""
-    return {sender_of(record) for run in _alternations(evidence) for record in run[:2]}
-
-
-def _is_steady_on_both_sides(run: Sequence[Record]) -> bool:
-    took = [after.at - before.at for before, after in pairwise(run)]
-    return is_steady(took[::2]) and is_steady(took[1::2])
-
-
-def _alternations(evidence: Evidence) -> Iterator[list[Record]]:
-    """Yield what the occupant and somebody else said in turn while nobody else did anything.
-
-    The newest comes first. What the bridge said counts as that of a person, who ends it.
-    """
-    runs: list[list[Record]] = [[]]
-    for act in evidence.acts:
-        run = runs[-1]
-        if not _speaks(act) or is_own(act):
-            runs.append([])
-        elif not run or sender_of(act) == sender_of(run[-1]) or act.at - run[-1].at > TURN_SECONDS:
-            runs.append([act])
-        elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
-            runs.append([run[-1], act])
-        else:
-            run.append(act)
-    for run in reversed(runs):
-        if len(run) >= ALTERNATIONS and evidence.nickname in map(sender_of, run[:2]):
-            yield run
+    return {
+        sender_of(record)
+        for run in alternations(evidence.acts, evidence.nickname)
+        for record in run[:2]
+    }
 
 
 def stays(evidence: Evidence) -> Finding:
@@ -276,10 +180,10 @@ def history(evidence: Evidence) -> Finding:
     for act in acts:
         if act.number > came[0].number:
             soon = act.at - came[0].at <= HISTORY_SECONDS
-            if not (soon and _speaks(act) and sender_of(act) == evidence.nickname):
+            if not (soon and speaks(act) and sender_of(act) == evidence.nickname):
                 break
             said.append(act)
-    before = [act for act in acts if act.number < came[0].number and _speaks(act)]
+    before = [act for act in acts if act.number < came[0].number and speaks(act)]
     answers = {
         body_of(exchange.answer): exchange.asked
         for exchange in exchanges(before)
@@ -315,7 +219,7 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
     ]
     if len(replies) > 1:
         return replies
-    commands = Counter(form for it in asked if _SIGN.match(form := searchable(body_of(it))))
+    commands = Counter(form for it in asked if SIGN.match(form := searchable(body_of(it))))
     for text, count in Counter(map(body_of, said)).items():
         if count > 1 and count in commands.values():
             return [reply for reply in said if body_of(reply) == text]
@@ -332,10 +236,10 @@ def senders(evidence: Evidence) -> Finding:
     theirs = [it for it in exchanges(acts) if sender_of(it.answer) == evidence.nickname]
     if evidence.answers or any(is_own(exchange.asked) for exchange in theirs):
         return Finding(True, f"{who} answers the bridge.")
-    form, programs = _form(outcome, evidence.nickname), evidence.programs
+    form, programs = form_of(outcome, evidence.nickname), evidence.programs
     is_program = programs.get(evidence.nickname) or evidence.nickname in regulars(acts)
     fast = [exchange for exchange in theirs if exchange.seconds <= ANSWER_SECONDS]
-    like = [exchange for exchange in fast if _form(exchange.asked, evidence.nickname) == form]
+    like = [exchange for exchange in fast if form_of(exchange.asked, evidence.nickname) == form]
     if not (chosen := (like or (fast if is_program else []))[-1:]):
         return Finding(None, f"{who} was not seen to answer others.")
     ((asked, _),) = chosen
@@ -363,7 +267,7 @@ def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
         if theirs and own and theirs != own:
             different.append(f"the {what} ({words_of(theirs)}, the bridge's {words_of(own)})")
     theirs_said, own_said = body_of(asked), body_of(ours)
-    form, own_form = (_form(record, evidence.nickname) for record in (asked, ours))
+    form, own_form = (form_of(record, evidence.nickname) for record in (asked, ours))
     hidden = [visible(text) != text for text in (theirs_said, own_said)]
     if form != own_form:
         different.append("the form of the message")
@@ -380,7 +284,7 @@ def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
 
 def encrypted(evidence: Evidence) -> Finding:
     """Find out whether what others say reaches the occupant encrypted."""
-    public = [record for record in reversed(evidence.acts) if _is_message(record)]
+    public = [record for record in reversed(evidence.acts) if is_message(record)]
     others = [record for record in public if sender_of(record) != evidence.nickname]
     if not others:
         return Finding(None, "Nobody else has said anything.")
@@ -421,19 +325,3 @@ def room(evidence: Evidence) -> Finding:
     if any(not occupant.own for occupant in evidence.status.occupants):
         return Finding(True, f"{TEMPORARY}.")
     return Finding(False, f"{TEMPORARY}, and nobody else is in it now.", MAKE_PERSISTENT)
-
-
-def _form(record: Record, to: str) -> str:
-    """Return what messages have in common that are alike to a program of this nickname."""
-    text = searchable(body_of(record)).strip()
-    if (nickname := searchable(to)) and text.startswith(nickname):
-        return nickname
-    return sign[0] if (sign := _SIGN.match(text)) else text
-
-
-def _is_message(record: Record) -> bool:
-    return isinstance(record.event, events.MessageReceived) and is_public(record)
-
-
-def _speaks(record: Record) -> bool:
-    return _is_message(record) and bool(body_of(record)) and bool(sender_of(record))

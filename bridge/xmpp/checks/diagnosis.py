@@ -221,7 +221,8 @@ def _loop(evidence: Evidence) -> Finding:
         # If anybody did something in between, the occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= LOOP_SECONDS
-        again = body_of(before) and body_of(before) in body_of(after)
+        text = body_of(before)  # people in a hurry write "?", "??", "???"
+        again = text in body_of(after) and any(map(str.isalnum, text))
         repeats = repeats + 1 if in_a_row and soon and again else 0
         if repeats >= max(LOOP_REPEATS, asked):
             return Finding(

@@ -235,6 +235,7 @@ def _echoes(times: int) -> list[Event]:
         (_echoes(LOOP_REPEATS), 1.0, True),
         (_echoes(LOOP_REPEATS + 1), LOOP_SECONDS + 0.1, True),
         ([said(str(number)) for number in range(9)], 0.1, True),
+        ([said("?" * (number + 1)) for number in range(9)], 0.1, True),
         ([said("pong") for _ in range(LOOP_REPEATS + 1)], 0.1, False),
         ([said("pong", nick) for _ in range(9) for nick in ("Robot", "Wilma")], 0.1, True),
         # It greets whoever comes, and says what changed.

@@ -1,0 +1,172 @@
+"""Finds out who answers whom in a room, and who does it as only programs can. Pure.
+
+A program answers fast and evenly. People do so by chance only: more is wanted wherever a person may
+look like a program.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from bridge.text import searchable
+from bridge.xmpp.checks.evidence import body_of, is_own, is_public, sender_of
+from bridge.xmpp.model import events
+from bridge.xmpp.model.journal import Record
+
+ANSWER_SECONDS = 2.0
+"""The longest time in which a program answers; people take longer to read and type."""
+
+SPREAD_SECONDS = 0.5
+"""The answers of a program take equally long, but for less than this."""
+
+TURN_SECONDS = 10.0
+"""The longest time between two messages of programs that answer each other."""
+
+ALTERNATIONS = 6
+"""How many messages in turn make a loop of two programs."""
+
+MANY_ALTERNATIONS = 12
+"""How many messages in turn make a loop even if others before or after them were slow: no two
+people answer each other so fast for so long."""
+
+ANSWERS = 3
+"""How many even answers show a program."""
+
+THREAD_SECONDS = 60.0
+"""The longest time after which a message still counts as the answer to the one before; programs
+that ask a language model take so long."""
+
+SIGN = re.compile(r"[!.$#~+&%/](?!me\b)(?=[^\W\d])")
+"""The sign before the word of a command; `/me` is none (XEP-0245)."""
+
+
+class Answered(NamedTuple):
+    """A message, and the one of somebody else that follows it."""
+
+    asked: Record
+    answer: Record
+
+    @property
+    def seconds(self) -> float:
+        """How long the answer took."""
+        return self.answer.at - self.asked.at
+
+
+def exchanges(acts: Sequence[Record]) -> list[Answered]:
+    """Return each message with an answer to it, which is the next thing that happens."""
+    return [
+        Answered(asked, answer)
+        for asked, answer in pairwise(acts)
+        if speaks(asked)
+        and speaks(answer)
+        and sender_of(asked) != sender_of(answer)
+        and answer.at - asked.at <= THREAD_SECONDS
+    ]
+
+
+def regulars(acts: Sequence[Record]) -> set[str]:
+    """Return the nicknames of those who answer as only programs do, from the acts in a room.
+
+    They have answered at least `ANSWERS` messages of others that have the same form, and half of
+    all these, always fast and evenly; and half of all that they answered they answered fast.
+    """
+    answers = defaultdict[tuple[str, str], list[Answered]](list)
+    fast, total = Counter[str](), Counter[str]()
+    for exchange in exchanges(acts):
+        who = sender_of(exchange.answer)
+        answers[who, form_of(exchange.asked, who)].append(exchange)
+        total[who] += 1
+        fast[who] += exchange.seconds <= ANSWER_SECONDS
+    programs = set[str]()
+    for (who, form), theirs in answers.items():
+        even = is_steady([exchange.seconds for exchange in theirs])
+        if len(theirs) >= ANSWERS and even and 2 * fast[who] >= total[who]:
+            first = theirs[0].asked.number
+            later = (act for act in acts if act.number >= first and speaks(act))
+            asked = sum(form_of(act, who) == form and sender_of(act) != who for act in later)
+            if asked <= 2 * len(theirs):
+                programs.add(who)
+    return programs
+
+
+def is_steady(seconds: Sequence[float]) -> bool:
+    """Whether answers that took so long were all fast and even."""
+    return max(seconds) <= ANSWER_SECONDS and max(seconds) - min(seconds) < SPREAD_SECONDS
+
+
+def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
+    """Return what the occupant and another said in turn, while nobody else did anything.
+
+    Each has `ALTERNATIONS` at least, or, if some took longer than `TURN_SECONDS`,
+    `MANY_ALTERNATIONS`. The newest come first. What the bridge said is left out.
+    """
+    found = list[list[Record]]()
+    for seconds, least in ((TURN_SECONDS, ALTERNATIONS), (THREAD_SECONDS, MANY_ALTERNATIONS)):
+        runs: list[list[Record]] = [[]]
+        for act in acts:
+            run = runs[-1]
+            if not speaks(act) or is_own(act):
+                runs.append([])
+            elif not run or sender_of(act) == sender_of(run[-1]) or act.at - run[-1].at > seconds:
+                runs.append([act])
+            elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
+                runs.append([run[-1], act])
+            else:
+                run.append(act)
+        found += [run for run in reversed(runs) if len(run) >= least]
+    # What others did before may be answered by each: two programs greet all who come at once.
+    numbers, times = [act.number for act in acts], [act.at for act in acts]
+    found = [
+        run
+        for run in found
+        if len(run)
+        > 2 * (bisect_left(numbers, run[0].number) - bisect_left(times, run[0].at - TURN_SECONDS))
+    ]
+    return [run for run in found if nickname in map(sender_of, run[:2])]
+
+
+def is_fast(run: Sequence[Record]) -> bool:
+    """Whether both sides answered as only programs do.
+
+    Of a person who repeats a command that is answered at once, `MANY_ALTERNATIONS` are wanted.
+    """
+    sides = run[::2], run[1::2]
+    commands = any(
+        len({body_of(record) for record in side}) == 1
+        or all(form_of(record, sender_of(other[0])) != _plain(record) for record in side)
+        for side, other in (sides, sides[::-1])
+    )
+    if not commands and _is_even(run):
+        return True
+    windows = range(len(run) - MANY_ALTERNATIONS + 1)
+    return any(_is_even(run[start : start + MANY_ALTERNATIONS]) for start in windows)
+
+
+def _is_even(run: Sequence[Record]) -> bool:
+    took = [after.at - before.at for before, after in pairwise(run)]
+    return is_steady(took[::2]) and is_steady(took[1::2])
+
+
+def form_of(record: Record, to: str) -> str:
+    """Return what messages have in common that are alike to a program of this nickname."""
+    text = _plain(record)
+    if (nickname := searchable(to)) and text.startswith(nickname):
+        return nickname
+    return sign[0] if (sign := SIGN.match(text)) else text
+
+
+def _plain(record: Record) -> str:
+    return searchable(body_of(record)).strip()
+
+
+def is_message(record: Record) -> bool:
+    """Whether it is a message to everybody in the room, with a body or without."""
+    return isinstance(record.event, events.MessageReceived) and is_public(record)
+
+
+def speaks(record: Record) -> bool:
+    """Whether somebody says something to everybody in the room."""
+    return is_message(record) and bool(body_of(record)) and bool(sender_of(record))
