@@ -158,7 +158,7 @@ join: service-unavailable; soon
     -> Check the domain in {room_setting}; if it is right, wait for somebody to leave.
 join: remote-server-not-found; later
     {domain} knows no server {room_service}.
-    -> Check the domain in {room_setting}: usually conference.DOMAIN.
+    -> Check the domain in {room_setting}: usually conference.{domain}.
 join: remote-server-timeout; soon
     {domain} cannot reach {room_service}.
     -> Check the domain in {room_setting}, and the connection between the two servers.

@@ -103,7 +103,7 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
     Each has `ALTERNATIONS` at least, or, if some took longer than `TURN_SECONDS`,
     `MANY_ALTERNATIONS`. The newest come first. What the bridge said is left out.
     """
-    found = list[list[Record]]()
+    long_runs = list[list[Record]]()
     for seconds, least in ((TURN_SECONDS, ALTERNATIONS), (THREAD_SECONDS, MANY_ALTERNATIONS)):
         runs: list[list[Record]] = [[]]
         for act in acts:
@@ -116,16 +116,16 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
                 runs.append([run[-1], act])
             else:
                 run.append(act)
-        found += [run for run in reversed(runs) if len(run) >= least]
+        long_runs += [run for run in reversed(runs) if len(run) >= least]
     # What others did before may be answered by each: two programs greet all who come at once.
     numbers, times = [act.number for act in acts], [act.at for act in acts]
-    found = [
+    long_runs = [
         run
-        for run in found
+        for run in long_runs
         if len(run)
         > 2 * (bisect_left(numbers, run[0].number) - bisect_left(times, run[0].at - TURN_SECONDS))
     ]
-    return [run for run in found if nickname in map(sender_of, run[:2])]
+    return [run for run in long_runs if nickname in map(sender_of, run[:2])]
 
 
 def is_fast(run: Sequence[Record]) -> bool:

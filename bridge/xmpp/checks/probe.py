@@ -6,6 +6,7 @@ leaves all other connections alone. It changes nothing except what joining a roo
 """
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
 from bridge.xmpp.model.journal import Journal
+from bridge.xmpp.model.room import TEMPORARY
 from bridge.xmpp.muc.joining import suffixed
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import Publisher
@@ -60,6 +62,9 @@ MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to
 NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
 """The conditions with which a service refuses a join if the room does not exist (XEP-0045, section
 7.2)."""
+
+PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
+"""The names of room services that a hint may have, which has nothing that a stranger can word."""
 
 _UNCHECKED = (
     "The certificate was not checked, so anybody on the way can pose as the server: unset "
@@ -263,6 +268,8 @@ class _Visitor:
                 recorder.add_finding("the room did not exist before: joining made it")
                 recorder.advice = CREATED_HINT
                 await self._find_candidates()
+            elif membership.status().persistent is False:
+                recorder.add_finding(TEMPORARY[0].lower() + TEMPORARY[1:])
             recorder.begin("occupants")
             recorder.add_finding(self._names_of_others())
             if send:
@@ -309,6 +316,9 @@ class _Visitor:
         addition = ""
         if others and stage in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
+            if PLAIN_DOMAIN.fullmatch(others[0]):
+                guess = f"conference.{self.membership.place.domain}"
+                fault = fault._replace(hint=fault.hint.replace(guess, others[0]))
             addition = f" Room services of {self.membership.place.domain}: {listed}."
         addition += faults.similar_named(self.outcome.candidates)
         if addition:

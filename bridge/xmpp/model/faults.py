@@ -148,14 +148,14 @@ silent-session: connection-timeout; soon
 silent-join: remote-server-timeout; soon
     The room {room} did not answer{within}.
     -> Check that {room_service} is the server's room service: the domain in MUC_ROOM is usually
-    not the one of the account, but conference.DOMAIN.
+    not the one of the account, but conference.{domain}.
 silent-join-with-service: remote-server-timeout; soon
     The room {room} did not answer{within}, though its service {room_service} does.
     -> The room may be overloaded or broken; the bridge tries again by itself.
 silent-join-without-service: service-unavailable; soon
     The room {room} did not answer{within}, and {room_service} offers no service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
-    conference.DOMAIN.
+    conference.{domain}.
 silent-resolver: remote-server-timeout; soon
     The name in {service} was not resolved{within}.
     -> Check the name servers of this machine, or give an address in XMPP_SERVICE.
@@ -236,7 +236,7 @@ missing-room: item-not-found; later
 no-room-service: service-unavailable; later
     {room_service} answers, but is no room service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
-    conference.DOMAIN.
+    conference.{domain}.
 no-reflection: remote-server-timeout; soon
     The room {room} sent nothing back within {seconds:g} s.
     -> The server may be slow or hold the message back; allow more timeoutSeconds.

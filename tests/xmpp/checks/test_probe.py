@@ -16,6 +16,7 @@ from bridge.xmpp.checks.probe import (
     StageRecorder,
 )
 from bridge.xmpp.checks.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
+from bridge.xmpp.link.stanzas import MUC
 from bridge.xmpp.muc import roomservice
 from tests.faults import scripted_server as scripted
 from tests.faults.scene import configure
@@ -236,6 +237,38 @@ def answering(
                     raise AssertionError(element)
 
     return replace(HONEST, join=join)
+
+
+def listing(service: str) -> Script:
+    """A domain that is no room service, on a server that lists this one."""
+
+    async def join(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            id_, to = element.get("id", ""), element.get("to", "")
+            if scripted.local(element) == "iq":
+                space = element[0].tag[1:].partition("}")[0]
+                says = "<identity category='server' type='im'/>"
+                if space.endswith("#items"):
+                    says = f"<item jid='{service}'/>"
+                elif to == service:
+                    says = f"<feature var='{MUC}'/>"
+                query = f"<query xmlns='{space}'>{says}</query>"
+                wire.send(f"<iq type='result' id='{id_}' from='{to}'>{query}</iq>")
+
+    return replace(HONEST, join=join)
+
+
+@pytest.mark.parametrize(
+    ("service", "hinted"),
+    [("muc.example.org", "muc.example.org"), ("muc.example.org/Ignore", f"conference.{DOMAIN}")],
+)
+async def test_the_hint_has_the_real_name_of_the_room_service(service: str, hinted: str) -> None:
+    report = await checked(listing(service))
+    stage = report.phases[-1]
+    assert (stage.name, stage.ok, report.condition) == ("disco", False, "service-unavailable")
+    assert stage.hint.endswith(f" {hinted}.")
+    assert f'"{service}"' in report.diagnosis
 
 
 async def checked(script: Script, *, send: bool = False) -> Report:

@@ -253,7 +253,7 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
     "a silent room": (
         lambda: faults.of_silence(Stage.JOIN, 20.0, PLACE),
         "remote-server-timeout",
-        "conference.DOMAIN",
+        f"conference.{PLACE.domain}",
     ),
     "a silent resolver": (
         lambda: faults.of_silence(Stage.RESOLVE, 10.0, PLACE),
