@@ -175,12 +175,16 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgresql]:
+def postgresql(authority: Authority) -> Iterator[Postgresql]:
     """The session's PostgreSQL."""
     if (program := missing_postgresql()) is not None:
         do_without(f"{program} is not installed: sudo apt-get install postgresql pgbouncer")
     # The folders of pytest are closed to the user who runs the server.
-    with tempfile.TemporaryDirectory() as folder, running_postgresql(Path(folder)) as server:
+    certificate = authority.issue("db.example")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_postgresql(Path(folder), certificate) as server,
+    ):
         yield server
 
 

@@ -59,6 +59,7 @@ class PostgresqlDatabase:
         """Connect; with `making`, make the tables if there are none. Raises `StoreError`."""
         self._url = url
         self.now: Callable[[], float] = time.monotonic
+        self.wall: Callable[[], float] = time.time
         self.waiting = 0
         self.warnings: dict[str, str] = {}
         self.unreadable: set[int] = set()
@@ -102,7 +103,7 @@ class PostgresqlDatabase:
 
     def _measure(self, now: float) -> None:
         """Compare our clocks with that of the database."""
-        self._leading, off = now - time.monotonic(), now - time.time()
+        self._leading, off = now - time.monotonic(), now - self.wall()
         self._wall_leading = off if abs(off) > SHIFT_SECONDS else 0.0
 
     @contextmanager

@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 from time import monotonic, sleep
 
 import psycopg
 
 from bridge.settings.database_url import database_url
 from bridge.store.opening import Team, open_store
+from tests.servers.certificates import Certificate
 from tests.servers.ports import free_ports
 
 USER = "postgres"
@@ -30,7 +32,9 @@ NUMBERS = count(1)
 
 def missing_postgresql() -> str | None:
     """The program we cannot find, or None when all are there."""
-    return None if _programs() else "postgresql"
+    if _programs() is None:
+        return "postgresql"
+    return None if shutil.which("pgbouncer", path="/usr/sbin") else "pgbouncer"
 
 
 def _programs() -> Path | None:
@@ -52,7 +56,8 @@ class Postgresql:
 
     def url(self, database: str = "postgres", user: str = USER, port: int | None = None) -> str:
         """The URL of a database."""
-        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
+        where = f"127.0.0.1:{port or self.port}/{database}"
+        return f"postgresql://{user}:{PASSWORD}@{where}?sslmode=disable"
 
     def make(self) -> None:
         """Make the cluster, with a password and no care for a loss of power."""
@@ -65,6 +70,17 @@ class Postgresql:
             "initdb", "--no-sync", "--auth=scram-sha-256", f"--username={USER}", "--encoding=UTF8",
             "--locale=C.UTF-8", f"--pwfile={secret}", f"--pgdata={self.folder / 'data'}",
         )  # fmt: skip
+
+    def secure(self, certificate: Certificate) -> None:
+        """Offer TLS with this certificate from the next start on."""
+        for name, file in (("chain", certificate.chain), ("key", certificate.key)):
+            copy = shutil.copy(file, self.folder / name)
+            Path(copy).chmod(0o600)
+            if os.geteuid() == 0:
+                shutil.chown(copy, USER)
+        files = {"ssl_cert_file": "chain", "ssl_key_file": "key"}
+        given = (f"--{name}={self.folder / file}" for name, file in files.items())
+        self.options = ("--ssl=on", *given)
 
     def start(self) -> None:
         """Start it, and return when it serves; nothing happens if it runs already."""
@@ -118,7 +134,7 @@ class Postgresql:
         """Make an empty schema, which is made faster than a database; return its URL."""
         name = f"test{next(self._names)}"
         self.query(f"CREATE SCHEMA {name}")
-        return f"{self.url()}?options=-csearch_path%3D{name}"
+        return f"{self.url()}&options=-csearch_path%3D{name}"
 
     def team(self, folder: Path) -> Team:
         """Make an empty store."""
@@ -146,15 +162,60 @@ def _groups() -> list[int] | None:
 
 
 @contextmanager
-def running_postgresql(folder: Path, *options: str) -> Iterator[Postgresql]:
-    """A server that is up and serving; it is killed at the end."""
+def running_postgresql(folder: Path, certificate: Certificate) -> Iterator[Postgresql]:
+    """A server that is up and serving, with TLS too; it is killed at the end."""
     found = _programs()
     assert found is not None
     (port,) = free_ports(1)
-    server = Postgresql(folder, port, found, options)
+    server = Postgresql(folder, port, found)
     server.make()
+    server.secure(certificate)
     server.start()
     try:
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def running_pgbouncer(server: Postgresql, schema: str) -> Iterator[str]:
+    """PgBouncer in transaction mode before a schema, with two connections; yields the URL."""
+    (port,) = free_ports(1)
+    folder = Path(mkdtemp())  # the folders of pytest are closed to the user who runs it
+    (folder / "users").write_text(f'"{USER}" "{PASSWORD}"\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"""
+[databases]
+pooled = host=127.0.0.1 port={server.port} dbname=postgres connect_query='SET search_path={schema}'
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = plain
+auth_file = {folder / "users"}
+pool_mode = transaction
+default_pool_size = 2
+"""
+    )
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert program is not None
+    with (folder / "output.log").open("ab") as output:
+        process = subprocess.Popen(
+            [program, folder / "pgbouncer.ini"], stdout=output, stderr=output, cwd="/",
+            user=_user(), group=_group(), extra_groups=_groups(),
+        )  # fmt: skip
+    url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/pooled?sslmode=disable"
+    try:
+        until = monotonic() + START_SECONDS
+        while True:
+            with suppress(psycopg.OperationalError), psycopg.connect(url):
+                break
+            assert monotonic() < until, (folder / "output.log").read_text()
+            sleep(LOOK_EVERY_SECONDS)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)

@@ -1,0 +1,198 @@
+"""Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
+
+import asyncio
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from bridge.settings.database_url import database_url
+from bridge.store.database import Observer, Query
+from bridge.store.errors import BusyStoreError, RefusedStoreError
+from bridge.store.opening import Team, open_store
+from bridge.store.postgresql import PostgresqlDatabase
+from bridge.store.writer import Entered, Moment, Writer
+from tests.servers.certificates import Authority
+from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
+from tests.store.hall import EPOCH, ROOM, said
+from tests.store.recorded import rows, selected
+
+RECORDER = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from bridge.settings.database_url import database_url
+from bridge.store.database import Happened, Observer
+from bridge.store.opening import Team, open_recorder_store
+from bridge.store.recorder import Recorder
+from bridge.store.writer import Entered
+from tests.store.hall import ROOM, said
+
+place, run = Team(database_url(sys.stdin.readline().strip()), Path(sys.argv[1]), 10), sys.argv[2]
+recorder = Recorder(partial(open_recorder_store, place, making=False), lambda _: None)
+recorder.add(Observer("bot@localhost", run, run))
+recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+for number in range(int(sys.argv[3])):
+    recorder.add(said(number, f"of all, {number}", time.time(), stanzaId=str(number)))
+    recorder.add(said(number, f"of {run}, {number}", time.time())._replace(shared=False))
+    time.sleep(0.02)
+while recorder.warnings or recorder._added != recorder._written:
+    time.sleep(0.1)
+recorder.close()
+"""
+"""Records what everybody hears, and as much that it alone hears."""
+
+RECORDERS, READERS, EACH = 16, 4, 25
+
+
+@pytest.fixture
+def team(postgresql: Postgresql, tmp_path: Path) -> Team:
+    """An empty store."""
+    return postgresql.team(tmp_path)
+
+
+async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
+    url = postgresql.new()
+    team = Team(database_url(url), tmp_path / "spool.db", 10)
+    open_store(team).close()
+    ended, told = asyncio.Event(), [list[int]() for _ in range(READERS)]
+
+    def read(ids: list[int]) -> None:
+        query, place, last = Query((ROOM,), "localhost"), 0, False
+        with closing(open_store(team, writable=False)) as database:
+            while not last:
+                last = ended.is_set()
+                newest = database.newest()
+                while place < newest:
+                    events, place = database.page(query, after=place, until=newest, limit=50)
+                    ids += [event.id for event in events]
+
+    readers = [Thread(target=read, args=(ids,)) for ids in told]
+    for reader in readers:
+        reader.start()
+    recorders = []
+    for number in range(RECORDERS):
+        words = (str(team.spool), f"run{number}", str(EACH))
+        recorder = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", RECORDER, *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE
+        )
+        assert recorder.stdin is not None
+        recorder.stdin.write(f"{url}\n".encode())  # not among its arguments
+        recorder.stdin.close()
+        recorders.append(recorder)
+    for recorder in recorders:
+        _, errors = await recorder.communicate()
+        assert (recorder.returncode, errors.decode()) == (0, "")
+    ended.set()
+    for reader in readers:
+        await asyncio.to_thread(reader.join)
+    ids = [row[0] for row in selected(team, "SELECT id FROM events ORDER BY id")]
+    assert told == [ids] * READERS
+    bodies = sorted(one["body"] for one in rows(team, "kind = 'message'"))
+    own = [f"of run{run}, {number}" for run in range(RECORDERS) for number in range(EACH)]
+    assert bodies == sorted([f"of all, {number}" for number in range(EACH)] + own)
+
+
+def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
+    team: Team, postgresql: Postgresql, tmp_path: Path
+) -> None:
+    schema = team.url.parameters["options"].partition("=")[2]
+    with running_pgbouncer(postgresql, schema) as url:
+        pooled = Team(database_url(url), tmp_path / "spool.db", 10)
+        with (
+            closing(open_store(pooled)) as first,
+            closing(open_store(pooled)) as second,
+            closing(open_store(pooled, writable=False)) as reading,
+        ):
+            for number in range(6):
+                for by, database in (("a", first), ("b", second)):
+                    with database.transaction():
+                        me = Observer("bot@localhost", by, by)
+                        database.append(
+                            me, [said(number, f"{by}{number}", stanzaId=f"{by}{number}")]
+                        )
+                        if number == 3 and by == "a":
+                            with pytest.raises(BusyStoreError), second.transaction():
+                                pass
+                        database.has(ROOM, "localhost", "a0")
+                query = Query((ROOM,), "localhost")
+                events, _ = reading.page(query, after=0, until=reading.newest(), limit=99)
+                assert len(events) == 2 * number + 2
+            assert reading.span(query).last == 12
+
+
+@pytest.mark.parametrize(
+    ("trouble", "refused"), [("", False), ("authority", True), ("name", True), ("mode", False)]
+)
+def test_the_certificate_and_its_name_are_checked_unless_the_url_says_otherwise(
+    trouble: str,
+    refused: bool,
+    postgresql: Postgresql,
+    authority: Authority,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    anchors = Authority(tmp_path / "other") if trouble in {"authority", "mode"} else authority
+    # The anchors that Python uses.
+    monkeypatch.setenv("SSL_CERT_FILE", str(anchors.ca_file))
+    host = "other.example" if trouble == "name" else "db.example"
+    more = "&sslmode=require" if trouble == "mode" else ""
+    where = f"{host}:{postgresql.port}/postgres?hostaddr=127.0.0.1{more}"
+    url = database_url(f"postgresql://{USER}:{PASSWORD}@{where}")
+    assert (url.warning is None) == (trouble != "mode")
+    if not refused:
+        PostgresqlDatabase(url, making=True).close()
+        return
+    with pytest.raises(RefusedStoreError, match="certificate") as raised:
+        PostgresqlDatabase(url, making=True)
+    assert PASSWORD not in str(raised.value)
+
+
+@pytest.mark.parametrize("wrong", [3_600.0, -3_600.0])
+@pytest.mark.parametrize("holder", [0, 1])
+def test_a_clock_that_is_wrong_by_an_hour_doubles_nothing_and_loses_nothing(
+    wrong: float, holder: int, team: Team
+) -> None:
+    now = 1_000.0
+    offsets = [0.0, wrong]
+    databases, writers = [], []
+    for offset in offsets:
+        database = PostgresqlDatabase(team.url)
+        database.wall = lambda offset=offset: time.time() + offset  # type: ignore[misc]
+        database.now = lambda: now
+        databases.append(database)
+        writers.append(Writer())
+
+    def write(index: int, *items: Any) -> None:
+        moment = Moment(EPOCH + now + offsets[index], now)
+        writers[index].write(databases[index], items, moment)
+
+    order = [holder, 1 - holder]
+    for index in order:
+        at = EPOCH + now + offsets[index]
+        me = Observer("bot@localhost", str(index), f"run{index}")
+        write(index, me, Entered(ROOM, at, now))
+        now += 0.5
+    for mark in range(1, 60):
+        now += 0.5
+        alive = order if mark < 30 else order[1:]  # the holder is killed
+        for index in alive:
+            write(index, said(mark, "", EPOCH + now + offsets[index]))
+    for _ in range(40):
+        now += 0.5
+        write(order[1])
+    for database in databases:
+        database.close()
+    told = [one["jid"] for one in rows(team, "kind = 'message'")]
+    assert told == [*range(1, 60)]
+    assert [one["jid"] for one in rows(team, "kind = 'message' AND NOT shared")] == []
+    assert rows(team, "kind = 'gap'") == []
+    holders = {one["run"] for one in rows(team, "kind = 'message'")}
+    assert holders == {"run0", "run1"}
