@@ -29,9 +29,6 @@ from bridge.xmpp.link.trace import redacted
 from bridge.xmpp.model.events import MessageSent, encode
 from bridge.xmpp.muc.reading import read
 
-MAX_UNDECIDED = 100
-"""After so many stanzas without a time, the log counts as one without times."""
-
 NAMELESS = "an account that the log does not name"
 PIECES = {
     HEADER: "stream header",
@@ -56,48 +53,14 @@ class CapturedPage:
         self._is_wanted = is_wanted
         self._courses = WeakKeyDictionary[Examined, Course]()
         """The courses of streams that the capture still has."""
-        self._undecided: list[tuple[Examined, Stanza]] | None = []
-        """The first stanzas, until one has a time; None once it is clear whether the log has."""
-        self._has_times = False
+        self._has_times: bool | None = None
+        """Whether the first stanza has a time; then one without is as late as the one before it."""
         self._has_zones = True
         self._seconds = 0.0
         self._file, self._line, self._lines_before = "", 0, 0
 
     def take(self, examined: Examined, stanza: Stanza) -> None:
         """Take a stanza, which the state of its stream has taken already."""
-        if self._undecided is None:
-            self._take(examined, stanza)
-            return
-        self._undecided.append((examined, stanza))
-        self._has_times = stanza.seconds is not None
-        self._seconds = stanza.seconds or 0.0
-        if self._has_times or len(self._undecided) == MAX_UNDECIDED:
-            self._decide()
-
-    def timeline(self, streams: Iterable[Examined], made_at: float, holes: int = 0) -> Timeline:
-        """Return what the page shows of these streams."""
-        self._decide()
-        courses = []
-        for examined in streams:
-            if course := self._courses.get(examined):
-                course.findings, course.holes = examined.findings(), examined.stream.holes
-                course.title = bare(examined.stream.account) or NAMELESS
-                courses.append(course)
-        zone: Zone = "utc" if self._has_zones else "unknown"
-        return self._chronicle.timeline(
-            "explain",
-            courses,
-            made_at,
-            zone=zone if self._has_times else "none",
-            holes=holes,
-        )
-
-    def _decide(self) -> None:
-        undecided, self._undecided = self._undecided or [], None
-        for examined, stanza in undecided:
-            self._take(examined, stanza)
-
-    def _take(self, examined: Examined, stanza: Stanza) -> None:
         stream, words = examined.stream, self._chronicle.words
         if not self._is_wanted(stream):
             return
@@ -126,11 +89,30 @@ class CapturedPage:
                 room="" if exact["kind"] == "stanza" else address,
             )
 
+    def timeline(self, streams: Iterable[Examined], made_at: float, holes: int = 0) -> Timeline:
+        """Return what the page shows of these streams."""
+        courses = []
+        for examined in streams:
+            if course := self._courses.get(examined):
+                course.findings, course.holes = examined.findings(), examined.stream.holes
+                course.title = bare(examined.stream.account) or NAMELESS
+                courses.append(course)
+        zone: Zone = "utc" if self._has_zones else "unknown"
+        return self._chronicle.timeline(
+            "explain",
+            courses,
+            made_at,
+            zone=zone if self._has_times else "none",
+            holes=holes,
+        )
+
     def _time(self, stanza: Stanza) -> float:
         """Return the time of a stanza in seconds, or its position as thousandths."""
         place = stanza.place
         if place.at and not _HAS_ZONE.search(place.at):
             self._has_zones = False
+        if self._has_times is None:
+            self._has_times = stanza.seconds is not None
         if self._has_times:
             self._seconds = self._seconds if stanza.seconds is None else stanza.seconds
             return self._seconds

@@ -196,7 +196,7 @@ class Pseudonyms:
             return self._value(name, value)
         if name in {"body", "reactions"}:
             return self.body(value)
-        return value if value in WORDS else self.text(value)
+        return value if value in WORDS and name not in TEXTS else self.text(value)
 
     def _value(self, name: str, value: str) -> str:
         """Return the value of an attribute, or the text of an element, of this name."""

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.capture.capture import Capture
 from bridge.capture.reader import LogReader
-from bridge.page.captured import MAX_UNDECIDED, NAMELESS, CapturedPage
+from bridge.page.captured import NAMELESS, CapturedPage
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import Part, Timeline, encode
@@ -121,12 +121,15 @@ def test_times_without_a_zone_are_shown_as_they_are(
     assert (timeline.zone, event.time, event.at) == (zone, time, at)
 
 
-def test_a_log_whose_first_stanzas_have_no_times_has_none() -> None:
-    lines = [*LOGIN, *["<<< <presence from='a@b' to='c@d'/>"] * MAX_UNDECIDED, *timed(says("late"))]
-    timeline = drawn(*lines)
+def test_the_first_stanza_tells_whether_the_log_has_times() -> None:
+    timeline = drawn(*TALK, *timed(says("late")))
+    part = only(timeline)
     assert timeline.zone == "none"
-    assert [event.at for event in only(timeline).events] == [*range(1, len(lines) + 1)]
-    assert drawn(*LOGIN, *timed(says("soon"))).zone == "unknown"
+    assert [event.at for event in part.events] == [*range(1, len(TALK) + 2)]
+    assert [event.time for event in part.events][-2:] == ["", "12:00:00.100"]
+    assert [bar.name for bar in part.stages][-2:] == ["binding", "joining"]
+    first, second = only(drawn(*timed(says("soon")), says("later"))).events
+    assert first.at == second.at
 
 
 def test_no_secret_is_on_the_page() -> None:

@@ -121,6 +121,12 @@ def test_a_stanza_keeps_its_structure_and_loses_what_it_says() -> None:
     )
 
 
+def test_a_word_of_the_standards_stays_where_it_is_one() -> None:
+    words = known("visitor")
+    exact = {"kind": "role", "sender": "visitor", "role": "visitor", "reason": "visitor"}
+    assert words.event(exact) == {**exact, "sender": "Nick1", "reason": "Nick1"}
+
+
 def happened() -> Iterator[tuple[dict[str, Any], str]]:
     """Events that have every name in every field, and the stanza behind each."""
     for nickname in NICKNAMES:
