@@ -98,9 +98,15 @@ def test_a_finding_is_at_its_event_and_makes_it_as_bad() -> None:
     (finding,) = part.findings
     event = part.events[-1]
     assert (finding.event, finding.at, finding.where) == (event.id, event.at, "bot.log:18")
-    assert (finding.severity, event.severity) == ("error", "error")
+    assert finding.severity == "error"
     assert timeline.verdict == part.verdict
     assert part.verdict.startswith("bot.log:18: ")
+
+
+def test_an_event_is_as_bad_as_what_was_found_at_it() -> None:
+    part = only(drawn(*timed(*LOGIN, says("never joined"))))
+    assert [finding.event for finding in part.findings] == [part.events[-1].id]
+    assert [event.severity for event in part.events[-2:]] == ["", "error"]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ def known(*nicknames: str, jids: tuple[str, ...] = (), room: str = "") -> Pseudo
         (["Alice", "Alice Smith"], "alice smith, Alice: x", "Nick1, Nick2: x"),
         (["Alice"], 'She said "hello" to "Alice"', 'She said "[5 characters]" to "Nick1"'),
         (["Alice"], 'cut: "Alice in Won…"', 'cut: "[12 characters]"'),
+        (["Alice Smith"], "Alice Smithson, Alice", "Alice Smithson, Alice"),
         (["[bot] (x)*"], "left by [bot] (x)*: bye", "left by Nick1: bye"),
         (['Say "hi"'], r'by "Say \"hi\"" at once', 'by "Nick1" at once'),
         (["a\u202eb"], r"a\u{202E}b and a" + "\u202eb", "Nick1 and Nick1"),
