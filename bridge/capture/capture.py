@@ -21,7 +21,7 @@ MAX_STREAMS = 1_000
 MAX_OPEN = 100
 """The most streams that are followed at once; the one that began first is given up."""
 
-MAX_FINDINGS = 20
+MAX_FINDINGS = 16
 """The most different findings of a stream that are kept; errors are kept rather than others."""
 
 FEATURES = f"{{{STREAMS}}}features"

@@ -1,5 +1,6 @@
 """What a rule finds on a stream, and which finding explains the others. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -62,10 +63,12 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
 
     `findings` are in the order in which they happened. None if there is no error.
     """
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-
-    def explained(error: Finding) -> int:
-        later = errors[errors.index(error) + 1 :]
-        return sum(other.name in EXPLAINS.get(error.name, ()) for other in later)
-
-    return max(errors, key=explained, default=None)
+    later: Counter[str] = Counter()
+    best, most = None, -1
+    for finding in reversed(findings):
+        if finding.severity is Severity.ERROR:
+            explained = sum(later[name] for name in EXPLAINS.get(finding.name, ()))
+            if explained >= most:
+                best, most = finding, explained
+            later[finding.name] += 1
+    return best

@@ -19,6 +19,10 @@ from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
 MAX_ENTRY_CHARACTERS = 512 * 1024
 """The longest entry that is read; servers pass on stanzas of 256 to 512 kB."""
 
+MAX_NAMES = 30_000
+"""The most elements and attributes of a stanza; each may take a kilobyte of memory. A list of
+items as long as an entry may be has fewer."""
+
 MAX_LINE_BYTES = 2 * 1024 * 1024
 """The longest line that is read: the longest entry, with escapes."""
 
@@ -265,7 +269,8 @@ class LogReader:
 
     def _captured(self, entry: _Entry, elements: list[Element]) -> list[Captured]:
         name = entry.format.name
-        self.formats[name] = self.formats.get(name, 0) + len(elements)
+        count = sum(element.tag != HOLE for element in elements)
+        self.formats[name] = self.formats.get(name, 0) + count
         _, session, sent, _, place, seconds = entry
         return [Captured(session, Stanza(sent, element, place, seconds)) for element in elements]
 
@@ -382,8 +387,10 @@ def _end_of_element(text: str, begin: int) -> int:
 
 
 def _hole_because(piece: str) -> Element:
-    """Return the hole of an element that is whole, but no XML, with the reason."""
+    """Return the hole of a whole element that is not parsed, with the reason if it is no XML."""
     hole = Element(HOLE)
+    if _takes_memory(piece):
+        return hole
     hole.text = "XML that is not well-formed"
     forbidden = _FORBIDDEN.search(piece)
     codes = [ord(forbidden[0])] if forbidden else []
@@ -395,9 +402,18 @@ def _hole_because(piece: str) -> Element:
     return hole
 
 
+def _takes_memory(text: str) -> bool:
+    """Whether a text would take much more memory as elements: by long namespaces or many names."""
+    if len(text) > MAX_NAMES:
+        names = text.count("<") - text.count("</") + text.count("=")
+        if names > MAX_NAMES:
+            return True
+    return _LONG_NAMESPACE.search(text) is not None
+
+
 def _parsed(text: str) -> list[Element] | None:
     """Return the elements that a text consists of; None if it is anything else."""
-    if len(text) > MAX_NAMESPACE_BYTES and _LONG_NAMESPACE.search(text):
+    if len(text) > MAX_NAMESPACE_BYTES and _takes_memory(text):
         return None
     parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
     try:

@@ -51,7 +51,8 @@ def run(parsed: argparse.Namespace) -> int:
         return USAGE
     if not sum(formats.values()):
         names = "; ".join([*(format_.name for format_ in FORMATS), JSON])
-        complain(f"xmpp-bridge: no stanza was found; looked for {names}")
+        part = f" ({capture.holes} in part)" if capture.holes else ""
+        complain(f"xmpp-bridge: no whole stanza was found{part}; looked for {names}")
         return USAGE
     capture.finish()
     streams = _picked(capture.streams, parsed.account, parsed.nickname)

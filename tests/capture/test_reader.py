@@ -188,6 +188,14 @@ def test_a_long_namespace_with_many_names_takes_no_memory() -> None:
     assert captured.stanza.element.tag == HOLE
 
 
+def test_a_stanza_is_read_up_to_its_most_names() -> None:
+    for more, tag in ((0, "iq"), (1, HOLE)):
+        inner = "<a/>" * (reading.MAX_NAMES - 1 + more)
+        (captured,) = read([f"RECV: <iq>{inner}</iq>"])
+        assert captured.stanza.element.tag == tag
+        assert captured.stanza.element.text is None
+
+
 def test_sessions_of_a_server_are_told_apart() -> None:
     lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
     assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]

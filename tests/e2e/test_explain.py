@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.e2e.bridge_process import COMMAND
 SECRET = "hunter2-hunter2"
 SLOT = f"<put url='https://x/{SECRET}'><header name='Cookie'>{SECRET}</header></put>"
 HEALTHY = [*LOGIN, *JOIN]
+HEALTHY_LINES = [f"{line}\n" for line in HEALTHY]
+QUIET = ["<<< <presence from='a@b' to='c@d'/>\n"]
 REFUSED = timed(*LOGIN, ASK, refusal("registration-required"), says("hi"), bounce("not-acceptable"))
 
 
@@ -149,24 +152,54 @@ def test_what_strangers_write_forges_no_line_and_moves_no_cursor() -> None:
     assert "\u202e" not in ran.stdout
 
 
-def test_a_large_log_is_read_in_bounded_memory(tmp_path: Path) -> None:
-    lines = "\n".join([*HEALTHY, *["<<< <presence from='a@b' to='c@d'/>"] * 500, says("hi")] * 40)
-    log = tmp_path / "large.log"
-    with log.open("w") as file:
-        for _ in range(12):
-            file.write(lines + "\n")
+MEMORY_KIB = 64 * 1024
+ATTRIBUTE = "<a b=''/>"
+LARGE_REQUEST = f"RECV: <iq type='get' id='{{0}}' from='a@b'><q>{'x' * 400_000}</q></iq>\n"
+
+
+def lines_of_clients() -> Iterator[str]:
+    """A thousand streams, each with many errors."""
+    for number in range(1_000):
+        yield from HEALTHY_LINES
+        yield from (f"{bounce('forbidden', f'r{room}@{number}')}\n" for room in range(20))
+
+
+def lines_of_rooms() -> Iterator[str]:
+    """A hundred thousand rooms."""
+    yield from (f"{line}\n" for line in LOGIN)
+    yield from (ASK.replace("room@", f"room{number}@") + "\n" for number in range(100_000))
+
+
+LARGE: dict[str, Callable[[], Iterable[str]]] = {
+    "a long log": lambda: (line for _ in range(60) for line in [*HEALTHY_LINES, *QUIET * 50]),
+    "a long line": lambda: ["SEND: <presence/>\nRECV: <", *["x" * 1_000_000] * 100],
+    "a stanza without an end": lambda: [*HEALTHY_LINES, "RECV: <iq>\n", *["<b>on</b>\n"] * 200_000],
+    "large requests": lambda: (LARGE_REQUEST.format(number) for number in range(150)),
+    "many streams": lines_of_clients,
+    "many rooms": lines_of_rooms,
+    "many elements": lambda: [f"RECV: <iq><q>{ATTRIBUTE * 14_000}</q></iq>\n"] * 10,
+}
+"""Logs that are large in different ways."""
+
+
+@pytest.mark.parametrize("large", LARGE)
+def test_a_large_log_is_read_in_bounded_memory(large: str) -> None:
     program = (
-        "import re, sys; from bridge.cli import main; main(['explain', '--json', sys.argv[1]]);"
+        "import re, sys; from bridge.cli import main; main(['explain', '--json']);"
         "sys.stderr.write(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, log],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert int(ran.stderr) < 64 * 1024
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        for text in LARGE[large]():
+            process.stdin.write(text.encode())
+        process.stdin.close()
+        assert int(process.stderr.read()) < MEMORY_KIB
 
 
 def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: Path) -> None:
