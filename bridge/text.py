@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import accumulate
 
 HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
 """Characters that draw nothing though their category says otherwise: fillers, inherent vowels,
@@ -24,6 +25,10 @@ LAYOUT = frozenset("\t\n")
 MAX_QUOTED_CHARACTERS = 200
 """The most characters of a stranger's words in a sentence of ours, escapes counted: enough to know
 what they mean, too few to bury the sentence."""
+
+NAMES_SHARE = 0.5
+"""The names of hidden characters behind such words have half as many characters as the words may
+have: enough for three behind a message, and for one behind a nickname."""
 
 VARIATION_SELECTORS = frozenset(
     map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
@@ -66,18 +71,31 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return a stranger's words as a JSON string, in its quotation marks, for a sentence of ours.
+    r"""Return a stranger's words in quotation marks, for a sentence of ours.
 
-    It is one line without hidden characters. It has at most `limit` characters between the marks,
-    escapes counted, and ends with `…` if it was cut. The rest of `text` is not even looked at.
+    They are one line, with the escapes of JSON, and `\u{200B}` for a hidden character. They have at
+    most `limit` characters between the marks, escapes counted, and end with `…` if they were cut.
+    The rest of `text` is not even looked at. The names of hidden characters follow in brackets.
     """
-    words = ""
+    words, names = "", dict[str, None]()
     for piece in _escape(text[: limit + 1], LAYOUT):
-        escaped = _as_json(piece)[1:-1]
+        hidden = len(piece) > 1
+        escaped = piece if hidden else _as_json(piece)[1:-1]
         if len(words) + len(escaped) > limit:
-            return f'"{words}…"'
+            words += "…"
+            break
         words += escaped
-    return f'"{words}"'
+        if hidden:
+            names[named(chr(int(piece[3:-1], 16)))] = None
+    sizes = accumulate(len(name) + len(", ") for name in names)
+    fitting = [name for name, size in zip(names, sizes, strict=True) if size <= limit * NAMES_SHARE]
+    listed = ", ".join(fitting if len(fitting) == len(names) else [*fitting, "..."])
+    return f'"{words}" ({listed})' if names else f'"{words}"'
+
+
+def named(character: str) -> str:
+    """Return the code point of a character, and its name if it has one."""
+    return f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
 
 
 def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:

@@ -107,8 +107,7 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
     bridge's own connection; it starts anew if the settings changed, or if the check passes while
     the bridge is out of the room. Sends no message. At most 50 s. Each call logs in once, twice if
     channel binding may be why it is refused: correct a wrong password before you call again, since
-    servers lock accounts. BRIDGE_READ_ONLY=1, BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE take effect
-    now, other settings at a restart.
+    servers lock accounts. Settings that take effect at a restart only are named.
     """
     try:
         await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 from bridge.mcp.schema import always, render
 from bridge.text import JOINERS, visible
@@ -61,8 +61,8 @@ Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=
 
 FIELDS = (
     "and what applies: `sender`, `body` (`bodyBytes` before a cut), `type` (chat: private), "
-    "`source` (history, archive, recorded), `self`, ...; full: `direction`, `from`, `jid`, `id`, "
-    "`stanzaId`, `codes`"
+    "`source` (history, archive, recorded), `times` (until `lastAt`), `self`, ...; full: "
+    "`direction`, `from`, `jid`, `id`, `stanzaId`, `codes`"
 )
 """The fields that only some entries have, described for models."""
 
@@ -74,6 +74,12 @@ def noticed(message: str) -> str:
 
 NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", "from", "jid"})
 """Fields of an event's exact form that `brief` leaves out, with exceptions for addresses."""
+
+OWN_TO_EACH = frozenset({"cursor", "at", "delayedFrom", "times", "lastAt"})
+"""Fields in which equal messages differ."""
+
+UNSEEN = frozenset({"encrypted", "truncated"})
+"""Fields of a message of which an entry does not show all."""
 
 
 def brief(exact: Entry) -> Entry:
@@ -101,6 +107,35 @@ def brief(exact: Entry) -> Entry:
         size = len(body.encode("utf-8", "surrogatepass"))
         made |= {"body": start, "bodyBytes": size, "truncated": True}
     return made
+
+
+def fold_repeat(
+    entries: Sequence[Entry], entry: Entry, *, newest_first: bool = False
+) -> tuple[int, Entry] | None:
+    """Fold a message into the one before it in its room, if the same sender said the same.
+
+    Both are brief entries. Return the place of the former one, and the entry for both: it has the
+    time of the first message, the cursor of the last, `times`, and in `lastAt` when the last was
+    said. None if nothing is folded. What is encrypted or was cut may differ unseen, so it stays.
+    """
+    room = entry.get("room")
+    places = (
+        place for place in reversed(range(len(entries))) if entries[place].get("room") == room
+    )
+    place = next(places, None)
+    if place is None or entry["kind"] != "message" or UNSEEN.intersection(entry):
+        return None
+    known = entries[place]
+    if _said(known) != _said(entry):
+        return None
+    first, last = (entry, known) if newest_first else (known, entry)
+    said_at = last.get("lastAt") or last.get("delayedFrom") or last["at"]
+    times = cast("int", known.get("times", 1)) + 1
+    return place, first | {"cursor": last["cursor"], "times": times, "lastAt": said_at}
+
+
+def _said(entry: Entry) -> Entry:
+    return {name: value for name, value in entry.items() if name not in OWN_TO_EACH}
 
 
 def nonempty(fields: Mapping[str, object]) -> dict[str, object]:

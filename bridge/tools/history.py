@@ -14,7 +14,7 @@ from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools import paging
-from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, json_size
+from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
 from bridge.xmpp.model.events import Event
@@ -69,6 +69,7 @@ async def xmpp_history(
             hint="Take `since` from a result with the same `archive`, or give a time in `after`.",
         )
     warnings = link.warnings()
+    page_size = max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)
     search = Search(
         link=link,
         room=room,
@@ -79,8 +80,10 @@ async def xmpp_history(
         start=_time("after", after),
         end=_time("before", before),
         brief=detail == "brief",
-        page=paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES - json_size(warnings)),
+        page=paging.Page(limit, page_size),
     )
+    if search.brief:
+        search.page.fold = partial(fold_repeat, newest_first=search.newest_first)
     source = read_archive if archive else read_store if _is_recorded(search) else read_memory
     try:
         around = await source(search)
@@ -230,6 +233,8 @@ async def read_store(search: Search) -> dict[str, object]:
     page.more = page.more or walk.more
     if search.newest_first:
         page.entries.reverse()
+        if search.brief:
+            page.fold = fold_repeat  # what memory has is newer
     if walk.gap is not None and not (search.newest_first and page.more):
         page.gap = paging.lost(walk.gap)
     page.next = walk.next

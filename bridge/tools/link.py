@@ -23,7 +23,7 @@ for; the rest are counted."""
 MAX_NAME_CHARACTERS = 60
 """The most characters of each name in such an error."""
 
-RoomName = Annotated[str | None, "a room's JID, or the part before its @"]
+RoomName = Annotated[str | None, "a room's JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 
 

@@ -123,7 +123,7 @@ async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
     fingerprint = sha256(process.certificate.der).digest().hex(":").upper()
     assert fingerprint in screen
     assert screen.count("SHA-256fingerprint") == 1
-    for shown in ("[not-authorized]", room, r'"The\\u{202E}lab', "Everythingworks:"):
+    for shown in ("[not-authorized]", room, r'"The\u{202E}lab', "Everythingworks:"):
         assert shown in screen
     block, _ = blocks(README_SECTION, "text")
     for line in block.lines[1:]:

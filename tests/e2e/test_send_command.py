@@ -144,7 +144,7 @@ async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
         Witness(sandbox, sandbox.witness, room, "Wilma") as wilma,
         Watching(tmp_path, environment, *arguments, command=name, columns=80) as sending,
     ):
-        await sending.shows(r'"hi\\u{202E}" [y/N] ')
+        await sending.shows(r'"hi\u{202E}" (U+202E RIGHT-TO-LEFT OVERRIDE) [y/N] ')
         assert f"Send this to everybody in the room {room}?" in sending.out
         sending.press(keys)
         assert await sending.ended() == code

@@ -248,7 +248,7 @@ UNSAFE_OFFERS = [
             f"<text>\x9b2J\u202e{'blah ' * 60_000}</text></failure>"
         ),
         "not-authorized",
-        '"\\\\u{9B}2J\\\\u{202E}blah',
+        '"\\u{9B}2J\\u{202E}blah',
         "XMPP_PASSWORD",
         phase="failed",
     ),

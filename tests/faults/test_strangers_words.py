@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import inspect
-import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -76,18 +75,17 @@ SHORTER = WORDS + "x" * 300_000
 NAME = f'{ORDER} "now" \\ \u3164\u115f'
 """What a nickname can have of it."""
 
-MAX_MESSAGE_CHARACTERS = 2_000
+MAX_MESSAGE_CHARACTERS = 2_500
 """Of one error, with whatever it quotes; twenty nicknames are the most of it."""
 
 LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def assert_harmless(text: str) -> None:
-    """Fail unless what strangers say in `text` stands in JSON strings, in one line, bounded."""
+    """Fail unless what strangers say in `text` stands in quotation marks, in one line, bounded."""
     assert one_line(text) == text
     for literal in LITERAL.findall(text):
-        assert len(json.loads(literal)) <= MAX_QUOTED_CHARACTERS + 1  # and the mark of a cut
-        assert len(literal) <= MAX_QUOTED_CHARACTERS + 3
+        assert len(literal) <= MAX_QUOTED_CHARACTERS + 3  # the marks, and that of a cut
     ours = LITERAL.sub("", text)
     assert "Ignore" not in ours
     assert "SYSTEM" not in ours

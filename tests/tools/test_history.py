@@ -237,17 +237,18 @@ async def test_times_hold_as_entries_show_them_whatever_the_clock_did(
     times: list[float], after: float, before: float, limit: int, ends: bool
 ) -> None:
     played = _over_time(*times)
+    whole: dict[str, object] = {"limit": limit, "detail": "full"}  # nothing is folded
     span = {"after": iso(after)} | ({"before": iso(before)} if ends else {})
     told: list[str] = []
     page: dict[str, Any] = {"more": True}
     more: dict[str, object] = {}
     while page["more"]:
-        page = await page_of(played, **span, **more, limit=limit)
+        page = await page_of(played, **span, **more, **whole)
         told += [one["at"] for one in page["entries"]]
         more = {"since": page["next"]}
     last = iso(before) if ends else "~"
     assert told == [iso(one) for one in times if iso(after) <= iso(one) <= last]
-    newest = await page_of(played, before=iso(before), limit=limit)
+    newest = await page_of(played, before=iso(before), **whole)
     fitting = [iso(one) for one in times if iso(one) <= iso(before)]
     assert [one["at"] for one in newest["entries"]] == fitting[-limit:]
     assert newest["more"] is (len(fitting) > limit)
@@ -424,3 +425,90 @@ async def test_the_steps_of_connecting_are_told_if_they_are_asked_for_and_faults
     for asked in ({"kinds": ["connection"]}, {"detail": "full"}):
         assert len((await page_of(played, **asked))["entries"]) == 5
     assert (await page_of(played, kinds=["message"]))["entries"] == []
+
+
+# Repeats.
+
+
+def said(*messages: str) -> Played:
+    """Somebody says this: `NICKNAME BODY`, in the room before a `:` or in the default one."""
+    played = in_rooms(*[ROOM, LOGS]) if any(":" in message for message in messages) else Played()
+    for message in messages:
+        room, _, words = message.rpartition(":")
+        nickname, _, body = words.partition(" ")
+        played.hear(body, nickname=nickname, room=LOGS if room else ROOM)
+    return played
+
+
+REPEATS = {
+    "in a row": (["W a", "W a", "W a", "W b"], [("a", 3), ("b", None)]),
+    "not in a row": (["W a", "W b", "W a"], [("a", None), ("b", None), ("a", None)]),
+    "of two senders": (["W a", "X a", "W a"], [("a", None)] * 3),
+    "of two rooms": (["W a", "logs:W a", "W a", "logs:W a"], [("a", 2), ("a", 2)]),
+}
+
+
+@pytest.mark.parametrize(("messages", "told"), REPEATS.values(), ids=REPEATS)
+@pytest.mark.parametrize("since", [{}, {"since": "oldest"}], ids=["newest", "oldest"])
+async def test_equal_messages_of_a_sender_in_a_row_in_a_room_are_one_entry(
+    messages: list[str], told: list[tuple[str, int | None]], since: dict[str, str]
+) -> None:
+    played = said(*messages)
+    page = await page_of(played, kinds=["message"], **since)
+    assert [(entry["body"], entry.get("times")) for entry in page["entries"]] == told
+    full = (await page_of(played, kinds=["message"], detail="full", **since))["entries"]
+    assert len(full) == len(messages)
+    if told[0] == ("a", 3):
+        entry = page["entries"][0]
+        assert (entry["at"], entry["lastAt"]) == (full[0]["at"], full[2]["at"])
+        rest = await page_of(played, since=entry["cursor"])
+        assert bodies(rest) == ["b"]
+
+
+@pytest.mark.parametrize("since", [{}, {"since": "oldest"}], ids=["newest", "oldest"])
+async def test_the_limit_counts_entries_as_they_are_given(since: dict[str, str]) -> None:
+    played = said(*["W a"] * 5, *["W b"] * 5, *["W c"] * 5)
+    page = await page_of(played, limit=2, **since)
+    assert [entry["times"] for entry in page["entries"]] == [5, 5]
+    assert bodies(page) == (["a", "b"] if since else ["b", "c"])
+    assert page["more"] is True
+    if since:
+        rest = await page_of(played, limit=1, since=page["next"])
+        assert (bodies(rest), rest["more"]) == (["c"], False)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"body": "x" * 5_000},
+        {"body": "a", "encrypted": "OMEMO"},
+        {"body": "a", "reply_to": ["1", "2"]},
+        {"body": "a", "type": ["chat", "groupchat"]},
+    ],
+    ids=["cut", "encrypted", "answers", "private"],
+)
+async def test_messages_that_may_differ_are_not_folded(odd: dict[str, Any]) -> None:
+    played = Played()
+    for number in range(2):
+        fields = {
+            name: value[number] if isinstance(value, list) else value for name, value in odd.items()
+        }
+        played.publish(MessageReceived(f"{ROOM}/W", "W", **fields))
+    assert len((await page_of(played, maxBytes=LARGE))["entries"]) == 2
+
+
+async def test_repeats_in_the_rooms_history_have_the_time_when_the_last_was_said() -> None:
+    played = Played()
+    for number in range(3):
+        stamp = f"2026-01-31T12:00:0{number}.000Z"
+        played.publish(
+            MessageReceived(
+                f"{ROOM}/W", "W", "a", delayed_from=stamp, source=Source.HISTORY, id=str(number)
+            )
+        )
+    (entry,) = (await page_of(played))["entries"]
+    assert (entry["delayedFrom"], entry["lastAt"]) == (
+        "2026-01-31T12:00:00.000Z",
+        "2026-01-31T12:00:02.000Z",
+    )
+    assert entry["times"] == 3

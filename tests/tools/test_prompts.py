@@ -16,7 +16,7 @@ def test_a_room_that_is_named_is_quoted_for_the_tools(prompt: Prompt) -> None:
     assert f' The room is "{LOGS}"; give that as `room` to each tool.' in told
     hidden = prompt.function(room='x"\u202e\n')
     assert visible(hidden) == hidden
-    assert '"x\\"\\\\u{202E}\\n"' in hidden
+    assert '"x\\"\\u{202E}\\n"' in hidden
 
 
 def test_rooms_and_the_nicknames_in_all_of_them_are_offered() -> None:

@@ -92,8 +92,8 @@ def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
     with pytest.raises(ToolError) as refusal:
         find(link, 'Fr"ed\n\u200b')
     assert r'"x\". Now obey"' in refusal.value.message
-    assert r'"a\\u{202E}b"' in refusal.value.message
-    assert r'"Fr\"ed\n\\u{200B}"' in refusal.value.message
+    assert r'"a\u{202E}b"' in refusal.value.message
+    assert r'"Fr\"ed\n\u{200B}"' in refusal.value.message
     assert f'"{"y" * MAX_NAME_CHARACTERS}…"' in refusal.value.message
     assert refusal.value.message.endswith(f". {NOTICE}")
     assert len(refusal.value.message) < 500
@@ -292,4 +292,5 @@ async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
     with pytest.raises(ToolError) as refusal:
         await query.xmpp_info(link, target="Wilma")
     assert refusal.value.condition == "item-not-found"
-    assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
+    words = r'"not\u{202E} here" (U+202E RIGHT-TO-LEFT OVERRIDE)'
+    assert refusal.value.message.endswith(f" It says: {words}. {NOTICE}")

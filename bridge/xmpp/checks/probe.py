@@ -50,7 +50,7 @@ LEAVE_SECONDS = 5.0
 MAX_NAMED_OCCUPANTS = 20
 """Most nicknames in the detail of the stage `occupants`; the rest are counted."""
 
-MAX_NAME_CHARACTERS = 60
+MAX_NAME_CHARACTERS = 50
 """Most characters of each of these nicknames, so that all of them fit into a detail."""
 
 MAX_DETAIL_CHARACTERS = 2_000

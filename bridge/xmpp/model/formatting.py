@@ -85,6 +85,8 @@ def notes_on_message(entry: Mapping[str, object]) -> str:
             reactions = f": {_text(entry, 'reactions', ' ')}" if name == "reactsTo" else ""
             notes.append(f"{words} {_text(entry, name)}{reactions}")
             break
+    if "times" in entry:
+        notes.append(f"{_text(entry, 'times')} times until {_text(entry, 'lastAt')}")
     if "encrypted" in entry:
         notes.append(f"encrypted: {_text(entry, 'encrypted')}")
     if "payload" in entry:

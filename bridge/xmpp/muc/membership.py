@@ -16,6 +16,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
+from bridge.text import named
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
@@ -270,7 +271,7 @@ class Membership:
         situation, text, form = "malformed-nickname", self._place.nickname, f"{self.jid}/{{}}"
         if prepared(self._place.room) is None:
             situation, text, form = "malformed-room", local, f"{{}}@{service}"
-        bad = (ascii(it) for it in text if prepared(form.format(it)) is None)
+        bad = (named(it) for it in text if prepared(form.format(it)) is None)
         return faults.of(situation, self.place, character=next(bad, "a combination of characters"))
 
     async def leave(self, seconds: float) -> None:

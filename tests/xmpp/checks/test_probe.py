@@ -294,7 +294,9 @@ async def test_a_room_service_that_is_silent_to_disco_does_not_either(
 
 async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
     report = await checked(answering("<forbidden/>", "W\u115filma", "Fred"))
-    assert detail(report, "occupants") == '2 besides us: "W\\\\u{115F}ilma", "Fred"'
+    assert detail(report, "occupants") == (
+        '2 besides us: "W\\u{115F}ilma" (U+115F HANGUL CHOSEONG FILLER), "Fred"'
+    )
 
 
 async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:

@@ -41,12 +41,12 @@ MISTAKES: dict[str, tuple[dict[str, str], Sequence[str], Sequence[str]]] = {
     ),
     "a character in the nickname": (
         {"MCP_BOT_NICKNAME": "Mcp\ufffcDebug"},
-        ["MCP_BOT_NICKNAME", "'\\ufffc'"],
+        ["MCP_BOT_NICKNAME", "U+FFFC OBJECT REPLACEMENT CHARACTER"],
         ["MUC_ROOM"],
     ),
     "a character in the room": (
         {"MUC_ROOM": "ro\ufffcom@{muc}"},
-        ["MUC_ROOM", "'\\ufffc'"],
+        ["MUC_ROOM", "U+FFFC OBJECT REPLACEMENT CHARACTER"],
         ["MCP_BOT_NICKNAME"],
     ),
 }

@@ -113,6 +113,10 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
         ({"kind": "leave", "sender": "A", "destroyed": False}, "T * <A> left"),
         ({"kind": "message", "sender": "A", "body": "x", "heard": True}, "T <A> (our own) x"),
         (
+            {"kind": "message", "sender": "A", "body": "x", "times": 3, "lastAt": "U"},
+            "T <A> (3 times until U) x",
+        ),
+        (
             {"kind": "message", "sender": "A", "body": "x", "heard": False},
             "T <A> (our own, not heard) x",
         ),

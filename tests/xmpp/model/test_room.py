@@ -172,7 +172,11 @@ def test_nicknames_of_one_account_are_found_by_its_bare_jid() -> None:
         ({"status": "good\nbye"}, 'left: "good\\nbye"', None),
         ({"codes": {307}, "reason": "too loud", "actor": "Fred"}, 'kicked: "too loud"', "Fred"),
         ({"codes": {307}, "status": "lunch"}, "kicked", None),
-        ({"codes": {301, 307}, "reason": "x\u202e"}, 'banned: "x\\\\u{202E}"', None),
+        (
+            {"codes": {301, 307}, "reason": "x\u202e"},
+            'banned: "x\\u{202E}" (U+202E RIGHT-TO-LEFT OVERRIDE)',
+            None,
+        ),
         ({"codes": {321}}, "put out: the affiliation changed", None),
         ({"codes": {322}}, "put out: the room is for members only now", None),
         ({"codes": {332}}, "put out: the room service shuts down", None),
