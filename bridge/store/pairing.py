@@ -13,13 +13,13 @@ differ by at most this number of seconds."""
 
 # fmt: off
 VARYING = frozenset({
-    "codes", "delayedFrom", "formerAffiliation", "formerRole", "jid", "meaning", "reflection",
-    "self", "source",
+    "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole", "jid",
+    "meaning", "payload", "reflection", "self", "source",
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a
 moderator, sends some codes to one occupant only, and sends to newcomers later what others have seen
-live."""
+live. What changes within seconds is folded, from when on depends on the observer."""
 
 
 class Mark(NamedTuple):
@@ -48,6 +48,8 @@ def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
         return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
     # An event without a sender, such as a changed configuration, has the same codes for all.
     varying = VARYING if "sender" in event else VARYING - {"codes"}
+    if event.get("kind") == "message":  # its payload is all that it says
+        varying -= {"payload"}
     said = sorted((name, str(value)) for name, value in event.items() if name not in varying)
     return Mark(hash((*said,)), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
 

@@ -100,6 +100,8 @@ def brief(exact: Entry) -> Entry:
     for name, usual in (("type", "groupchat"), ("source", "live")):
         if made.get(name) == usual:
             del made[name]
+    if kind != "message" and "formerPayload" not in exact:
+        made.pop("payload", None)  # of a presence; it matters when it changes
     if made.get("delayedFrom") == exact["at"]:  # events of an archive have the same time twice
         del made["delayedFrom"]
     body = made.get("body")

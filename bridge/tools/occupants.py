@@ -65,9 +65,10 @@ def xmpp_occupants(
     Each has, where there is something to say: `show`, `status`, `jid` (the real one, where the
     room shows it), `since` (when it came; absent: it was there before the bridge),
     `lastMessageAt` (the last that the bridge saw), `sameAccountAs` (other nicknames of the same
-    account), `self` (the bridge). `left`: who left in the last hour, newest first: `nickname`,
-    `at`, `why`, `by`. Nicknames are in order; if `more`, give the last as `after`. With several
-    rooms each has its `room`, and `notIn` names those the bridge is not in. Fails if it is in none.
+    account), `payload` (extensions in its presence), `self` (the bridge). `left`: who left in the
+    last hour, newest first: `nickname`, `at`, `why`, `by`. Nicknames are in order; if `more`, give
+    the last as `after`. With several rooms each has its `room`, and `notIn` names those the bridge
+    is not in. Fails if it is in none.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]
@@ -156,6 +157,7 @@ def exact_of(
         "since": None if occupant.since is None else iso(occupant.since),
         "lastMessageAt": None if spoke is None else iso(spoke),
         "sameAccountAs": [*islice(others, MAX_NAMED)],
+        "payload": [*occupant.payload],
         "self": occupant.own,
         "room": room,
     }

@@ -201,6 +201,8 @@ class OccupantPresence(Shared):
     reason: str | None = None
     actor: str | None = None
     """Who did it, where the room says so."""
+    payload: tuple[str, ...] = ()
+    """The names of the extension elements in the presence."""
 
 
 @dataclass(frozen=True)
@@ -212,12 +214,14 @@ class OccupantJoined(OccupantPresence):
 
 @dataclass(frozen=True)
 class OccupantChanged(OccupantPresence):
-    """Somebody's role, affiliation, show or status text is another than before."""
+    """Somebody's role, affiliation, show, status text or payload is another than before."""
 
     kind: ClassVar[Kind] = "role"
     former_role: str | None = None
     """None if it is the same as before."""
     former_affiliation: str | None = None
+    """None if it is the same as before."""
+    former_payload: tuple[str, ...] | None = None
     """None if it is the same as before."""
 
 
@@ -284,6 +288,8 @@ class RoomConfigured(Shared):
 
     kind: ClassVar[Kind] = "config"
     codes: frozenset[int] = frozenset()
+    changed: tuple[str, ...] = ()
+    """Each option that is another than before, with both values, as the room shows them to all."""
 
 
 @dataclass(frozen=True)
@@ -381,9 +387,10 @@ Event: TypeAlias = (
 _ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
 """Fields that `_encode_apart` has a case for."""
 
-_SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
+_SHOWN_EMPTY = frozenset({"sender", "subject", "reactions", "formerPayload"})
 """Fields that are encoded even if empty. An empty `sender` is the room itself; an empty `subject`
-removes the subject; empty `reactions` take all reactions back."""
+removes the subject; empty `reactions` take all reactions back; an empty `formerPayload` has become
+another one."""
 
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
@@ -471,6 +478,8 @@ _CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(E
 _DECODED: dict[str, Callable[[Any], Any]] = {
     "codes": frozenset,
     "payload": tuple,
+    "former_payload": tuple,
+    "changed": tuple,
     "reactions": tuple,
     "source": Source,
     "phase": Phase,
@@ -483,7 +492,7 @@ _TYPES: dict[str, type] = {
     **dict.fromkeys(("direction", "text", "hint", "tls", "reason", "condition"), str),
     **dict.fromkeys(("self", "reflection", "destroyed"), bool),
     **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
-    **dict.fromkeys(("codes", "meaning", "payload", "reactions"), list),
+    **dict.fromkeys(("codes", "meaning", "payload", "formerPayload", "changed", "reactions"), list),
 }
 """The types of the fields of the exact form; `events` is in gaps of the recorder."""
 
@@ -509,7 +518,15 @@ def _encode_apart(event: Event) -> dict[str, object]:
         case Joined(created=created):
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}"}
+        case OccupantPresence(codes=codes, payload=payload):
+            former = event.former_payload if isinstance(event, OccupantChanged) else None
+            listed = None if former is None else list(former)
+            return _meaning(codes) | {"payload": list(payload), "formerPayload": listed}
         case object(codes=frozenset() as codes) if codes:
-            known = sorted(codes & STATUS_CODES.keys())
-            return {"codes": sorted(codes), "meaning": [STATUS_CODES[code] for code in known]}
+            return _meaning(codes) | {"changed": list(getattr(event, "changed", ()))}
     return {}
+
+
+def _meaning(codes: frozenset[int]) -> dict[str, object]:
+    known = sorted(codes & STATUS_CODES.keys())
+    return {"codes": sorted(codes), "meaning": [STATUS_CODES[code] for code in known]}

@@ -152,7 +152,11 @@ def _change(entry: Mapping[str, object]) -> str:
             return f"* {who} is now {_name(entry, 'newNickname')}"
         case "role" if "sender" in entry:
             held = _held(entry, "role", "affiliation", "show")
-            return f"* {who} is now {held}{by}{reason}{_part(': ', entry, 'status')}"
+            line = f"* {who} is now {held}{by}{reason}{_part(': ', entry, 'status')}"
+            if "formerPayload" in entry:
+                payload = _text(entry, "payload") or "nothing"
+                line += f" {_bracketed(f'extensions in its presence: {payload}')}"
+            return line
         case "role":
             absent = f"* {_name(entry, 'jid')}, who is not here, is now "
             return f"{absent}{_text(entry, 'affiliation')}{by}{reason}"
@@ -160,7 +164,8 @@ def _change(entry: Mapping[str, object]) -> str:
             by = f" by {who}" if entry.get("sender") else ""
             return f"* subject{by}: {_text(entry, 'subject')}"
         case "config":
-            return f"* the room's configuration changed [{_text(entry, _codes(entry))}]"
+            changed = _part(": ", entry, "changed")
+            return f"* the room's configuration changed [{_text(entry, _codes(entry))}]{changed}"
         case "gap":
             span = f"from {_text(entry, 'from')} to {_text(entry, 'to')}"
             if "events" in entry:

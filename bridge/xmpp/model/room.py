@@ -66,6 +66,8 @@ class Occupant:
     own: bool = False
     last_message_at: float | None = None
     """When we last saw a live message of theirs, private or encrypted ones included."""
+    payload: tuple[str, ...] = ()
+    """The names of the extension elements in the presence."""
     visible_nickname: str = ""
     """The nickname as users see it. It is made once: with many hidden characters that takes a
     millisecond, and a room may have ten thousand such names."""
@@ -274,11 +276,24 @@ class Room:
                     **vars(event),
                     former_role=None if role == event.role else role,
                     former_affiliation=None if affiliation == event.affiliation else affiliation,
+                    former_payload=None if known.payload == event.payload else known.payload,
                 )
             case events.MessageReceived(from_=jid) if known := self._occupants.get(jid):
                 if known.real_jid is not None and event.source is events.Source.LIVE:
                     return replace(event, jid=known.real_jid)
         return event
+
+    def has(self, jid: str) -> bool:
+        """Whether an occupant with this occupant JID is known."""
+        return jid in self._occupants
+
+    def differs_in_payload_only(self, presence: events.OccupantJoined) -> bool:
+        """Whether nothing but the payload of a presence of somebody here is new."""
+        known = self._occupants[presence.from_]
+        explained = presence.reason is not None or presence.actor is not None
+        return not explained and _occupant(presence, known.since) == replace(
+            known, payload=presence.payload
+        )
 
     def status(self) -> RoomStatus:
         """Return the state now."""
@@ -412,6 +427,7 @@ def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupan
         status=presence.status,
         real_jid=presence.jid,
         own=presence.self_,
+        payload=presence.payload,
     )
 
 

@@ -1,7 +1,7 @@
 """Makes events of what a room sends: drops forgeries and duplicates, and marks our own messages."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
@@ -11,6 +11,7 @@ from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.disco import Description
 
 REMEMBERED = 5_000
 """Most messages that are remembered: more than a room sends in the overlap of two stays."""
@@ -23,10 +24,16 @@ remove ids that others gave in its name (XEP-0359, XEP-0313)."""
 class Intake:
     """Reads what one room sends.
 
-    It remembers the last `capacity` messages that came, and as many that we sent.
+    It remembers the last `capacity` messages that came, and as many that we sent. `on_description`
+    gets what the room says of itself.
     """
 
-    def __init__(self, room: str, capacity: int = REMEMBERED) -> None:
+    def __init__(
+        self,
+        room: str,
+        capacity: int = REMEMBERED,
+        on_description: Callable[[Description], None] = lambda description: None,
+    ) -> None:
         self._room = room
         self._seen = _RecentlyAdded(capacity)
         self._sent = _RecentlyAdded(capacity)
@@ -42,6 +49,7 @@ class Intake:
         """Whether the room stays when all have left; None if it has not said."""
         self.archived = False
         """Whether the room has said that it keeps an archive."""
+        self._on_description = on_description
         self.may_send_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
 
@@ -68,6 +76,7 @@ class Intake:
             self.moderated = description.either("muc_moderated", "muc_unmoderated")
             self.persistent = description.either("muc_persistent", "muc_temporary")
             self.archived = stanzas.MAM in description.features
+            self._on_description(description)
         return []
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:

@@ -29,8 +29,10 @@ from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.archive import RoomArchive
 from bridge.xmpp.muc.catching_up import CatchingUp
+from bridge.xmpp.muc.configuration import Configuration
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
+from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
@@ -42,9 +44,6 @@ from bridge.xmpp.queries.ping import Verdict, ping_patiently
 NICKNAME_TRIES = 5
 """How many nicknames are tried: `name`, `name-2`, and so on. The last one ends in random characters
 that nobody can guess, so that somebody who takes the others cannot keep us out."""
-
-SETTING_CHANGED = 104
-"""The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
 """After these faults the pause goes on if the connection is replaced, since that does not cure
@@ -82,7 +81,11 @@ class Membership:
         self.self_ping_ms: float | None = None
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
-        self._intake = Intake(self.jid)
+        self._configuration = Configuration(
+            self._ask_for_configuration, self._publish_configuration
+        )
+        self._payloads = Payloads(self._take_payload)
+        self._intake = Intake(self.jid, on_description=self._configuration.answer)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
@@ -103,8 +106,6 @@ class Membership:
         self._catching_up = CatchingUp(self.jid, clock)
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
-        self._configuration_asked = False
-        """Whether we have asked for the room's configuration, and the answer is still to come."""
         self._reflections = Reflections()
 
     @property
@@ -259,7 +260,6 @@ class Membership:
                 self._step(Step.END)
         created = 201 in me.codes
         self._similar_rooms = ()
-        self._configuration_asked = False
         if created:
             self._ask_for_configuration()  # `Join` asked before the room existed
         self._emit(events.Joined(me.from_, me.sender, created))
@@ -452,10 +452,8 @@ class Membership:
         # would be listed as an occupant while `_state` says that we are out.
         if stanza.tag == stanzas.PRESENCE and self._state in {State.OUT, State.REMOVED}:
             return
-        if stanza.tag == stanzas.IQ:
-            self._configuration_asked = False
-            if self._join is not None:
-                self._join.take_answer(stanza)
+        if stanza.tag == stanzas.IQ and self._join is not None:
+            self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
         entering, history = self._state is State.ENTERING, self._intake.may_send_history
@@ -480,7 +478,7 @@ class Membership:
             fresh = self._intake.deduplicate(event)
             earlier = event.source is not events.Source.LIVE
         happened = None if fresh is None else self.room.classify(fresh)
-        if happened is None:
+        if happened is None or self._puts_off(event, happened):
             return
         record = self._publisher.publish(happened, self.name, earlier=earlier)
         self._last_seen = record.at
@@ -492,21 +490,38 @@ class Membership:
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
             case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
-            case events.RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
-                self._ask_for_configuration()
             case events.SendFailed(condition="not-acceptable"):
                 self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
 
+    def _puts_off(self, event: events.Event, happened: events.Event) -> bool:
+        """Whether `event`, which is new as `happened`, is published later or not at all."""
+        match event, happened:
+            case events.OccupantJoined(), events.OccupantChanged():
+                if self.room.differs_in_payload_only(event):
+                    return self._payloads.folds(event)
+                self._payloads.drop(event.from_)
+            case events.RoomConfigured(codes=codes), _ if self._configuration.takes(codes):
+                self._configuration.change(codes)
+                return True
+        return False
+
+    def _take_payload(self, presence: events.OccupantJoined) -> None:
+        """Take a presence that differed in its payload some seconds ago, if it still counts."""
+        if self.inside and self.room.has(presence.from_):
+            self._handle(presence)
+
+    def _publish_configuration(self, codes: frozenset[int], changed: tuple[str, ...]) -> None:
+        """Publish a change of the configuration, once it is known or not to be found out."""
+        self._emit(events.RoomConfigured(codes, changed))
+
     def _ask_for_configuration(self) -> None:
-        """Ask for the room's configuration, unless an answer is due; `_intake` reads the answer.
+        """Ask for the room's configuration; `_intake` reads the answer.
 
         The room sends in order: a change that it reports before its answer is in the answer.
         """
-        if not self._configuration_asked:
-            self._configuration_asked = True
-            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
-                id_ = secrets.token_hex(8)
-                self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
+        with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
+            id_ = secrets.token_hex(8)
+            self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
     def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
@@ -528,3 +543,5 @@ class Membership:
     def _step(self, step: Step) -> None:
         self._state = TRANSITIONS[self._state][step]
         self._removal = None
+        if not self.inside:
+            self._configuration.conclude()

@@ -6,8 +6,10 @@ The answers of service discovery and archives are read in `queries.disco` and `a
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
 from xml.etree.ElementTree import Element
 
 from bridge.text import stamp_of
@@ -61,11 +63,20 @@ MAX_PAYLOAD = 8
 """Most names of elements that are listed for a message without a body; real ones have one or
 two."""
 
+MAX_PRESENCE_PAYLOAD = 20
+"""Most names of elements that are listed for a presence; real ones have up to ten."""
+
 MAX_PAYLOAD_CHARACTERS = 100
 """Most characters of such a name, and of the name of an encryption; real ones have up to 60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """A status code as XEP-0045, section 15.6, writes it."""
+
+OF_STREAM = f"{{{stanzas.CLIENT}}}"
+"""The beginning of the tags in the stream's own namespace, which are no extensions."""
+
+CACHED_PAYLOADS = 256
+"""Most lists of names that are shared among occupants."""
 
 MAX_REACTIONS = 32
 """Most reactions in one message: people send few, and each is a character or two."""
@@ -189,18 +200,24 @@ def _encrypted(stanza: Element) -> str | None:
     return name
 
 
-def _payload(stanza: Element) -> tuple[str, ...]:
-    """Return the names of a message's elements, without metadata."""
+@lru_cache(CACHED_PAYLOADS)
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return equal names as the same tuple: thousands of occupants may have the same client."""
+    return names
+
+
+def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
+    """Return the names of the elements of a stanza, without metadata."""
     names = []
-    for child in stanza:
+    for child in elements:
         namespace, _, name = child.tag.rpartition("}")
         if namespace[1:] == stanzas.CLIENT and name not in {"thread", "error"}:
             names.append(name)
         elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:
             names.append(f"{name} ({namespace[1:]})")
     names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
-    more = len(names) - MAX_PAYLOAD
-    return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
+    more = len(names) - most
+    return tuple(names[:most]) + ((f"... and {more} more",) if more > 0 else ())
 
 
 def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
@@ -288,6 +305,8 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     is_own = sender == own or 110 in codes
     status_text = _short(stanza.findtext(f"{{{stanzas.CLIENT}}}status"))
     if type_ is None:
+        foreign = (child for child in stanza if not child.tag.startswith(OF_STREAM))
+        extensions = sorted(foreign, key=attrgetter("tag"))  # another order is no change
         yield events.OccupantJoined(
             from_=sender,
             sender=nickname,
@@ -300,6 +319,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             codes=codes,
             reason=_reason(item),
             actor=_actor(item),
+            payload=_shared(_payload(extensions, MAX_PRESENCE_PAYLOAD)),
         )
     elif type_ == "unavailable":
         new_nickname = item.get("nick", "")

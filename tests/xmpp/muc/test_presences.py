@@ -10,7 +10,12 @@ from bridge.xmpp.model.events import (
     RoomDestroyed,
     RoomError,
 )
-from bridge.xmpp.muc.reading import MAX_PRESENCE_CHARACTERS, read
+from bridge.xmpp.muc.reading import (
+    MAX_PAYLOAD_CHARACTERS,
+    MAX_PRESENCE_CHARACTERS,
+    MAX_PRESENCE_PAYLOAD,
+    read,
+)
 from tests.xmpp.elements import parsed
 from tests.xmpp.reading import OWN, ROOM, USER, events, presence, presence_events
 
@@ -30,6 +35,18 @@ def test_presence_is_who_is_here_and_how() -> None:
             jid="w@example/home",
         )
     ]
+
+
+def test_the_extensions_in_presence_are_named_and_bounded() -> None:
+    item = f"<x {USER}><item/></x><show>away</show><priority>1</priority>"
+    avatar = "<x xmlns='vcard-temp:x:update'/><c xmlns='http://jabber.org/protocol/caps'/>"
+    event = presence(OccupantJoined, f"{avatar}{item}<delay xmlns='urn:xmpp:delay'/>")
+    assert event.payload == ("c (http://jabber.org/protocol/caps)", "x (vcard-temp:x:update)")
+    many = "".join(f"<y xmlns='urn:{number:04}{'z' * 200}'/>" for number in range(100))
+    event = presence(OccupantJoined, many + item)
+    assert len(event.payload) == MAX_PRESENCE_PAYLOAD + 1
+    assert event.payload[-1] == "... and 80 more"
+    assert max(map(len, event.payload)) == MAX_PAYLOAD_CHARACTERS
 
 
 def test_our_own_presence_is_told_by_its_status_code_whatever_the_nickname() -> None:

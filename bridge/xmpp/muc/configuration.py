@@ -1,0 +1,112 @@
+"""What a room says of its configuration, and what changes in it.
+
+A room says that its configuration changed, and not how (XEP-0045, section 10.2.1). So it is asked,
+and the notice is published together with what its answer shows.
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+
+from bridge.text import quoted
+from bridge.xmpp.queries.disco import ROOM_INFO, Description, room_configuration
+
+SETTING_CHANGED = 104
+"""The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
+
+ASK_SECONDS = 10.0
+"""The time from one question to the next, and the most for an answer. An owner may change a hundred
+options one by one."""
+
+MAX_OPTIONS = 20
+"""Most options that are compared; real rooms show up to 20."""
+
+MAX_CHARACTERS = 60
+"""Most characters of a name and of a value."""
+
+NOT_OPTIONS = frozenset({"occupants", "subject", "subjectmod"})
+"""What a room tells among its options though nobody configures it (XEP-0045, section 15.5)."""
+
+_NAMED_OTHERWISE = frozenset({"logs", "roomname", "roomdesc", "description", "lang"})
+"""Fields of the form that `room_configuration` has under names of its own."""
+
+
+class Configuration:
+    """The configuration of one room, as far as the room shows it.
+
+    `ask` sends the room a question; its answer comes to `answer`. `publish` gets the status codes
+    of a change, and what has changed.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], None],
+        publish: Callable[[frozenset[int], tuple[str, ...]], None],
+    ) -> None:
+        self._ask = ask
+        self._publish = publish
+        self._options: dict[str, str] = {}
+        self._codes: frozenset[int] = frozenset()
+        """The codes of the changes that are to be published."""
+        self._asked_at = -inf
+        self._next: asyncio.TimerHandle | None = None
+        """The next question, or the end of the wait for an answer."""
+
+    def takes(self, codes: frozenset[int]) -> bool:
+        """Whether a notice with these codes waits for what has changed; it is published later."""
+        return SETTING_CHANGED in codes or bool(self._codes)
+
+    def change(self, codes: frozenset[int]) -> None:
+        """Take a notice with these codes, and find out what has changed."""
+        self._codes |= codes
+        if self._next is None:
+            loop = asyncio.get_running_loop()
+            self._next = loop.call_at(
+                max(self._asked_at + ASK_SECONDS, loop.time()), self._question
+            )
+
+    def answer(self, description: Description) -> None:
+        """Take what the room says of itself."""
+        former, self._options = self._options, options_of(description)
+        if former and self._codes:
+            names = [name for name in self._options | former if name not in NOT_OPTIONS]
+            pairs = ((name, self._options.get(name), former.get(name)) for name in names)
+            self.conclude(tuple(_changed(*pair) for pair in pairs if pair[1] != pair[2]))
+
+    def conclude(self, changed: tuple[str, ...] = ()) -> None:
+        """Publish what has changed, if anything waits for that."""
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        if self._codes:
+            codes, self._codes = self._codes, frozenset()
+            self._publish(codes, changed)
+
+    def _question(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._asked_at = loop.time()
+        self._next = loop.call_later(ASK_SECONDS, self.conclude)
+        self._ask()
+
+
+def options_of(description: Description) -> dict[str, str]:
+    """Return the options in a room's description, with their values as users see them."""
+    shown: dict[str, str] = {}
+    for name, value in room_configuration(description).items():
+        head, *tail = name.split("_")
+        shown[head + "".join(map(str.capitalize, tail))] = _shown(value)
+    for field in description.fields:
+        name = field.name.rpartition("_")[2]
+        if field.form == ROOM_INFO and name not in _NAMED_OTHERWISE:
+            shown.setdefault(name[:MAX_CHARACTERS], _shown(", ".join(field.values)))
+    return dict([*shown.items()][:MAX_OPTIONS])
+
+
+def _shown(value: object) -> str:
+    if value is None or value == "":
+        return "not set"
+    return quoted(value, MAX_CHARACTERS) if isinstance(value, str) else str(value).lower()
+
+
+def _changed(name: str, value: str | None, former: str | None) -> str:
+    return f"{name}: {value or 'not set'}, before {former or 'not set'}"

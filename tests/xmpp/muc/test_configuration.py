@@ -1,0 +1,141 @@
+"""What is asked and told when a room's configuration changes."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from bridge.xmpp.muc import configuration
+from bridge.xmpp.muc.configuration import MAX_CHARACTERS, MAX_OPTIONS, Configuration, options_of
+from bridge.xmpp.queries.disco import ROOM_INFO, Description, Field, Identity
+
+LIMIT_SECONDS = 5.0
+CHANGED = frozenset({104})
+
+
+def room(features: Sequence[str], name: str = "", **fields: str) -> Description:
+    return Description(
+        (Identity("conference", "text", name or None),),
+        tuple(features),
+        tuple(Field(ROOM_INFO, f"muc#roominfo_{key}", (value,)) for key, value in fields.items()),
+    )
+
+
+class Asked:
+    """A room that is asked, and what is published of it."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.published: list[tuple[frozenset[int], tuple[str, ...]]] = []
+        self.news = asyncio.Event()
+        self.configuration = Configuration(self._ask, self._publish)
+        self.configuration.answer(room(["muc_unmoderated"]))
+
+    def _ask(self) -> None:
+        self.times.append(asyncio.get_running_loop().time())
+        self.news.set()
+
+    def _publish(self, codes: frozenset[int], changed: tuple[str, ...]) -> None:
+        self.published.append((codes, changed))
+        self.news.set()
+
+    async def until(self, questions: int, published: int) -> None:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while (len(self.times), len(self.published)) != (questions, published):
+                self.news.clear()
+                await self.news.wait()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (["muc_unmoderated"], ["muc_moderated"], ["moderated: true, before false"]),
+        (
+            ["muc_open", "muc_semianonymous"],
+            ["muc_membersonly", "muc_nonanonymous"],
+            [
+                "membersOnly: true, before false",
+                'anonymity: "non-anonymous", before "semi-anonymous"',
+            ],
+        ),
+        (["muc_open"], ["muc_open", "urn:xmpp:mam:2"], ["archived: true, before false"]),
+        (["muc_open"], [], ["membersOnly: not set, before false"]),
+        (["muc_open"], ["muc_open", "muc_open"], []),
+    ],
+)
+def test_each_option_that_changed_is_told_with_its_former_value(
+    before: list[str], after: list[str], changed: list[str]
+) -> None:
+    asked = Asked.__new__(Asked)
+    asked.published = []
+    asked.configuration = Configuration(
+        lambda: None, lambda codes, told: asked.published.append((codes, told))
+    )
+    asked.configuration.answer(room(before))
+
+    async def change() -> None:
+        asked.configuration.change(CHANGED)
+        asked.configuration.answer(room(after or ["urn:other"]))
+
+    asyncio.run(change())
+    assert asked.published == [(CHANGED, tuple(changed))]
+
+
+def test_the_options_of_a_form_are_told_but_nobodys_subject_nor_the_occupants() -> None:
+    options = options_of(room([], "Lab\u200b", changesubject="1", occupants="3", subject="tea"))
+    assert options["title"] == r'"Lab\u{200B}" (U+200B ZERO WIDTH SPACE)'
+    assert options["changesubject"] == '"1"'
+    assert options["language"] == "not set"
+    shown = options_of(room(["muc_open"], occupants="4", subject="coffee"))
+    told: list[tuple[str, ...]] = []
+
+    async def change() -> None:
+        changes = Configuration(lambda: None, lambda codes, changed: told.append(changed))
+        changes.answer(room(["muc_open"], occupants="3", subject="tea"))
+        changes.change(CHANGED)
+        changes.answer(room(["muc_open"], occupants="4", subject="coffee"))
+
+    asyncio.run(change())
+    assert told == [()]
+    assert "occupants" in shown
+
+
+def test_the_options_are_bounded() -> None:
+    many = {f"{number}{'x' * 999}": "y" * 999 for number in range(999)}
+    options = options_of(room([], "t" * 999, **many))
+    assert len(options) == MAX_OPTIONS
+    assert all(len(name) <= MAX_CHARACTERS for name in options)
+    assert all(len(value) <= MAX_CHARACTERS + 3 for value in options.values())
+
+
+async def test_however_often_it_changes_the_room_is_asked_once_in_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert configuration.ASK_SECONDS == 10
+    monkeypatch.setattr(configuration, "ASK_SECONDS", 0.3)
+    asked = Asked()
+    for code in (104, 172, 104):
+        assert asked.configuration.takes(frozenset({code}))
+        asked.configuration.change(frozenset({code}))
+    await asked.until(1, 0)
+    asked.configuration.answer(room(["muc_moderated"]))
+    assert asked.published == [(frozenset({104, 172}), ("moderated: true, before false",))]
+    assert not asked.configuration.takes(frozenset({172}))
+    asked.configuration.change(CHANGED)
+    asked.configuration.change(CHANGED)
+    await asked.until(2, 1)
+    assert asked.times[1] - asked.times[0] >= 0.3
+    # A room that does not answer is not waited for much longer.
+    await asked.until(2, 2)
+    assert asked.published[1] == (CHANGED, ())
+
+
+async def test_what_waits_is_told_when_the_room_is_left() -> None:
+    asked = Asked()
+    asked.configuration.conclude()
+    assert asked.published == []
+    asked.configuration.change(CHANGED)
+    asked.configuration.conclude()
+    assert asked.published == [(CHANGED, ())]
+    await asyncio.sleep(0)
+    assert asked.times == []
