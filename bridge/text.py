@@ -88,7 +88,8 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
         if hidden:
             names[named(chr(int(piece[3:-1], 16)))] = None
     sizes = accumulate(len(name) + len(", ") for name in names)
-    fitting = [name for name, size in zip(names, sizes, strict=True) if size <= limit * NAMES_SHARE]
+    most = min(limit, MAX_QUOTED_CHARACTERS) * NAMES_SHARE + len(", ")
+    fitting = [name for name, size in zip(names, sizes, strict=True) if size <= most]
     listed = ", ".join(fitting if len(fitting) == len(names) else [*fitting, "..."])
     return f'"{words}" ({listed})' if names else f'"{words}"'
 

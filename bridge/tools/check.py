@@ -101,13 +101,12 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
 
     Finds where the way into the XMPP room breaks, on a connection and under a nickname of its own:
     settings, resolve, connect, tls, sasl, bind, and for each room disco, join, occupants, leave.
-    `phases`: what each stage found, a failed one with a `hint` naming the setting. `candidates`:
-    similar rooms, if MUC_ROOM seems wrong. `offers`, `uses`: what the server offers, and what of it
-    was used. `settings`: those in effect, and where each is set. `standing`: what happens to the
-    bridge's own connection; it starts anew if the settings changed, or if the check passes while
-    the bridge is out of the room. Sends no message. At most 50 s. Each call logs in once, twice if
-    channel binding may be why it is refused: correct a wrong password before you call again, since
-    servers lock accounts. Settings that take effect at a restart only are named.
+    `phases`: what each stage found, a failed one with a `hint`. `candidates`: similar rooms, if
+    MUC_ROOM seems wrong. `offers`, `uses`: what the server offers, and what of it was used.
+    `settings`: those in effect. `standing`: what happens to the bridge's own connection; it starts
+    anew if the settings changed, or if the check passes while the bridge is out. Sends no message.
+    At most 50 s. Logs in once, twice if channel binding may be why it is refused: correct a wrong
+    password before you call again, since servers lock accounts.
     """
     try:
         await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)

@@ -53,7 +53,7 @@ def xmpp_occupants(
     link: RoomLink,
     /,
     nickname: Annotated[str | None, Bounds(min_length=1, max_length=1023), "only this one"] = None,
-    limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "at most 500"] = 100,
+    limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)] = 100,
     after: Annotated[
         str | None, Bounds(min_length=1, max_length=1023), "a nickname: go on after it"
     ] = None,
@@ -63,12 +63,11 @@ def xmpp_occupants(
 
     A bot that is not listed hears nothing; a moderated room drops what a bot without `voice` says.
     Each has, where there is something to say: `show`, `status`, `jid` (the real one, where the
-    room shows it), `since` (when it came; absent: it was there before the bridge),
-    `lastMessageAt` (the last that the bridge saw), `sameAccountAs` (other nicknames of the same
-    account), `payload` (extensions in its presence), `self` (the bridge). `left`: who left in the
-    last hour, newest first: `nickname`, `at`, `why`, `by`. Nicknames are in order; if `more`, give
-    the last as `after`. With several rooms each has its `room`, and `notIn` names those the bridge
-    is not in. Fails if it is in none.
+    room shows it), `since` (when it came; absent: it was there before the bridge), `lastMessageAt`,
+    `sameAccountAs` (other nicknames of the same account), `payload` (extensions in its presence),
+    `self` (the bridge). `left`: who left in the last hour, newest first: `nickname`, `at`, `why`,
+    `by`. Nicknames are in order; if `more`, give the last as `after`. With several rooms each has
+    its `room`, and `notIn` names those the bridge is not in.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]

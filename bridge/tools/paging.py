@@ -51,7 +51,7 @@ SEARCHER = ThreadPoolExecutor(1, "search")
 """Runs expensive searches in one thread, so that patterns leave a processor to others. The loop's
 own threads are for looking up names, and the process cannot end before all of them have ended."""
 
-Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
+Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)]
 MaxBytes = Annotated[int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of JSON"]
 Since = Annotated[str | None, CURSOR_BOUNDS, f'a cursor, or "{OLDEST}": what came after it']
 Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]

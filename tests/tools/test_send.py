@@ -326,7 +326,7 @@ async def test_a_person_who_accepts_was_shown_the_message_escaped_and_the_room()
     first, message = shown.split("\n")
     assert (first, name) == (f"Send this to everybody in the room {ROOM}?", f"send to {ROOM}")
     assert message.startswith('"yes')
-    assert message.endswith('xxx"')
+    assert message.endswith('xxx" (U+202E RIGHT-TO-LEFT OVERRIDE)')
     assert "\u202e" not in shown
     assert question.consent
 

@@ -47,10 +47,10 @@ REFLECTION_SECONDS = 10.0
 LEAVE_SECONDS = 5.0
 """The time for the room to confirm that we left."""
 
-MAX_NAMED_OCCUPANTS = 20
+MAX_NAMED_OCCUPANTS = 15
 """Most nicknames in the detail of the stage `occupants`; the rest are counted."""
 
-MAX_NAME_CHARACTERS = 50
+MAX_NAME_CHARACTERS = 60
 """Most characters of each of these nicknames, so that all of them fit into a detail."""
 
 MAX_DETAIL_CHARACTERS = 2_000

@@ -522,8 +522,10 @@ def _encode_apart(event: Event) -> dict[str, object]:
             former = event.former_payload if isinstance(event, OccupantChanged) else None
             listed = None if former is None else list(former)
             return _meaning(codes) | {"payload": list(payload), "formerPayload": listed}
+        case object(codes=frozenset() as codes, changed=tuple() as changed):
+            return _meaning(codes) | {"changed": list(changed)}
         case object(codes=frozenset() as codes) if codes:
-            return _meaning(codes) | {"changed": list(getattr(event, "changed", ()))}
+            return _meaning(codes)
     return {}
 
 

@@ -31,7 +31,7 @@ _NAMED_OTHERWISE = frozenset({"logs", "roomname", "roomdesc", "description", "la
 """Fields of the form that `room_configuration` has under names of its own."""
 
 
-class Configuration:
+class Options:
     """The configuration of one room, as far as the room shows it.
 
     `ask` sends the room a question; its answer comes to `answer`. `publish` gets the status codes
@@ -91,15 +91,15 @@ class Configuration:
 
 def options_of(description: Description) -> dict[str, str]:
     """Return the options in a room's description, with their values as users see them."""
-    shown: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name, value in room_configuration(description).items():
         head, *tail = name.split("_")
-        shown[head + "".join(map(str.capitalize, tail))] = _shown(value)
+        options[head + "".join(map(str.capitalize, tail))] = _shown(value)
     for field in description.fields:
         name = field.name.rpartition("_")[2]
         if field.form == ROOM_INFO and name not in _NAMED_OTHERWISE:
-            shown.setdefault(name[:MAX_CHARACTERS], _shown(", ".join(field.values)))
-    return dict([*shown.items()][:MAX_OPTIONS])
+            options.setdefault(name[:MAX_CHARACTERS], _shown(", ".join(field.values)))
+    return dict([*options.items()][:MAX_OPTIONS])
 
 
 def _shown(value: object) -> str:

@@ -29,7 +29,7 @@ from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.archive import RoomArchive
 from bridge.xmpp.muc.catching_up import CatchingUp
-from bridge.xmpp.muc.configuration import Configuration
+from bridge.xmpp.muc.configuration import Options
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.payloads import Payloads
@@ -81,11 +81,9 @@ class Membership:
         self.self_ping_ms: float | None = None
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
-        self._configuration = Configuration(
-            self._ask_for_configuration, self._publish_configuration
-        )
+        self._options = Options(self._ask_for_configuration, self._publish_configuration)
         self._payloads = Payloads(self._take_payload)
-        self._intake = Intake(self.jid, on_description=self._configuration.answer)
+        self._intake = Intake(self.jid, on_description=self._options.answer)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
@@ -500,8 +498,8 @@ class Membership:
                 if self.room.differs_in_payload_only(event):
                     return self._payloads.folds(event)
                 self._payloads.drop(event.from_)
-            case events.RoomConfigured(codes=codes), _ if self._configuration.takes(codes):
-                self._configuration.change(codes)
+            case events.RoomConfigured(codes=codes), _ if self._options.takes(codes):
+                self._options.change(codes)
                 return True
         return False
 
@@ -544,4 +542,4 @@ class Membership:
         self._state = TRANSITIONS[self._state][step]
         self._removal = None
         if not self.inside:
-            self._configuration.conclude()
+            self._options.conclude()

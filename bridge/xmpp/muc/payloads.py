@@ -16,7 +16,7 @@ class Payloads:
     def __init__(self, hand_on: Callable[[OccupantJoined], None]) -> None:
         self._hand_on = hand_on
         self._later: dict[str, OccupantJoined | None] = {}
-        """By occupant JID, what is to be handed on once the time is over."""
+        """What is to be handed on once the time of an occupant JID is over, if anything."""
 
     def folds(self, presence: OccupantJoined) -> bool:
         """Take a change of the payload alone; return whether it waits for further ones."""

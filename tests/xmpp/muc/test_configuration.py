@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from bridge.xmpp.muc import configuration
-from bridge.xmpp.muc.configuration import MAX_CHARACTERS, MAX_OPTIONS, Configuration, options_of
+from bridge.xmpp.muc.configuration import MAX_CHARACTERS, MAX_OPTIONS, Options, options_of
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, Field, Identity
 
 LIMIT_SECONDS = 5.0
@@ -28,8 +28,8 @@ class Asked:
         self.times: list[float] = []
         self.published: list[tuple[frozenset[int], tuple[str, ...]]] = []
         self.news = asyncio.Event()
-        self.configuration = Configuration(self._ask, self._publish)
-        self.configuration.answer(room(["muc_unmoderated"]))
+        self.options = Options(self._ask, self._publish)
+        self.options.answer(room(["muc_unmoderated"]))
 
     def _ask(self) -> None:
         self.times.append(asyncio.get_running_loop().time())
@@ -68,14 +68,12 @@ def test_each_option_that_changed_is_told_with_its_former_value(
 ) -> None:
     asked = Asked.__new__(Asked)
     asked.published = []
-    asked.configuration = Configuration(
-        lambda: None, lambda codes, told: asked.published.append((codes, told))
-    )
-    asked.configuration.answer(room(before))
+    asked.options = Options(lambda: None, lambda codes, told: asked.published.append((codes, told)))
+    asked.options.answer(room(before))
 
     async def change() -> None:
-        asked.configuration.change(CHANGED)
-        asked.configuration.answer(room(after or ["urn:other"]))
+        asked.options.change(CHANGED)
+        asked.options.answer(room(after or ["urn:other"]))
 
     asyncio.run(change())
     assert asked.published == [(CHANGED, tuple(changed))]
@@ -90,7 +88,7 @@ def test_the_options_of_a_form_are_told_but_nobodys_subject_nor_the_occupants() 
     told: list[tuple[str, ...]] = []
 
     async def change() -> None:
-        changes = Configuration(lambda: None, lambda codes, changed: told.append(changed))
+        changes = Options(lambda: None, lambda codes, changed: told.append(changed))
         changes.answer(room(["muc_open"], occupants="3", subject="tea"))
         changes.change(CHANGED)
         changes.answer(room(["muc_open"], occupants="4", subject="coffee"))
@@ -115,14 +113,14 @@ async def test_however_often_it_changes_the_room_is_asked_once_in_ten_seconds(
     monkeypatch.setattr(configuration, "ASK_SECONDS", 0.3)
     asked = Asked()
     for code in (104, 172, 104):
-        assert asked.configuration.takes(frozenset({code}))
-        asked.configuration.change(frozenset({code}))
+        assert asked.options.takes(frozenset({code}))
+        asked.options.change(frozenset({code}))
     await asked.until(1, 0)
-    asked.configuration.answer(room(["muc_moderated"]))
+    asked.options.answer(room(["muc_moderated"]))
     assert asked.published == [(frozenset({104, 172}), ("moderated: true, before false",))]
-    assert not asked.configuration.takes(frozenset({172}))
-    asked.configuration.change(CHANGED)
-    asked.configuration.change(CHANGED)
+    assert not asked.options.takes(frozenset({172}))
+    asked.options.change(CHANGED)
+    asked.options.change(CHANGED)
     await asked.until(2, 1)
     assert asked.times[1] - asked.times[0] >= 0.3
     # A room that does not answer is not waited for much longer.
@@ -132,10 +130,10 @@ async def test_however_often_it_changes_the_room_is_asked_once_in_ten_seconds(
 
 async def test_what_waits_is_told_when_the_room_is_left() -> None:
     asked = Asked()
-    asked.configuration.conclude()
+    asked.options.conclude()
     assert asked.published == []
-    asked.configuration.change(CHANGED)
-    asked.configuration.conclude()
+    asked.options.change(CHANGED)
+    asked.options.conclude()
     assert asked.published == [(CHANGED, ())]
     await asyncio.sleep(0)
     assert asked.times == []

@@ -12,7 +12,14 @@ from bridge.text import iso
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, IqError, StanzaError, ping, xml_of
-from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
+from bridge.xmpp.model.events import (
+    ConnectionChanged,
+    Event,
+    Gap,
+    MessageSent,
+    Phase,
+    RoomConfigured,
+)
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.membership import Membership
@@ -443,9 +450,7 @@ def described(feature: str) -> Element:
     return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
 
 
-async def test_a_change_of_the_configuration_is_asked_about_once_until_the_room_has_answered() -> (
-    None
-):
+async def test_a_change_of_the_configuration_is_asked_about_and_told_with_what_changed() -> None:
     changed = parsed(
         f"<message from='{PLACE.room}' type='groupchat'>"
         f"<x xmlns='{MUC_USER}'><status code='104'/></x></message>"
@@ -454,17 +459,24 @@ async def test_a_change_of_the_configuration_is_asked_about_once_until_the_room_
     async with inside(standing, TIMING) as staying:
         membership = staying.membership
         await staying.phase(Phase.JOINED)
+        membership.receive(described("muc_unmoderated"))
+        asked = asyncio.Event()
+        standing.on_send = lambda element: asked.set()
         membership.receive(changed)
-        membership.receive(changed)
+        async with asyncio.timeout(SECONDS):
+            await asked.wait()
         assert [DISCO_INFO in one for one in standing.sent] == [True]
         membership.receive(described("muc_moderated"))
         assert membership.status().moderated is True
+        told = await staying.see(lambda event: isinstance(event, RoomConfigured))
+        assert told == RoomConfigured(frozenset({104}), ("moderated: true, before false",))
+        # The next question waits, but whoever leaves is told what is known.
         membership.receive(changed)
-        assert len(standing.sent) == 2
-        membership.receive(described("muc_unmoderated"))
-        assert membership.status().moderated is False
         membership.receive(parsed(KICKED))
         assert membership.status().moderated is None
+        told = await staying.see(lambda event: isinstance(event, RoomConfigured))
+        assert told == RoomConfigured(frozenset({104}))
+        assert len(standing.sent) == 1
 
 
 async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -> None:
