@@ -15,7 +15,6 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 
 import bridge
-from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.settings.load import load
 from bridge.text import MAX_QUOTED_CHARACTERS, one_line
@@ -59,7 +58,7 @@ from tests.faults.scripted_server import (
     Wire,
     local,
 )
-from tests.mcp.sample_tools import UNASKED
+from tests.mcp.sample_tools import QUIET
 from tests.tools.played import wire
 from tests.tools.standing import standing
 
@@ -289,7 +288,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         fault, _, _ = await eyes.fault()
         assert fault.quotes
         for error in (
-            await refused(xmpp_send(link, RateLimiter(60), CONTEXT, message="hello")),
+            await refused(xmpp_send(link, RateLimiter(60), QUIET, message="hello")),
             await refused(xmpp_ping(link, target="Wilma")),
             await refused(xmpp_info(link, target="Wilma")),
             await refused(xmpp_history(link, archive=True)),
@@ -297,7 +296,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         ):
             assert_quotes(error)
             assert error.hint.startswith(fault.hint)
-        waited = wire(await xmpp_wait(link, CONTEXT, timeout_seconds=0))
+        waited = wire(await xmpp_wait(link, QUIET, timeout_seconds=0))
         assert_harmless(waited["outBecause"])
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
@@ -352,9 +351,8 @@ DISCO = "{http://jabber.org/protocol/disco#info}query Wilma"
 MAM = "{urn:xmpp:mam:2}query"
 
 
-CONTEXT = Context(lambda *told: None, lambda level, data: None, *UNASKED)
 CALLS: dict[str, Call] = {
-    "send": lambda link: xmpp_send(link, RateLimiter(60), CONTEXT, message="hello"),
+    "send": lambda link: xmpp_send(link, RateLimiter(60), QUIET, message="hello"),
     "ping": lambda link: xmpp_ping(link, target="Wilma"),
     "info": lambda link: xmpp_info(link, target="Wilma"),
     "archive": lambda link: xmpp_history(link, archive=True),
@@ -430,7 +428,7 @@ def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
         async with ScriptedServer(script) as server:
             current = settings_at(home, **server.environment())
             participant = Participant(None)
-            return wire(await xmpp_check(RoomLink(participant), current, CONTEXT))
+            return wire(await xmpp_check(RoomLink(participant), current, QUIET))
 
     return check()
 

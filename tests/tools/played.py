@@ -146,6 +146,16 @@ class Played:
         return Reflection(record, message, 0.0123456)
 
 
+class Archived(Played):
+    """A participant in a room with an archive."""
+
+    kept: Any = None
+
+    @property
+    def connection(self) -> Any:
+        return self.kept
+
+
 def in_rooms(*rooms: str, **more: Any) -> Played:
     """A participant in these rooms, the first of them the default room."""
     journal = Journal("epoch")

@@ -74,9 +74,9 @@ def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, A
     return participant.link, stream
 
 
-def outside(answer: Answer | None = None) -> tuple[RoomLink, Asked]:
+def outside() -> tuple[RoomLink, Asked]:
     """The way to a room that has put the bridge out, on a connection that stands."""
-    stream = Asked(answer or (lambda *_: parsed("<iq type='result'/>")))
+    stream = Asked(lambda *_: parsed("<iq type='result'/>"))
     fault = Fault("not-allowed", "We were kicked.", "Ask a moderator.")
     status = replace(STATUS, phase=Phase.WAITING, occupants=(), last_error=LastError(fault, 0.0))
     return Standing(picture=status, occupant="", stream=stream).link, stream

@@ -47,7 +47,6 @@ def _input(tool: str) -> dict[str, Any]:
         ("xmppTrace", "keepalives", {"default": False}),
         ("xmppHistory", "contains", {"minLength": 1, "maxLength": 1_000}),
         ("xmppHistory", "pattern", {"maxLength": 1_000}),
-        ("xmppHistory", "kinds", {"minItems": 1}),
         ("xmppOccupants", "nickname", {"minLength": 1}),
         ("xmppOccupants", "after", {"minLength": 1}),
         ("xmppTrace", "contains", {"minLength": 1}),

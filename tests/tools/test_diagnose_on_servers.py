@@ -6,7 +6,6 @@ import re
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.context import Context
 from bridge.mcp.toolset import Tool
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import RESULT_BYTES
@@ -23,7 +22,7 @@ from tests.docs.pages import (
     shown_as,
     tables,
 )
-from tests.mcp.sample_tools import UNASKED
+from tests.mcp.sample_tools import QUIET
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 from tests.tools.played import arguments, wire
@@ -70,13 +69,12 @@ async def test_the_trouble_is_named(
 ) -> None:
     process: ServerProcess = request.getfixturevalue(f"{server}_process")
     trouble = TROUBLES[name]
-    context = Context(lambda *_: None, lambda *_: None, *UNASKED)
     results: dict[str, object] = {}
     async with staged(trouble, process, authority) as stage:
         link, rate = stage.link, RateLimiter(60)
         if trouble.says is not None:
             given = {"message": trouble.says, "awaitSeconds": trouble.seconds}
-            sent = wire(await xmpp_send(link, rate, context, **arguments(xmpp_send, given)))
+            sent = wire(await xmpp_send(link, rate, QUIET, **arguments(xmpp_send, given)))
             _check_shape(sent, xmpp_send)
             assert tuple(one["how"] for one in sent["answers"]) == trouble.hows
             assert all(0 <= one["answerMs"] < 60_000 for one in sent["answers"])

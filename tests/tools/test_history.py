@@ -29,7 +29,17 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
-from tests.tools.played import FAULT, LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    OTHER_LOBBY,
+    ROOM,
+    Archived,
+    Played,
+    arguments,
+    in_rooms,
+    wire,
+)
 from tests.xmpp.played_archive import Endless, Lazy
 
 LARGE = 45_000
@@ -294,14 +304,10 @@ START = "1970-01-01T00:00:00Z"
 """Before everything."""
 
 
-class ArchiveResult(Played):
+class Long(Archived):
     """A participant in a room with such an archive."""
 
     kept = Lazy(Endless(10_000))
-
-    @property
-    def connection(self) -> Any:
-        return self.kept
 
 
 async def _page(link: RoomLink, **given: Any) -> dict[str, Any]:
@@ -320,7 +326,7 @@ def _numbers(page: dict[str, Any]) -> list[int]:
 
 
 async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -> None:
-    link = ArchiveResult().link
+    link = Long().link
     wanted: dict[str, object] = {"from": "Fred", "after": START, "limit": 4}
     page = await _page(link, **wanted)
     told = _numbers(page)
@@ -336,18 +342,18 @@ async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -
 
 
 async def test_the_archive_is_read_from_its_beginning_where_the_oldest_is_asked_for() -> None:
-    page = await _page(ArchiveResult().link, since="oldest", limit=2)
+    page = await _page(Long().link, since="oldest", limit=2)
     assert _numbers(page) == [0, 1]
 
 
 async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_names() -> None:
-    played = ArchiveResult(further=(Played(room_jid=LOGS),))
+    played = Long(further=(Played(room_jid=LOGS),))
     for room in (None, ROOM, "lobby"):
         page = await _page(played.link, limit=3, room=room)
         assert [one["room"] for one in page["entries"]] == [ROOM] * 3
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
         await _page(played.link, room="logs")
-    (entry,) = (await _page(ArchiveResult().link, limit=1))["entries"]
+    (entry,) = (await _page(Long().link, limit=1))["entries"]
     assert "room" not in entry
 
 

@@ -1,6 +1,5 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Loss, Record
+from tests.memory import traced
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
@@ -361,13 +361,9 @@ async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_tim
     shelf.say(*(f"{number} {'x' * 200_000}" for number in range(300)), at=NOW + 1)
     walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter())
     now = Record(1, NOW + 1, MessageReceived(f"{ROOM}/W", "W", "now"), ROOM)
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         assert await walk.unrecorded([now], "epoch") == [now]
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 45_000_000  # of 60 MB twice, as text and as events
+        assert memory()[1] < 45_000_000  # of 60 MB twice, as text and as events
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
 from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
@@ -23,7 +22,7 @@ from bridge.xmpp.link.stanzas import (
     StanzaError,
 )
 from bridge.xmpp.queries.iq_errors import TargetKind
-from tests.tools.played import LOGS, ROOM, Played
+from tests.tools.played import LOGS, ROOM, Played, wire
 from tests.tools.standing import OWN, outside, standing, standing_in
 from tests.xmpp.elements import parsed
 
@@ -139,28 +138,27 @@ FEATURES = 40
 """That have room beside as many identities and fields as are shown."""
 
 
-async def _info(
-    link: RoomLink, target: str, room: str | None = None, *, features: bool = True
-) -> dict[str, Any]:
+def _fitting(tool: Tool, result: object) -> dict[str, Any]:
+    """What a client sees of a result, which is as its schema has it."""
+    told = wire(result)
+    assert None not in told.values()
+    Draft202012Validator(tool.output_schema).validate(told)
+    return told
+
+
+async def _info(link: RoomLink, target: str, *, features: bool = True) -> dict[str, Any]:
     tool = query.xmpp_info
-    wire = render(await query.xmpp_info(link, target=target, features=features, room=room))
-    assert isinstance(wire, dict)
-    assert None not in wire.values()
-    Draft202012Validator(tool.output_schema).validate(wire)
-    return wire
+    return _fitting(tool, await tool(link, target=target, features=features))
 
 
-def _saying(description: str, version: str = "", last: str = "", items: str = "") -> RoomLink:
+def _saying(description: str, items: str = "") -> RoomLink:
+    contents = {DISCO_INFO: description, DISCO_ITEMS: items}
+
     def answer(_: str, namespace: str) -> Element | Exception:
-        content = {
-            DISCO_INFO: f"<query xmlns='{DISCO_INFO}'>{description}</query>",
-            "jabber:iq:version": version,
-            "jabber:iq:last": last,
-            DISCO_ITEMS: f"<query xmlns='{DISCO_ITEMS}'>{items}</query>",
-        }[namespace]
-        if not content:
+        if namespace not in contents:
             return IqError(StanzaError("service-unavailable", "no\u202e"))
-        return parsed(f"<iq type='result'>{content}</iq>")
+        query = f"<query xmlns='{namespace}'>{contents[namespace]}</query>"
+        return parsed(f"<iq type='result'>{query}</iq>")
 
     return standing(answer, "Wilma")[0]
 
@@ -228,19 +226,8 @@ async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> 
     assert "room" not in told
 
 
-SILENCE_SECONDS = 0.3
-"""For an answer that does not come."""
-
-
-async def _ping(
-    link: RoomLink, target: str, room: str | None = None, seconds: float = 10
-) -> dict[str, Any]:
-    tool = query.xmpp_ping
-    wire = await query.xmpp_ping(link, target=target, timeout_seconds=seconds, room=room)
-    assert isinstance(wire, dict)
-    assert None not in wire.values()
-    Draft202012Validator(tool.output_schema).validate(wire)
-    return wire
+async def _ping(link: RoomLink, target: str) -> dict[str, Any]:
+    return _fitting(query.xmpp_ping, await query.xmpp_ping(link, target=target))
 
 
 def _refusing(condition: str, text: str | None = None) -> RoomLink:

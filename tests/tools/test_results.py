@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
 from bridge.settings.load import MAX_SHOWN, load
@@ -50,8 +49,8 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.archive import MAX_ID_BYTES
 from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.reflections import Reflection
-from tests.mcp.sample_tools import UNASKED
-from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
+from tests.mcp.sample_tools import QUIET
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Archived, Played, arguments
 from tests.tools.standing import standing
 from tests.xmpp.elements import append
 from tests.xmpp.played_archive import Line, PlayedArchive
@@ -145,10 +144,6 @@ def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Parti
     return participant, RoomLink(participant)
 
 
-def _context() -> Context:
-    return Context(lambda *_: None, lambda *_: None, *UNASKED)
-
-
 def _of_brief(records: Sequence[Record], *, connecting: bool) -> list[Record]:
     """Those that a brief account has: each message of ours once, steps of connecting if asked."""
     unheard: set[tuple[str, str]] = set()
@@ -238,7 +233,7 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
     ]
     for wanted in kinds:
         given_ = {"since": participant.journal.oldest, "timeoutSeconds": 0, **wanted}
-        waited = await xmpp_wait(link, _context(), **arguments(xmpp_wait, given_))
+        waited = await xmpp_wait(link, QUIET, **arguments(xmpp_wait, given_))
         told = _checked(waited, tool=xmpp_wait)
         assert told["matched"] is ("entry" in told)
         assert told["matched"] or bool(told["passed"]) is (told["seen"] > 0)
@@ -289,16 +284,6 @@ class _Odd(PlayedArchive):
         return self.ids.index(id_)
 
 
-class _Archived(Played):
-    """A participant in a room with such an archive."""
-
-    kept: Any
-
-    @property
-    def connection(self) -> Any:
-        return self.kept
-
-
 IDS = st.text(
     st.sampled_from('ab%/ +"\\\n\u202e\u200d\U000e0041\u00e9👍'), min_size=1, max_size=MAX_ID_BYTES
 ).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
@@ -314,7 +299,7 @@ IDS = st.text(
 async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     lines: list[tuple[str, str]], size: int, limit: int, detail: str
 ) -> None:
-    played = _Archived()
+    played = Archived()
     played.kept = _Odd(
         [Line("Wilma", f"{number} {text}") for number, (_, text) in enumerate(lines)]
     )
@@ -390,7 +375,7 @@ class _Reflecting(Played):
 async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
     room = _Reflecting()
     room.stanza_id = stanza_id
-    sent = await xmpp_send(room.link, RateLimiter(60), _context(), message=character * length)
+    sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message=character * length)
     message = sent["message"]
     assert isinstance(message, str)
     assert (character * length).startswith(message)
@@ -418,7 +403,7 @@ async def test_what_was_answered(events: list[Event], length: int) -> None:
     room = _Answering()
     room.stanza_id = "s1"
     room.told = events + [MessageReceived(f"{ROOM}/Wilma", "Wilma", "x" * length)] * MAX_ANSWERS
-    sent = await xmpp_send(room.link, RateLimiter(60), _context(), message="x", await_seconds=40)
+    sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message="x", await_seconds=40)
     told = _checked(sent, tool=xmpp_send)
     assert told["answers"]
 
@@ -452,7 +437,7 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     link = Played(room_jid="").link
     told = _checked(xmpp_status(link, current), tool=xmpp_status)
     assert told["problems"]
-    _checked(await xmpp_check(link, current, _context()), tool=xmpp_check)
+    _checked(await xmpp_check(link, current, QUIET), tool=xmpp_check)
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
     report = Report(False, [stage] * 11, text, text, (), 1.0, None, (text,) * 3)

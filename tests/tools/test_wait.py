@@ -23,7 +23,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.participant import Participant
-from tests.mcp.sample_tools import UNASKED
+from tests.mcp.sample_tools import QUIET, UNASKED
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -43,16 +43,12 @@ ANSWER_SECONDS = 20.0
 """Limit for what should happen at once."""
 
 
-def _silent() -> Context:
-    return Context(lambda *_: None, lambda *_: None, *UNASKED)
-
-
 async def _wait(
     room: Played | Participant, context: Context | None = None, /, **given: Any
 ) -> dict[str, Any]:
     link = RoomLink(cast("Participant", room))
     async with asyncio.timeout(ANSWER_SECONDS):
-        result = await TOOL(link, context or _silent(), **arguments(TOOL, given))
+        result = await TOOL(link, context or QUIET, **arguments(TOOL, given))
     waited = wire(result)
     SCHEMA.validate(waited)
     told = "entry" in waited or waited["passed"]
@@ -273,7 +269,6 @@ async def test_messages_that_come_as_the_wait_is_armed_are_each_told_once(
     link = RoomLink(participant)
     loop = asyncio.get_running_loop()
     chance = random.Random(4711)  # noqa: S311 - for an order that is the same each time
-    context = _silent()
     cursor = participant.journal.cursor
 
     def publish(body: str) -> None:
@@ -282,7 +277,7 @@ async def test_messages_that_come_as_the_wait_is_armed_are_each_told_once(
     for number in range(TIMES):
         noise = chance.randrange(3)
         answers = [*(f"noise {one}" for one in range(noise)), f"answer {number}"]
-        call = TOOL(link, context, since=cursor, contains="answer", timeout_seconds=ANSWER_SECONDS)
+        call = TOOL(link, QUIET, since=cursor, contains="answer", timeout_seconds=ANSWER_SECONDS)
         when = chance.randrange(5)
         if when == 0:  # before it looks
             for body in answers:
