@@ -59,6 +59,12 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         "WARNING",
         "All stages passed: in the room ",
     ),
+    "a room that must exist and does not": (
+        XmppServer.environment,
+        ("--room-must-exist",),
+        "CRITICAL",
+        "disco failed [item-not-found]: ",
+    ),
     "a setting that is missing": (
         lambda server: server.environment(XMPP_PASSWORD=None),
         (),

@@ -130,8 +130,6 @@ def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
         (only("own:ROOM"), "cannot be served alone: it needs what only the bridge has"),
         (only("samples", "llm"), "samples+llm cannot be served alone: it needs"),
         (only("llm"), "together with the bridge, by `--toolset` instead of `--only`"),
-        (only("nothing"), "there is no toolset 'nothing'"),
-        (only("own:TOOLS", "own:mirror"), "own:mirror is no Toolset but a Tool"),
         ([*only("samples"), "--toolset", "llm"], "not allowed with argument --only"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.checking import XTERM
 from tests.e2e.watching import Watching, run, shell
+from tests.faults.scene import configure
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
@@ -89,10 +90,7 @@ async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_ro
         Witness(prosody, prosody.witness, rooms[0], "Wilma") as default,
         Witness(prosody, prosody.witness, rooms[1], "Wilma") as other,
     ):
-        form = await other.muc.get_room_config(rooms[1])
-        form.set_values({"muc#roomconfig_passwordprotectedroom": "1"})
-        form.set_values({"muc#roomconfig_roomsecret": secret})
-        await other.muc.set_room_config(rooms[1], form)
+        await configure(other, passwordprotectedroom="1", roomsecret=secret)
         code, _, err = await run(tmp_path, environment, "send", "hello", "--room", rooms[1])
         default.say("nobody came")
         assert (await default.heard(lambda _: True)).body == "nobody came"

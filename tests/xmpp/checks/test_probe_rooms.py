@@ -14,6 +14,7 @@ from bridge.xmpp.link.connection import DEADLINES
 from bridge.xmpp.model.faults import Stage
 from bridge.xmpp.muc import roomservice
 from tests.faults import scripted_server as scripted
+from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -46,9 +47,7 @@ async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppSe
             )
             for room in rooms
         ]
-        form = await closed.muc.get_room_config(rooms[0])
-        form.set_values({"muc#roomconfig_membersonly": "1"})
-        await closed.muc.set_room_config(rooms[0], form)
+        await configure(closed, membersonly="1")
         await banning.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
         report = await check(environment, send=True)
         said = await wilma.heard(MESSAGE)
@@ -80,21 +79,17 @@ async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppSe
 
 
 async def test_the_password_of_the_room_goes_to_the_default_room_only(
-    real_server: XmppServer,
+    prosody: XmppServer,
 ) -> None:
-    rooms = [real_server.room() for _ in range(2)]
+    rooms = [prosody.room() for _ in range(2)]
     password = "open-sesame-0815"
-    environment = real_server.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=password)
+    environment = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=password)
     async with AsyncExitStack() as stack:
         for room in rooms:
             owner = await stack.enter_async_context(
-                Witness(real_server, real_server.witness, room, "Owner")
+                Witness(prosody, prosody.witness, room, "Owner")
             )
-            form = await owner.muc.get_room_config(room)
-            form.set_values(
-                {"muc#roomconfig_passwordprotectedroom": "1", "muc#roomconfig_roomsecret": password}
-            )
-            await owner.muc.set_room_config(room, form)
+            await configure(owner, passwordprotectedroom="1", roomsecret=password)
         report = await check(environment)
     assert report.rooms == [
         CheckedRoom(rooms[0], True, None),
