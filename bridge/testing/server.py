@@ -187,7 +187,8 @@ class Server:
         if not self._actors:
             return ""
         seen = max((self._engine.run(actor.played()) for actor in self._actors), key=len)
-        findings = self._engine.call(partial(self._streams.findings, self._bots))
+        streams = self._engine.call(partial(self._streams.streams, self._bots))
+        findings = [finding for _, findings in streams for finding in findings]
         return self._mask(json.dumps(Played(self.room, seen, self.steps, findings)))
 
     def end_test(self) -> None:

@@ -30,28 +30,25 @@ class BotStreams:
         """Forget what was found; streams that go on are looked at from here on."""
         self._capture = Capture()
 
-    def findings(self, accounts: Collection[str]) -> list[Finding]:
-        """Return what was found on the streams of these accounts."""
-        return [
-            finding
-            for examined in self._capture.streams
-            for finding in examined.findings()
-            if bare(examined.stream.account).partition("@")[0] in accounts
-        ]
-
-    def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:
-        """Return a title and a text for each stream with findings.
+    def streams(self, accounts: Collection[str]) -> list[tuple[str, list[Finding]]]:
+        """Return the account of each stream with findings, and these.
 
         Of the streams that logged in, those of other accounts are left out.
         """
+        streams = [(bare(each.stream.account), each.findings()) for each in self._capture.streams]
+        return [
+            (account, findings)
+            for account, findings in streams
+            if findings and account.partition("@")[0] in {"", *accounts}
+        ]
+
+    def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:
+        """Return a title and a text for each of these streams."""
         sections = []
-        for examined in self._capture.streams:
-            account = bare(examined.stream.account)
-            findings = examined.findings()
-            if findings and account.partition("@")[0] in {"", *accounts}:
-                lines = [verdict(findings)]
-                for finding in findings:
-                    lines += [f"{finding.severity} {finding.sentence}", f"  {finding.advice}"]
-                text = "\n".join(one_line(line) for line in lines)
-                sections.append((f"XMPP: the stream of {one_line(account) or NOBODY}", text))
+        for account, findings in self.streams(accounts):
+            lines = [verdict(findings)]
+            for finding in findings:
+                lines += [f"{finding.severity} {finding.sentence}", f"  {finding.advice}"]
+            text = "\n".join(one_line(line) for line in lines)
+            sections.append((f"XMPP: the stream of {one_line(account) or NOBODY}", text))
         return sections

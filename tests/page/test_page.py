@@ -3,13 +3,29 @@
 import json
 import re
 from base64 import b64encode
+from dataclasses import fields
 from hashlib import sha256
 from html import unescape
+from pathlib import Path
 
 import pytest
 
+import bridge
+from bridge.page.attendance import MAX_LANES
+from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_CHARACTERS
 from bridge.page.page import as_html, as_json
-from bridge.page.timeline import MAX_EVENTS, Event, Lane, Part, Presence, encode
+from bridge.page.timeline import (
+    MAX_EVENTS,
+    Bar,
+    Event,
+    Finding,
+    Hole,
+    Lane,
+    Part,
+    Presence,
+    Timeline,
+    encode,
+)
 from tests.page.samples import HOSTILE, SAMPLES, crowd, hostile, incident
 
 DATA = re.compile(r'<script type="application/json" id="data">([^<]*)</script>')
@@ -67,3 +83,17 @@ def test_what_has_its_default_is_absent_and_all_else_is_in_camel_case() -> None:
         }
     ]
     assert len(crowd().parts[0].events) == MAX_EVENTS
+
+
+def test_the_document_names_every_field_of_the_json_form() -> None:
+    text = Path(bridge.__file__).parent.parent.joinpath("docs/page.md").read_text("utf-8")
+    form = text.partition("## The JSON form")[2]
+    named = set(re.findall("`([a-zA-Z]+)`", form))
+    used: set[str] = {"format"}
+    for kind in (Timeline, Part, Lane, Presence, Event, Bar, Hole, Finding):
+        for field in fields(kind):
+            head, *tail = field.name.rstrip("_").split("_")
+            used.add(head + "".join(map(str.capitalize, tail)))
+    assert used <= named
+    for limit in (MAX_EVENTS, MAX_BODY_CHARACTERS, MAX_CHARACTERS, MAX_LANES):
+        assert f"{limit:,}" in text

@@ -1,5 +1,6 @@
 """A real bot, good and broken in each way, under scenario files."""
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -116,7 +117,9 @@ def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(
     fault: str, stream: str, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "bot.room.toml").write_text(SCENARIO % fault, "utf-8")
-    run = _run(tmp_path, "bot.room.toml")
+    run = _run(tmp_path, "bot.room.toml", "--xmpp-report", "page.json")
+    (part,) = json.loads((tmp_path / "page.json").read_text())["parts"]
+    assert told in " ".join(f"{each['message']} {each['hint']}" for each in part["findings"])
     shown = run.output.index(f"XMPP: the stream of {stream}")
     assert told in run.output[shown:]
     assert shown < run.output.index("as Alice saw it") or fault == "locked-out"
