@@ -57,23 +57,20 @@ async def xmpp_diagnose(
     link: RoomLink,
     /,
     nickname: Annotated[
-        str | None, Bounds(min_length=1, max_length=1023), "whom it concerns; absent: all programs"
+        str | None, Bounds(min_length=1, max_length=1023), "whom it concerns"
     ] = None,
     room: RoomName = None,
 ) -> Diagnosis:
     """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
 
     It says nothing in the room: to see whether the bot answers, call xmppSend with `awaitSeconds`
-    first, then this. `verdict` names the cause. `findings`: whether the bridge is in the room; the
-    nickname is there (else when and why it left, names like it); a ghost of its own holds it; it
-    has voice; another occupant has the same account; it answers a ping; it answers itself, or
-    another program in turn; it comes and goes; it answered the history; whom it answered, and what
-    differs between them and the bridge; how it answered what the bridge said last (not at all,
-    late, in private, encrypted, without a body, twice); whether what others say is encrypted or has
-    hidden characters; what it said last. Takes 5 s where it does not answer pings.
-
-    Without `nickname`: what is wrong with everybody who looks like a program, in `room` or in all
-    rooms, one finding each, at most 20. Takes 10 s at most.
+    first, then this. `verdict` names the cause. `findings`: whether the nickname is there (else
+    when and why it left, names like it), a ghost holds it, it has voice, its account is there
+    twice, it answers pings, loops alone or with another program, comes and goes, answered the
+    history, answers others only, how it answered the bridge (not at all, late, in
+    private, encrypted, without a body, twice), whether commands are encrypted or have hidden
+    characters, what it said last. Without `nickname`: all who look like programs, at most 20.
+    Takes up to 10 s.
     """
     memberships = [link.room(room)]
     if nickname is not None:

@@ -153,8 +153,7 @@ async def xmpp_send(
 
     With `awaitSeconds` it then waits for `answers` (from anybody, or only `from`): what others said
     after, each with `answerMs` and `how` (public, private, encrypted, no-body, error). It returns
-    1.5 s after the first, so that a second one is seen; `warnings` say if one account answered
-    twice. No answer: call xmppDiagnose.
+    1.5 s after the first, so that a second one is seen. No answer: call xmppDiagnose.
     """
     if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
         raise ArgumentError(
