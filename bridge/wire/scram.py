@@ -7,6 +7,7 @@ a nonce from `random`; here the caller calls `final` in a thread, and gives the 
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.wire.errors import WireError
@@ -68,6 +69,8 @@ class ScramClient:
         """The salt with which the server wants the password hashed; empty before `challenge`."""
         self.iterations = 0
         """How often the server wants the password hashed; 0 before `challenge`."""
+        self.offer_hash = b""
+        """The server's hash of what it offers (XEP-0474); empty before `challenge`, or without."""
         self._signature = b""
 
     def first(self) -> str:
@@ -94,7 +97,21 @@ class ScramClient:
         self.salt = _decode(fields.get("s", ""))
         if not self.salt:
             raise ScramError("it gives no salt")
+        self.offer_hash = _decode(fields.get("h", ""))
         self._server_first = message
+
+    def was_offered(self, mechanisms: Sequence[str], bindings: Sequence[str]) -> bool:
+        """Whether the server has offered just these mechanisms and channel bindings (XEP-0474).
+
+        True if it has sent no hash of them. Versions before 0.4 of the standard have other
+        delimiters, which no name may have either.
+        """
+        for between, after in (("\x1e", "\x1f"), (",", "|")):
+            offer = between.join(sorted(mechanisms))
+            offer += after + between.join(sorted(bindings)) if bindings else ""
+            if hashlib.new(self._hash, offer.encode()).digest() == self.offer_hash:
+                return True
+        return not self.offer_hash
 
     def final(self, password: str) -> str:
         """Return the client's final message, with the proof.

@@ -133,6 +133,37 @@ async def test_each_refusal_is_told_apart_in_the_servers_words(
         assert hinted in told.hint
 
 
+OFFERS = {
+    "the same": ("SCRAM-SHA-1\x1eSCRAM-SHA-256\x1ftls-exporter\x1etls-server-end-point", None),
+    "the same by version 0.3": (
+        "SCRAM-SHA-1,SCRAM-SHA-256|tls-exporter,tls-server-end-point",
+        None,
+    ),
+    "a better mechanism": ("SCRAM-SHA-256\x1eSCRAM-SHA-512\x1ftls-exporter", "aborted"),
+    "another binding": ("SCRAM-SHA-1\x1eSCRAM-SHA-256\x1ftls-unique", "aborted"),
+}
+"""What the server says that it offered (XEP-0474), and what comes of it."""
+
+
+@pytest.mark.parametrize(("hashed", "condition"), OFFERS.values(), ids=OFFERS)
+async def test_an_offer_that_was_changed_on_the_way_ends_the_login_before_the_proof(
+    hashed: str, condition: str | None
+) -> None:
+    scram = Scram(
+        ("SCRAM-SHA-256", "SCRAM-SHA-1"),
+        bindings=("tls-server-end-point", "tls-exporter"),
+        hashed=hashed,
+    )
+    script = replace(HONEST, authenticate=scram)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
+        if condition is None:
+            await eyes.joined()
+        else:
+            fault, changed, _ = await eyes.fault()
+            assert (fault.condition, changed.phase) == (condition, Phase.FAILED)
+            assert b"<response" not in server.heard
+
+
 # What is offered.
 
 SASL2 = """

@@ -66,3 +66,12 @@ def test_whatever_the_server_says_raises_nothing_else(challenge: str, final: str
     client.final("key")
     with pytest.raises(ScramError):
         client.verify(final)
+
+
+def test_the_hash_of_an_offer_is_that_of_the_standards_example() -> None:
+    client = ScramClient("SCRAM-SHA-1", "user", "nonce")
+    client.challenge("r=nonce-and-more,s=QSXCR+Q6sek8bf92,i=4096,h=G6k/rBLDqgOhRRaCuuatSDFkJ08=")
+    mechanisms, bindings = ["SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"], ["tls-server-end-point"]
+    assert client.was_offered(mechanisms, [*bindings, "tls-exporter"])
+    assert not client.was_offered(mechanisms, bindings)
+    assert not client.was_offered(mechanisms[:1], [*bindings, "tls-exporter"])

@@ -108,7 +108,12 @@ async def log_in(
             least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
         )
         flag = client.flag
-        await _scram(client, mechanism, password, ask)
+
+        def check_offer() -> None:
+            if not client.was_offered(offered, offer.channel_bindings):
+                raise ConnectionFailedError(faults.of("downgraded", place))
+
+        await _scram(client, mechanism, password, ask, check_offer)
         return mechanism, None if bound is None else bound.type
     if "PLAIN" in offered and genuine and bindings is not None:
         on_finding("chosen: PLAIN")
@@ -131,11 +136,18 @@ def _common_binding(
     return next((binding for binding in bindings if binding.type in types), None)
 
 
-async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchange) -> None:
+async def _scram(
+    client: ScramClient,
+    mechanism: str,
+    password: str,
+    ask: Exchange,
+    check_offer: Callable[[], None],
+) -> None:
     answer = await ask(_element("auth", client.first(), mechanism=mechanism))
     if answer.tag != CHALLENGE:
         raise ScramError("it skipped its own proof")
     client.challenge(_content(answer))
+    check_offer()  # before the proof, which would be of use to whoever changed the offer
     final = await asyncio.to_thread(client.final, password)
     answer = await ask(_element("response", final))
     client.verify(_content(answer))

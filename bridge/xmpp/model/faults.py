@@ -215,6 +215,11 @@ no-mechanism: invalid-mechanism; later
     {domain} offers no login that is safe here (it offers {listed}).
     -> Turn SCRAM-SHA-256 or SCRAM-SHA-1 on in the server. PLAIN is used over TLS with a verified
     certificate only.
+downgraded: aborted; later
+    The login of {account} was given up: what {domain} offers was changed on the way, as a hash of
+    the server's own shows (XEP-0474).
+    -> Something in between weakens the login, and may read along. Check XMPP_SERVICE and the
+    network; the password is not known to be wrong.
 unproven-server: bad-server-signature; later
     {service} could not prove that it is the server of {account}: {reason}.
     -> Something may be listening in between. Check XMPP_SERVICE and the certificate.
