@@ -72,6 +72,8 @@ _RECEIVED = (
     r"RECV|RCVD|RECEIVED|IN|INCOMING|RX|Receiving|Received|receiving|received|recv|S"
     r"|<<<|<<|<--|<-|<=|←|⮈|in(?=\s*[:=|\])])"  # tracebacks of Python have `in <module>`
 )
+_TYPED = "Input received"
+"""How Profanity writes what somebody typed, which may be XML."""
 
 FORMATS = (
     # p1_xmpp's xmpp_socket.erl, at the level `debug`; the pid in brackets is that of the session.
@@ -112,19 +114,30 @@ FORMATS = (
         "slixmpp, SleekXMPP, libstrophe, Profanity, or XML behind SEND and RECV, >>> and <<<",
         ("<",),
         re.compile(
-            rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_SENT}|{_RECEIVED})(?:\s\(\w+\))?[\s:=|\])]*['\"]?"
-            r"(?P<xml><[A-Za-z/?].*)"
+            rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_TYPED}|{_SENT}|{_RECEIVED})"
+            r"(?:\s\(\w+\))?[\s:=|\])]*['\"]?"
+            # Python's repr of an object, as aioxmpp logs it too, has values without quotes.
+            r"(?P<xml><(?!\w+ \w+=[^'\"])[A-Za-z/?].*)"
         ),
         frozenset(_SENT.split("|")),
+        means={_TYPED: ""},
     ),
-    # The same two write the end of the server's stream, and of no other, in words of their own.
+    # Words for the end of a stream: slixmpp and SleekXMPP write so of the server's, and aioxmpp,
+    # whose stream.py ends the stream then, of the client's.
     Format(
-        "the end of a stream in slixmpp and SleekXMPP",
-        ("End of stream rec",),
-        re.compile(r"(?P<word>End of stream rec(?:ei|ie)ved)(?P<xml>$)"),
-        frozenset(),
+        "the end of a stream in slixmpp, SleekXMPP and aioxmpp",
+        ("End of stream rec", "sending stop signal to task"),
+        re.compile(
+            r"(?P<word>End of stream rec(?:ei|ie)ved|sending stop signal to task)(?P<xml>$)"
+        ),
+        frozenset({"sending stop signal to task"}),
         means=dict.fromkeys(
-            ("End of stream received", "End of stream recieved"), "</stream:stream>"
+            (
+                "End of stream received",
+                "End of stream recieved",
+                "sending stop signal to task",
+            ),
+            "</stream:stream>",
         ),
     ),
     # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.

@@ -121,12 +121,12 @@ def _take_login(stream: Stream, stanza: Stanza) -> None:
 
 def _take_challenge(stream: Stream, stanza: Stanza) -> None:
     del stanza
-    stream.challenged = True
+    stream.challenged = stream.tried_login = True
 
 
 def _take_failure(stream: Stream, stanza: Stanza) -> None:
     del stanza
-    stream.mechanism = ""
+    stream.mechanism, stream.tried_login = "", True  # aioxmpp logs no login of the client's
 
 
 def _take_success(stream: Stream, stanza: Stanza) -> None:

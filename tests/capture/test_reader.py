@@ -128,6 +128,7 @@ def test_headers_and_footers_are_told() -> None:
         ("status close [object Object]", False, FOOTER),
         ("DEBUG    End of stream received", False, FOOTER),
         ("DEBUG    End of stream recieved", False, FOOTER),
+        ("DEBUG:aioxmpp.StanzaStream:sending stop signal to task", True, FOOTER),
     ],
 )
 def test_words_that_stand_for_headers_and_footers_are_read(line: str, sent: bool, tag: str) -> None:
@@ -199,6 +200,22 @@ def test_a_stanza_is_read_up_to_its_most_names() -> None:
 def test_sessions_of_a_server_are_told_apart() -> None:
     lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
     assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DEBUG:aioxmpp.StanzaStream:sending <iq from=None id=':a' type=<IQType.SET: 'set'>>",
+        "DEBUG:aioxmpp.callbacks:connecting <bound method A.b of <class 'aioxmpp.c.A'>>",
+        "DEBUG:aioxmpp.x:connecting <bound method A.b of <c.A object at 0x7f67ce75aad0>> 'x'>",
+    ],
+)
+def test_the_repr_of_an_object_is_neither_a_stanza_nor_a_part_of_one(line: str) -> None:
+    assert read([line]) == []
+
+
+def test_what_somebody_typed_into_profanity_was_not_received() -> None:
+    assert read(["26/11/2026 17:49:31: prof: DBG: Input received: <iq type='get' id='1'/>"]) == []
 
 
 def test_latin_1_is_read() -> None:
