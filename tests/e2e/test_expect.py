@@ -66,6 +66,7 @@ def folder(tmp_path: Path) -> Path:
         (["--env-file", "none.env", "good.room.toml"], 2, "--xmpp-env-file none.env"),
         (["good.room.toml", "--env-file=none.env"], 2, "--xmpp-env-file none.env"),
         (["good.room.toml", "--report=none/p.html"], 2, "'none' is no folder"),
+        (["good.room.toml", "--pseudonyms"], 2, "--pseudonyms is for the page that --report"),
         (["--report", ".", "good.room.toml"], 2, "--report: '.' is a folder"),
         ([], 2, "the following arguments are required: FILE\n"),
     ],

@@ -15,7 +15,7 @@ from bridge.page.page import as_html
 from bridge.page.played import Played, PlayedPage
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import Timeline, encode
-from bridge.text import quoted
+from bridge.text import quoted, visible
 from bridge.wire.xmlwriter import written
 from tests.capture.logs import LOGIN, STANZAS, USER
 
@@ -157,8 +157,8 @@ def written_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def recorded() -> Timeline:
-    chronicle = Chronicle(Pseudonyms(on=True))
+def recorded(*, on: bool = True) -> Timeline:
+    chronicle = Chronicle(Pseudonyms(on=on))
     course = Course("room", ROOM)
     chronicle.words.learn({"jid": ACCOUNT}, ROOM)
     for number, (exact, xml) in enumerate(happened()):
@@ -166,8 +166,8 @@ def recorded() -> Timeline:
     return chronicle.timeline("log", [course], 1.0)
 
 
-def played() -> Timeline:
-    page = PlayedPage(Chronicle(Pseudonyms(on=True)))
+def played(*, on: bool = True) -> Timeline:
+    page = PlayedPage(Chronicle(Pseudonyms(on=on)))
     for nickname in NICKNAMES:
         given = {"from": nickname, "contains": WORDS[0], "who": ACCOUNT}
         steps = [(nickname, "expect", given, 1.0, 2.0, False)]
@@ -178,8 +178,8 @@ def played() -> Timeline:
     return page.timeline(1.0)
 
 
-def captured() -> Timeline:
-    page = CapturedPage(Chronicle(Pseudonyms(on=True)), lambda stream: stream.count >= 0)
+def captured(*, on: bool = True) -> Timeline:
+    page = CapturedPage(Chronicle(Pseudonyms(on=on)), lambda stream: stream.count >= 0)
     capture, reader = Capture(observe=page.take), LogReader("/home/alice/bot.log")
     log = [line.replace("bot@example.org/r", ACCOUNT) for line in LOGIN]
     for nickname in NICKNAMES:
@@ -231,6 +231,14 @@ def test_no_name_and_no_word_of_a_body_is_left(source: Any) -> None:
     lanes = {lane["name"] for part in encoded["parts"] for lane in part.get("lanes", [])}
     assert lanes
     assert all(name.startswith(("Nick", "user")) for name in lanes)
+
+
+@pytest.mark.parametrize("source", [recorded, played, captured])
+def test_no_text_of_a_stranger_has_a_hidden_character_on_any_page(source: Any) -> None:
+    for on in (False, True):
+        every = [*texts(encode(source(on=on)))]
+        assert [text for text in every if text != visible(text)] == []
+        assert any("\\u{202E}" in text for text in every) is not on
 
 
 def test_with_too_many_names_texts_are_replaced_by_their_length(
