@@ -9,6 +9,8 @@ const PAUSE = 1_000;
 const [ROW, LANE, CROWDED_LANE] = [22, 36, 22];
 /** So many lanes are a crowd. */
 const CROWD = 30;
+/** So many rows of a list are laid out together, when they are near; and pixels of a row. */
+const [CHUNK, LINE] = [100, 21];
 /** Pixels of a drawing: on paper, between the margins of A4; and the least, as of a closed part. */
 const [PAPER, NARROWEST] = [700, 240];
 /** Characters of a text that the drawing looks at: more than a screen is wide. */
@@ -245,15 +247,27 @@ class Part {
     timeline.addEventListener("click", (click) => this.pick(click));
     this.list = list;
     list.setAttribute("aria-label", `Events of ${this.title}`);
-    list.addEventListener("click", ({ target }) => select(target.closest("li")?.id));
+    list.addEventListener("click", ({ target }) => select(target.closest("[role=option]")?.id));
     for (const node of [timeline, list]) node.addEventListener("keydown", (key) => this.press(key));
     let place = 0;
-    for (const event of this.events) {
+    const rows = this.events.map((event) => {
       let silence;
       for (; this.silences[place]?.to <= event.at; place += 1) silence = this.silences[place];
-      list.append(row(event, silence));
-    }
+      return row(event, silence);
+    });
+    const chunk = { class: "chunk", role: "presentation" };
+    while (rows.length) list.append(html("div", chunk, ...rows.splice(0, CHUNK)));
+    this.measure();
     this.draw();
+  }
+
+  /** Say how high the chunks are: the browser does not look into those that are far. */
+  measure() {
+    for (const chunk of this.list?.children ?? []) {
+      const shown = chunk.querySelectorAll(":not([hidden])[role=option]").length;
+      chunk.hidden = !shown;
+      chunk.style.containIntrinsicHeight = `${shown * LINE}px`;
+    }
   }
 
   x(at) {
@@ -280,11 +294,10 @@ class Part {
   }
 
   picture(height, drawn) {
-    const viewBox = `0 0 ${this.width} ${height}`;
     const shapes = [svg("line", { y2: height }), svg("circle", { r: 11 })];
     const pointer = svg("g", { class: "pointer" }, ...shapes);
     const gaps = this.gaps.map((gap) => this.bar(gap, 0, height, "gap"));
-    const attributes = { width: this.width, height, viewBox, "aria-hidden": "true" };
+    const attributes = { width: this.width, height, "aria-hidden": "true" };
     return svg("svg", attributes, ...gaps, ...drawn, pointer);
   }
 
@@ -366,10 +379,9 @@ class Part {
       const { name, self, spans = [] } = this.lanes[index];
       const top = place * this.height;
       const y = top + this.height - 0.5;
-      const shown = self ? `${name} (the bridge)` : name;
       return [
         svg("line", { class: "grid", x2: this.width, y1: y, y2: y }),
-        label(0, top + 15, shown, this.gutter - 8),
+        label(0, top + 15, self ? `${name} (the bridge)` : name, this.gutter - 8),
         this.roomy && label(0, top + 29, standing(spans.at(-1) ?? {}), this.gutter - 8, "hint"),
         ...spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1], top)),
         ...this.marks(byLane.get(index) ?? [], top + this.middle),
@@ -391,9 +403,8 @@ class Part {
       const room = end - right - 14;
       const beside = room > 100 || width(span.left) < room;
       if (beside) drawn.push(label(right + 10, y + 4, span.left, room));
-      if (!beside && this.roomy) {
+      else if (this.roomy)
         drawn.push(label(right, top + 15, span.left, right - this.gutter, "last"));
-      }
     }
     const changed = before?.to === span.from && before.role !== span.role;
     if (changed && this.roomy) drawn.push(label(left, top + 15, standing(span), this.width - left));
@@ -464,6 +475,7 @@ function filter() {
       if (event.row) event.row.hidden = event.hidden;
     }
     part.shown = part.events.filter((event) => !event.hidden);
+    part.measure();
     const counted = part.node.querySelector(".count");
     counted.textContent = count(part.shown.length, part.events.length);
     all += part.shown.length;
@@ -515,10 +527,9 @@ function select(id) {
   before?.part.point();
   event.row.setAttribute("aria-selected", "true");
   const { list } = part;
-  const top = event.row.offsetTop - list.offsetTop;
-  if (top < list.scrollTop || top + event.row.offsetHeight > list.scrollTop + list.clientHeight) {
-    list.scrollTop = top - 2 * ROW;
-  }
+  const [place, box] = [event.row, list].map((node) => node.getBoundingClientRect());
+  if (place.top < box.top || place.bottom > box.bottom)
+    list.scrollTop += place.top - box.top - 2 * LINE;
   if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
   part.point();
   details.replaceChildren(describe(event));
@@ -557,7 +568,6 @@ the("made").textContent = [
 const kinds = new Set([...events.values()].map(({ kind }) => kind));
 const names = new Set(parts.flatMap((part) => part.lanes.map(({ name }) => name)));
 the("kind").append(...[...kinds].map((name) => html("option", {}, name)));
-// A nickname may be empty in a damaged log, and no value means everybody.
 the("who").append(...[...names].map((name) => html("option", { value: `=${name}` }, name)));
 the("filters").addEventListener("input", filter);
 const main = document.querySelector("main");

@@ -18,6 +18,7 @@ from tests.benchmarks.measures import (
     joined,
     memory,
     neighbour,
+    page,
     pipelined,
     plugin,
     rooms,
@@ -47,6 +48,7 @@ MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
             rooms,
             neighbour,
             plugin,
+            page,
         )
     }
 )

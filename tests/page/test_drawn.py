@@ -44,7 +44,7 @@ def room(*events: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def options(page: Page) -> Locator:
-    return page.get_by_role("option").and_(page.locator("li:visible"))
+    return page.get_by_role("option").and_(page.locator("[role=option]:visible"))
 
 
 def texts(page: Page) -> str:
@@ -173,7 +173,7 @@ def test_the_stages_of_each_connection_are_bars_and_a_failure_is_said(show: Show
 )
 def test_a_stanza_is_written_an_element_a_line(show: Show, xml: str, lines: list[str]) -> None:
     with show(room({"at": 0, "stanzas": [xml]}), at="#e1") as window:
-        assert window.page.locator("pre").inner_text().splitlines() == lines
+        assert window.page.locator(".stanzas pre").inner_text().splitlines() == lines
 
 
 ANSWERS = {
