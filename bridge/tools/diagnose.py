@@ -99,7 +99,8 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     known = known._replace(rooms=rooms)
     if partners := conduct.partners(known):
         known = known._replace(programs=await _programs(membership, partners))
-    verdict, findings = diagnosis.find(known)
+    # In a thread: a crowd may have said what takes long to compare.
+    verdict, findings = await asyncio.to_thread(diagnosis.find, known)
     entries = [_entry(name, finding) for name, finding in findings.items()]
     return _result(verdict, entries, known.past.since or known.now, [*map(dict, known.answers)])
 
@@ -128,13 +129,14 @@ async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnos
         people += len(others)
         asked = [occupant.nickname for occupant in others[:MAX_ASKED]]
         says = await _programs(membership, asked)
-        even = exchanges.regulars(everybody.acts)
+        even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
         programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
         programs = programs[: max(MAX_PROGRAMS - len(entries), 0)]
         pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))
         for occupant, pinged in zip(programs, pings, strict=True):
             known = await seen.known_of(occupant.nickname, pinged)
-            name, finding = diagnosis.look_over(known._replace(programs=says, named=False))
+            known = known._replace(programs=says, named=False)
+            name, finding = await asyncio.to_thread(diagnosis.look_over, known)
             entries.append(_entry(name, finding._replace(detail=before + finding.detail)))
     verdict = f"Nobody of {people} others looks like a program."
     if entries:

@@ -17,6 +17,8 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "it answers": ({}, ("Echo", *SAY), 0, "\nNothing is wrong: "),
     "nothing was said": ({}, ("Echo",), 2, "\nNothing is found wrong "),
     "it is not there": ({}, ("Nobody",), 1, '\n"Nobody" was never in the room '),
+    "all programs": ({}, (), 0, "\nNothing is found wrong with the programs: 1 of 1 others."),
+    "all programs, and it speaks": ({}, SAY, 0, "\nNothing is found wrong with the programs: "),
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("Echo",), 2, "\nNothing is found wrong "),
     "read-only, and it speaks": ({"BRIDGE_READ_ONLY": "1"}, ("Echo", *SAY), 2, "READ_ONLY in the"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("Echo", *SAY), 1, "CONFIRM_SEND in the"),

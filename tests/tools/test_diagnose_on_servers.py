@@ -33,7 +33,7 @@ CAUSES = {row[0]: row[1:] for row in tables(PAGE)["what is the matter"]}
 EXAMPLE, AROUND = blocks(PAGE, "text")
 SHOWN = "it answers in private"
 """The trouble that the page shows in full."""
-SMALL_BYTES = 3_500
+SMALL_BYTES = 3_000
 """A model reads the result of each look, so it has to be small."""
 
 

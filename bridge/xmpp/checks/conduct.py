@@ -166,7 +166,7 @@ def stays(evidence: Evidence) -> Finding:
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(max(round(seconds), 1), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
@@ -183,6 +183,8 @@ def history(evidence: Evidence) -> Finding:
             if not (soon and speaks(act) and sender_of(act) == evidence.nickname):
                 break
             said.append(act)
+            if len(said) == HISTORY_MESSAGES:
+                break
     before = [act for act in acts if act.number < came[0].number and speaks(act)]
     answers = {
         body_of(exchange.answer): exchange.asked

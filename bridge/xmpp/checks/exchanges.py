@@ -39,6 +39,10 @@ THREAD_SECONDS = 60.0
 """The longest time after which a message still counts as the answer to the one before; programs
 that ask a language model take so long."""
 
+FORM_CHARACTERS = 200
+"""How many characters at the beginning of a message decide its form: commands are short, and a
+message may have 250 kB."""
+
 SIGN = re.compile(r"[!.$#~+&%/](?!me\b)(?=[^\W\d])")
 """The sign before the word of a command; `/me` is none (XEP-0245)."""
 
@@ -80,13 +84,17 @@ def regulars(acts: Sequence[Record]) -> set[str]:
         answers[who, form_of(exchange.asked, who)].append(exchange)
         total[who] += 1
         fast[who] += exchange.seconds <= ANSWER_SECONDS
+    texts = [(act.number, sender_of(act), _plain(act)) for act in acts if speaks(act)]
     programs = set[str]()
     for (who, form), theirs in answers.items():
         even = is_steady([exchange.seconds for exchange in theirs])
         if len(theirs) >= ANSWERS and even and 2 * fast[who] >= total[who]:
-            first = theirs[0].asked.number
-            later = (act for act in acts if act.number >= first and speaks(act))
-            asked = sum(form_of(act, who) == form and sender_of(act) != who for act in later)
+            first, name = theirs[0].asked.number, searchable(who)
+            asked = sum(
+                _form(text, name) == form
+                for number, nickname, text in texts
+                if number >= first and nickname != who
+            )
             if asked <= 2 * len(theirs):
                 programs.add(who)
     return programs
@@ -152,14 +160,17 @@ def _is_even(run: Sequence[Record]) -> bool:
 
 def form_of(record: Record, to: str) -> str:
     """Return what messages have in common that are alike to a program of this nickname."""
-    text = _plain(record)
-    if (nickname := searchable(to)) and text.startswith(nickname):
+    return _form(_plain(record), searchable(to))
+
+
+def _form(text: str, nickname: str) -> str:
+    if nickname and text.startswith(nickname):
         return nickname
     return sign[0] if (sign := SIGN.match(text)) else text
 
 
 def _plain(record: Record) -> str:
-    return searchable(body_of(record)).strip()
+    return searchable(body_of(record)[:FORM_CHARACTERS]).strip()
 
 
 def is_message(record: Record) -> bool:
