@@ -88,15 +88,17 @@ FORMATS = (
         raw=True,
         unescaped=_of_erlang,
     ),
-    # mod_stanza_debug.lua; the session's name is a column of Prosody's own logs.
+    # mod_stanza_debug.lua, and mod_c2s.lua for the ends of streams; the session's name is a column
+    # of Prosody's own logs.
     Format(
         "Prosody with mod_stanza_debug",
         ("\tdebug\t", " debug "),
         re.compile(
-            r"(?P<session>(?:c2s|component|bosh|ws)[0-9a-f]+)\s+debug\s+(?P<word>RECV|SEND): "
+            r"(?P<session>(?:c2s|component|bosh|ws)[0-9a-f]+)\s+debug\s+"
+            r"(?P<word>RECV:|SEND:|Received|Disconnecting client, <stream:error> is:) "
             r"(?P<xml><.*)"
         ),
-        frozenset({"RECV"}),
+        frozenset({"RECV:", "Received"}),
     ),
     # aioxmpp/protocol.py writes `%r` of the data.
     Format(

@@ -56,8 +56,12 @@ _PIECE = re.compile(
 _TAG_FIRST = re.compile(r"\s*</?[A-Za-z]")
 _STANZA = re.compile(r"</?(?:message|iq|presence)\b")
 """The same in the log of a server, which writes much else that is like XML."""
-_REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
-"""Python's repr of an object, which XML is not; the debug log of aioxmpp is full of them."""
+_OTHER = re.compile(
+    r"=None\b|=<| object at 0x|<class '"  # Python's repr of an object, of which aioxmpp logs many
+    # The first tags of stanzas, which Prosody logs as well.
+    r"|\b(?:(?:Received|Sending)\[\w+\]|(?:copying|rchiving) stanza): <"
+)
+"""What looks like a part of a stanza, and is none."""
 _CONTAINER = re.compile(
     r"""^(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
       | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
@@ -223,7 +227,7 @@ class LogReader:
             if "<" not in line and ">" not in line and "xmlns=" not in line:
                 return []
             is_piece = _STANZA.search(line) or (not self._is_of_server and _is_piece(line))
-            return [self._hole()] if is_piece and not _REPR.search(line) else []
+            return [self._hole()] if is_piece and not _OTHER.search(line) else []
         is_xml = _TAG_FIRST.match(line) is not None
         if not is_xml:
             line = _CONTAINER.sub("", line, count=1)

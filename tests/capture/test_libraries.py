@@ -39,6 +39,11 @@ OTHERS = {
 }
 """The other libraries, and a deed for each rule that a bot on it can be made to break."""
 
+TOLD_BY_SERVERS = frozenset(
+    ("ended", "tls", "login", "session", "join", "removed", "refused", "misplaced")
+)
+"""The rules by which the logs of servers are explained, too; the others need a clock of ours."""
+
 RUNNING = {
     "prosody": (missing_prosody, running_debugged_prosody),
     "ejabberd": (missing_ejabberd, running_debugged_ejabberd),
@@ -130,6 +135,9 @@ async def test_each_wrong_of_a_real_bot_is_named(
             if stage.server.name in deed.on and library not in deed.without
         }
         assert await unexplained(stage, deeds) == ""
+    if debugged is not None and library == "slixmpp":
+        log = (debugged.directory / f"{debugged.server.name}.log").read_text("utf-8")
+        assert {finding.name for finding in found_in(log.split("\n"))} >= TOLD_BY_SERVERS
 
 
 @pytest.mark.parametrize("library", OTHERS)

@@ -197,6 +197,16 @@ def test_a_stanza_is_read_up_to_its_most_names() -> None:
         assert captured.stanza.element.text is None
 
 
+def test_prosodys_own_lines_tell_the_ends_of_streams() -> None:
+    ends = [
+        "Received </stream:stream>",
+        "Disconnecting client, <stream:error> is: <stream:error><conflict/></stream:error>",
+    ]
+    captured = read([f"Nov 24 17:49:31 c2s55\tdebug\t{line}" for line in ends])
+    assert shape(captured) == [(True, FOOTER), (False, "error")]
+    assert {each.session for each in captured} == {"c2s55"}
+
+
 def test_sessions_of_a_server_are_told_apart() -> None:
     lines = [f"{one}\tdebug\tRECV: <presence/>" for one in ("c2s1", "c2s2", "c2s1")]
     assert [one.session for one in read(lines)] == ["c2s1", "c2s2", "c2s1"]
@@ -208,9 +218,11 @@ def test_sessions_of_a_server_are_told_apart() -> None:
         "DEBUG:aioxmpp.StanzaStream:sending <iq from=None id=':a' type=<IQType.SET: 'set'>>",
         "DEBUG:aioxmpp.callbacks:connecting <bound method A.b of <class 'aioxmpp.c.A'>>",
         "DEBUG:aioxmpp.x:connecting <bound method A.b of <c.A object at 0x7f67ce75aad0>> 'x'>",
+        "Nov 24 17:49:31 c2s55\tdebug\tReceived[c2s]: <presence to='a@b/c' xml:lang='en'>",
+        "Nov 24 17:49:31 c2s55\tdebug\tSending[c2s_unbound]: <iq id='a' type='result'>",
     ],
 )
-def test_the_repr_of_an_object_is_neither_a_stanza_nor_a_part_of_one(line: str) -> None:
+def test_what_looks_like_a_part_of_a_stanza_is_none(line: str) -> None:
     assert read([line]) == []
 
 
