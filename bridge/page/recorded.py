@@ -1,5 +1,6 @@
 """Makes the page of what was recorded: a part for each room, and one for each connection."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from xml.etree.ElementTree import Element
@@ -52,7 +53,10 @@ class StanzasBehind:
         xml = []
         for key in _keys_behind(row):
             candidates = self._by_key.get(key, [])
-            nearest = min(candidates, key=lambda each: abs(each.at - row.at), default=None)
+            # They are in the order of the store, which is that of their times.
+            place = bisect_left(candidates, row.at, key=lambda each: each.at)
+            beside = candidates[max(place - 1, 0) : place + 1]
+            nearest = min(beside, key=lambda each: abs(each.at - row.at), default=None)
             most = ID_SECONDS if key[2] else STANZA_SECONDS
             if nearest is not None and abs(nearest.at - row.at) <= most:
                 xml.append(nearest.event["xml"])

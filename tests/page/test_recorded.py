@@ -74,6 +74,16 @@ def test_a_stanza_of_another_time_is_not_behind_it(exact: dict[str, Any], second
     assert not behind(100.1 + seconds, **exact)
 
 
+def test_the_nearest_of_several_is_behind_it() -> None:
+    kept = StanzasBehind()
+    for number in range(5):
+        xml = f"<presence from='{ROOM}/Ann' id='{number}'/>"
+        kept.take(row(100 + number / 10, "", kind="stanza", direction="in", xml=xml))
+    assert [kept.behind(row(at, **HERE))[0][-4] for at in (99.9, 100.04, 100.21, 100.9)] == [
+        *"0024"
+    ]
+
+
 def test_of_very_many_stanzas_the_newest_are_kept() -> None:
     kept = StanzasBehind()
     long = "x" * (MAX_CHARACTERS // 2)
