@@ -28,6 +28,7 @@ const SIGNS = { error: "✕", failed: "✕", warning: "▲", note: "●", passed
 /** By how many events a key moves the selection. */
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+const OURSELVES = { room: "the bridge", stream: "this client", scenario: "seen by" };
 const SHAPES = {
   error: "m-4.5-4.5l9 9m0-9l-9 9",
   warning: "m0-6l6 10h-12z",
@@ -235,7 +236,7 @@ class Part {
     if (this.list) return;
     const [, verdict, findings, stages, zoom, timeline, list] = this.node.children;
     const said = this.findings.some(({ message }) => message === this.verdict);
-    verdict.textContent = said ? "" : this.verdict;
+    verdict.textContent = said || this.verdict === page.verdict ? "" : this.verdict;
     findings.append(...this.findings.map(finding));
     stages.append(...connections(this.stages));
     zoom.querySelectorAll("button").forEach((button, index) => {
@@ -338,7 +339,7 @@ class Part {
     row("Findings", this.findings);
     this.ownRow = y + 11;
     const own = this.shown.filter(({ lane, kind }) => lane === undefined && kind !== "gap");
-    row(this.kind === "room" ? "The room" : "The stream", own);
+    row(this.kind === "stream" ? "The stream" : "The room", own);
     return this.picture(y + 4, [...times, ...drawn]);
   }
 
@@ -381,7 +382,7 @@ class Part {
       const y = top + this.height - 0.5;
       return [
         svg("line", { class: "grid", x2: this.width, y1: y, y2: y }),
-        label(0, top + 15, self ? `${name} (the bridge)` : name, this.gutter - 8),
+        label(0, top + 15, self ? `${name} (${OURSELVES[this.kind]})` : name, this.gutter - 8),
         this.roomy && label(0, top + 29, standing(spans.at(-1) ?? {}), this.gutter - 8, "hint"),
         ...spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1], top)),
         ...this.marks(byLane.get(index) ?? [], top + this.middle),
@@ -395,12 +396,11 @@ class Part {
     const [left, right] = this.edges(span) ?? [];
     if (!right) return [];
     const y = top + this.middle;
-    const words = [standing(span), span.left].filter((text) => text).join("; ");
-    const drawn = [this.bar(span, y - 4, 8, `stay ${span.role}`, words)];
-    const end = next ? Math.min(this.x(next.from), this.width) : this.width;
+    const drawn = [this.bar(span, y - 4, 8, `stay ${span.role}`, standing(span))];
+    if (span.before) drawn.push(svg("path", { class: "end", d: `M${left + 5} ${y - 6}l-6 6l6 6` }));
     if (span.left) {
       drawn.push(svg("line", { class: "end", x1: right, x2: right, y1: y - 7, y2: y + 7 }));
-      const room = end - right - 14;
+      const room = Math.min(next ? this.x(next.from) : Infinity, this.width) - right - 14;
       const beside = room > 100 || width(span.left) < room;
       if (beside) drawn.push(label(right + 10, y + 4, span.left, room));
       else if (this.roomy)

@@ -122,6 +122,27 @@ def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> Non
         assert words in said
 
 
+@pytest.mark.parametrize(
+    ("kind", "ourselves", "others"),
+    [
+        ("room", "Bot (the bridge)", "The room"),
+        ("stream", "Bot (this client)", "The stream"),
+        ("scenario", "Bot (seen by)", "The room"),
+    ],
+)
+def test_a_lane_says_whose_view_it_is_and_who_was_there_before(
+    show: Show, kind: str, ourselves: str, others: str
+) -> None:
+    lanes = [
+        {"name": "Bot", "self": True, "spans": [{"from": START}]},
+        {"name": "Wilma", "spans": [{"from": START - 9_000, "before": True}]},
+    ]
+    with show(room({"at": 0}, {"at": 9}, kind=kind, lanes=lanes)) as window:
+        said = [line for line in texts(window.page).splitlines() if line]
+        assert said[-3:] == [others, ourselves, "Wilma"]
+        assert window.page.locator("path.end").count() == 1
+
+
 SILENT = [
     ([0, 59.9], {}, []),
     ([0, 60], {}, ["silent for 1 min"]),
