@@ -154,7 +154,7 @@ def _voice(evidence: Evidence) -> Finding:
     taken, spoken = evidence.past.silenced, evidence.past.spoken
     if spoken and (taken is None or spoken[0].number > taken.number):
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
-    when = ""
+    when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
     if taken is not None:
         when = f" (voice was taken at {iso(taken.at)}{_by(getattr(taken.event, 'actor', None))})"
     if evidence.status.moderated is False:

@@ -159,6 +159,8 @@ def test_who_took_the_voice_is_told() -> None:
     assert found.ok is False
     assert 'voice was taken at 1970-01-01T00:00:01.000Z by "Wilma"' in found.detail
     assert _voiceless().ok is False
+    late = evidence(occupant=replace(BOT, role="visitor", since=5.0))
+    assert "(since it came at 1970-01-01T00:00:05.000Z)" in look("voice", late).detail
     assert _voiceless(taken, said("pong", type="chat")).ok is False
 
 
