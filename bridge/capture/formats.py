@@ -29,7 +29,8 @@ class Format(NamedTuple):
     """The XML that some of the words stand for."""
 
 
-_ERLANG_BINARY = re.compile(r'<<"(.*?)"(?:/utf8)?>>[ \t]*(?:\n|$)', re.DOTALL)
+_ERLANG_END = r'"(?:/utf8)?>>[ \t]*(?:\n|$)'
+_ERLANG_BINARY = re.compile(rf'<<"((?:[^"]++|(?!{_ERLANG_END})")*){_ERLANG_END}')
 _ERLANG_LINES = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]{1,6}\}|[0-7]{1,3}|.)", re.DOTALL)
 _ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
@@ -46,7 +47,8 @@ def _of_erlang(text: str) -> str:
     binary = _ERLANG_BINARY.match(text)
     if binary is None:
         raise ValueError
-    return _ERLANG_ESCAPE.sub(_erlang_character, _ERLANG_LINES.sub("", binary[1]))
+    value = _ERLANG_LINES.sub("", binary[1]) if "\n" in binary[1] else binary[1]
+    return _ERLANG_ESCAPE.sub(_erlang_character, value)
 
 
 def _erlang_character(escape: re.Match[str]) -> str:

@@ -198,15 +198,14 @@ class LogReader:
 
     def _begun(self, line: str) -> tuple[re.Match[str] | None, Format]:
         """Return the match of the entry that a line begins, and its format."""
-        match, format_ = None, FORMATS[0]
+        match, format_, end = None, FORMATS[0], len(line)
         for mark, each in _MARKS:
             # The first in the line counts: behind it, a body may look like any format.
-            if (
-                mark in line
-                and (other := each.pattern.search(line))
-                and (match is None or other.start("word") < match.start("word"))
-            ):
-                match, format_ = other, each
+            if line.find(mark, 0, end) >= 0 and (other := each.pattern.search(line, 0, end)):
+                if match is not None:  # what it matches goes on behind `end`
+                    other = each.pattern.search(line)
+                if other is not None:
+                    match, format_, end = other, each, other.start("word")
         return match, format_
 
     def _whole(self, entry: _Entry) -> list[Captured] | None:
@@ -218,8 +217,9 @@ class LogReader:
             except ValueError:
                 return None
         elements, rest = elements_of(text)
-        is_cut = any(element.tag == HOLE and not element.text for element in elements)
-        return self._captured(entry, elements) if elements and not rest and not is_cut else None
+        if rest or not elements or (elements[-1].tag == HOLE and not elements[-1].text):
+            return None
+        return self._captured(entry, elements)
 
     def _continue(self, line: str) -> list[Captured]:
         """Read a line that begins no entry."""
@@ -275,8 +275,8 @@ class LogReader:
 
     def _captured(self, entry: _Entry, elements: list[Element]) -> list[Captured]:
         name = entry.format.name
-        count = sum(element.tag != HOLE for element in elements)
-        self.formats[name] = self.formats.get(name, 0) + count
+        whole = len(elements) - [element.tag for element in elements].count(HOLE)
+        self.formats[name] = self.formats.get(name, 0) + whole
         _, session, sent, _, place, seconds = entry
         return [Captured(session, Stanza(sent, element, place, seconds)) for element in elements]
 

@@ -58,15 +58,18 @@ MAX_TEXT = 512
 
 
 def outline(stanza: Stanza) -> Stanza:
-    """Return a stanza without its content, to be remembered: tag, addresses, why it is a hole."""
-    element = stanza.element
+    """Return a stanza without its content, to be remembered.
+
+    Its tag stays, the address of the other side, and why it is a hole.
+    """
+    sent, element, place, seconds = stanza
     kept = Element(element.tag)
-    for name in ("from", "to"):
-        if value := element.get(name):
-            kept.set(name, value[:MAX_TEXT])
+    name = "to" if sent else "from"
+    if other := element.get(name):
+        kept.set(name, other[:MAX_TEXT])
     if element.tag == HOLE:
         kept.text = element.text
-    return stanza._replace(element=kept)
+    return Stanza(sent, kept, place, seconds)
 
 
 def bare(jid: str) -> str:

@@ -185,9 +185,10 @@ class Stream:
             return body.startswith(self.command)
         known = self.rooms.get(room)
         name = self.nickname or (known.nickname if known else "")
+        if is_named(name, body):
+            return True
         is_command = not body[:1].isalnum() and body[1:2].isalnum()
-        answers = self.answered.get(key_of(body), 0)
-        return is_named(name, body) or answers >= (1 if is_command else MIN_ANSWERS)
+        return self.answered.get(key_of(body), 0) >= (1 if is_command else MIN_ANSWERS)
 
     def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
         """Whether `stanza` came soon after what was heard."""

@@ -87,14 +87,18 @@ def _read(name: str, capture: Capture) -> dict[str, int]:
     try:
         if name == STDIN:
             # Python reads it by way of a `BufferedReader`, unless told otherwise.
-            return _read_from(cast("BufferedReader", sys.stdin.buffer), "stdin", capture)
+            return read_log(cast("BufferedReader", sys.stdin.buffer), "stdin", capture)
         with Path(name).open("rb") as file:
-            return _read_from(file, name, capture)
+            return read_log(file, name, capture)
     except OSError as error:
         raise UsageError(f"{name!r} cannot be read: {error.strerror}") from error
 
 
-def _read_from(file: BufferedReader, name: str, capture: Capture) -> dict[str, int]:
+def read_log(file: BufferedReader, name: str, capture: Capture) -> dict[str, int]:
+    """Read a log into `capture`; return how many stanzas were in which format.
+
+    Raises `UsageError` for what is told apart as no log.
+    """
     reader, begin = LogReader(name), file.peek()
     for mark, what in NO_LOGS.items():
         if begin.startswith(mark):
