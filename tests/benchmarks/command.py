@@ -11,6 +11,7 @@ from tests.benchmarks.figures import Outcome
 from tests.benchmarks.machine import described
 from tests.benchmarks.measures import (
     echo,
+    explaining,
     first_answer,
     flood,
     history,
@@ -49,6 +50,7 @@ MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
             neighbour,
             plugin,
             page,
+            explaining,
         )
     }
 )
