@@ -1,4 +1,4 @@
-"""Reads deeds.txt: what bots do wrong, step by step, and what must be found.
+"""Reads deeds.txt and healthy.txt: what bots do, step by step, and what must be found.
 
 - `login OPTION`: how the bot's program logs in. `opens`: it does so once more, and waits.
 - `bot XML`, `owner XML`: the bot, or the owner of the room, Ann, sends a stanza.
@@ -10,7 +10,8 @@
 - `later SECONDS`: they pass. `cut`: the network breaks the connection. `swallow`: it loses
   everything from here on. `twin`: another program logs in as the bot.
 - `server XML`, `end`: the sandbox sends this, or ends the stream.
-- `close`: the bot ends the stream. `closed`: the stream is over.
+- `close`: the bot ends the stream. `closed`: the stream is over. `again`: the bot connects once
+  more, unless its library does so by itself.
 - `times NUMBER`: how often the steps below it are done.
 """
 
@@ -37,6 +38,7 @@ WORDS = {
     "{muc}": f"<x xmlns='{MUC}'/>",
     "{ping}": PING,
     "{long}": "x" * 300_000,
+    "{text}": "a long text, " * 400,
     "{policy-violation}": f"<error type='wait'>{VIOLATION}</error>",
     "{register}": (
         "<iq type='set' id='r1' to='{room}'><query xmlns='jabber:iq:register'>"

@@ -67,8 +67,8 @@ class Stage:
 
     async def _step(self, verb: str, text: str, option: str) -> None:
         match verb:
-            case "bot":
-                self.bot.write(text)
+            case "bot" | "again":
+                self.bot.write(text or verb)
             case "owner":
                 self.owner.write(text)
             case "sees":

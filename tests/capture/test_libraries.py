@@ -12,7 +12,7 @@ import pytest
 
 from bridge.capture.capture import verdict
 from bridge.capture.finding import Finding, Severity
-from tests.capture.deeds import DEEDS, SERVERS, Deed
+from tests.capture.deeds import DEEDS, SERVERS, Deed, read
 from tests.capture.logs import examined
 from tests.capture.stage import SLIXMPP, Stage, secured_sandbox, staged
 from tests.conftest import ROOT
@@ -138,6 +138,17 @@ async def test_each_wrong_of_a_real_bot_is_named(
     if debugged is not None and library == "slixmpp":
         log = (debugged.directory / f"{debugged.server.name}.log").read_text("utf-8")
         assert {finding.name for finding in found_in(log.split("\n"))} >= TOLD_BY_SERVERS
+
+
+@pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
+async def test_nothing_is_found_in_an_hour_of_a_healthy_bot(
+    library: str, debugged: ServerProcess | None, tmp_path: Path
+) -> None:
+    async with stage_of(library, debugged, tmp_path) as stage:
+        for name, deed in read("healthy.txt").items():
+            if stage.server.name in deed.on:
+                lines = await stage.do(deed)
+                assert found_in(lines) == [], "\n".join([name, *lines])
 
 
 @pytest.mark.parametrize("library", OTHERS)
