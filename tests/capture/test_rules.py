@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.capture.finding import Severity
+from tests.capture.deeds import DEEDS
 from tests.capture.logs import (
     ASK,
     HEADER,
@@ -25,6 +26,7 @@ from tests.capture.logs import (
     stream_error,
     timed,
 )
+from tests.docs.pages import TOP
 
 QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
 
@@ -322,3 +324,9 @@ def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> Non
 
 def test_errors_are_worse_than_warnings() -> None:
     assert [*Severity] == ["error", "warning", "note"]
+
+
+def test_the_page_has_an_excerpt_for_each_rule() -> None:
+    page = (TOP / "docs" / "explain.md").read_text("utf-8")
+    names = re.findall(r"^(?:error|warning) bot\.log:\d+ (\w+):", page, re.MULTILINE)
+    assert {*names} == {deed.rule for deed in DEEDS.values()}
