@@ -9,12 +9,12 @@ and number in the transaction that adds it.
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Thread
 
 from bridge.store.database import (
     AWAY,
@@ -172,7 +172,7 @@ class SpooledDatabase:
         """Connect in a thread, since that may take long; take the connection once it is there."""
         if self._connecting is None and time.monotonic() >= self._next_try:
             self._connecting = Future()
-            connecting = threading.Thread(target=_connect, args=(self._connect, self._connecting))
+            connecting = Thread(target=_connect, args=(self._connect, self._connecting))
             connecting.daemon = True
             connecting.start()
         elif self._connecting is not None and self._connecting.done():
