@@ -400,6 +400,7 @@ def test_serve_starts_without_what_is_heavy() -> None:
         "aiodns",
         "dotenv",
         "prompt_toolkit",
+        "psycopg",
         "re2",
         "tomlkit",
         "wcwidth",

@@ -22,9 +22,9 @@ from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
 from bridge.store.errors import StoreError
-from bridge.store.opening import Place
+from bridge.store.opening import Place, Team
 from bridge.text import iso, quoted
-from bridge.views.log import NEWEST, Log
+from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import is_zone, moment
 from bridge.views.output import complain_of, look_of
 from bridge.views.selection import Selection, SelectionError, selection_of
@@ -75,7 +75,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
         limit = None if page else parsed.limit or newest
         cursor = await log.show(limit=limit, follows=parsed.follow)
         if parsed.follow:
-            await log.follow(cursor)
+            await log.follow(cursor, TEAM_FOLLOW_MS if isinstance(path, Team) else FOLLOW_MS)
     except StoreError as error:
         complain(f"xmpp-bridge: {error}")
         return FAILURE

@@ -25,7 +25,7 @@ INDEX = "CREATE INDEX IF NOT EXISTS batches_target ON batches (target, id, event
 log = logging.getLogger(__name__)
 
 
-class Part(NamedTuple):
+class Addition(NamedTuple):
     """What a transaction adds of one observer."""
 
     observer: Observer
@@ -33,12 +33,12 @@ class Part(NamedTuple):
     stanzas: list[TracedXml]
 
 
-class Batch(NamedTuple):
+class SpooledBatch(NamedTuple):
     """What one transaction of a run adds. Run and number tell whether the database has it."""
 
     run: str
     number: int
-    parts: list[Part]
+    parts: list[Addition]
     id: int = 0
 
     @property
@@ -56,7 +56,7 @@ class Spool:
         self._target = target
         self._file: SqliteDatabase | None = None
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: SpooledBatch) -> None:
         """Keep a batch; raises `FullStoreError` if there is no more space for it."""
         file = self._opened()
         parts = [(tuple(vars(part.observer).values()), *part[1:]) for part in batch.parts]
@@ -68,7 +68,7 @@ class Spool:
                 (self._target, batch.run, batch.number, batch.events, json.dumps(parts)),
             )
 
-    def first(self) -> Batch | None:
+    def first(self) -> SpooledBatch | None:
         """Return the batch that has waited longest; None if none waits."""
         if self._file is None and not self.path.exists():
             return None
@@ -77,10 +77,10 @@ class Spool:
             (self._target,),
         )
         return next(
-            (Batch(run, number, _parts(text), id_) for run, number, text, id_ in rows), None
+            (SpooledBatch(run, number, _parts(text), id_) for run, number, text, id_ in rows), None
         )
 
-    def remove(self, batch: Batch) -> None:
+    def remove(self, batch: SpooledBatch) -> None:
         """Drop a batch, which the database has."""
         file = self._opened()
         with file.transaction():
@@ -112,11 +112,11 @@ class Spool:
         return self._file
 
 
-def _parts(text: str) -> list[Part]:
+def _parts(text: str) -> list[Addition]:
     """Return the parts of a batch; none if the row is damaged."""
     with suppress(ValueError, TypeError):
         return [
-            Part(
+            Addition(
                 Observer(*observer),
                 [Happened(*event) for event in happened],
                 [TracedXml(*stanza) for stanza in stanzas],

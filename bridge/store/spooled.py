@@ -32,7 +32,7 @@ from bridge.store.database import (
 from bridge.store.errors import AwayStoreError, BusyStoreError, UnsureStoreError
 from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
 from bridge.store.postgresql import PostgresqlDatabase
-from bridge.store.spool import Batch, Part, Spool
+from bridge.store.spool import Addition, Spool, SpooledBatch
 
 RETRY_SECONDS = 2.0
 """The pause between two attempts to reach the database: a lease is taken over within 15 s."""
@@ -70,7 +70,7 @@ class SpooledDatabase:
         """Why the database was lost; None if it is there."""
         self._behind, self._next_look = True, 0.0
         """Whether something may wait in the spool."""
-        self._parts: list[Part] = []
+        self._parts: list[Addition] = []
         """What the transaction adds."""
         self._leases: dict[tuple[str, str], Lease] = {}
         self._taken: dict[tuple[str, str], Lease] = {}
@@ -137,7 +137,7 @@ class SpooledDatabase:
     def _keep(self) -> None:
         """Put into the spool what the transaction adds."""
         if self._parts:
-            self._spool.add(Batch(self._run, self._number + 1, self._parts))
+            self._spool.add(SpooledBatch(self._run, self._number + 1, self._parts))
 
     def _lose(self, error: AwayStoreError) -> None:
         if self._database is not None:
@@ -206,14 +206,14 @@ class SpooledDatabase:
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
         """Add events, in this order."""
         if happened:
-            self._parts.append(Part(observer, [*happened], []))
+            self._parts.append(Addition(observer, [*happened], []))
         if self._reached is not None:
             self._reached.append(observer, happened)
 
     def append_stanzas(self, observer: Observer, stanzas: Sequence[TracedXml]) -> None:
         """Add stanzas, in this order."""
         if stanzas:
-            self._parts.append(Part(observer, [], [*stanzas]))
+            self._parts.append(Addition(observer, [], [*stanzas]))
         if self._reached is not None:
             self._reached.append_stanzas(observer, stanzas)
 

@@ -20,7 +20,10 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
 
 FOLLOW_MS = 500
-"""Pause between two readings of the store, to which other processes add events."""
+"""Pause between two readings of a file, to which other processes add events."""
+
+TEAM_FOLLOW_MS = 1_000
+"""The same for a database, which many people ask."""
 
 NEWEST = 10
 """Earlier events that `--follow` shows first, as many as `journalctl` does."""
@@ -93,11 +96,11 @@ class Log:
             if backward or not walk.more:
                 return since
 
-    async def follow(self, cursor: str) -> None:
+    async def follow(self, cursor: str, pause_ms: int = FOLLOW_MS) -> None:
         """Show what is recorded after the cursor, until nobody reads any more."""
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left
-        while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
+        while not await asyncio.to_thread(stdout.poll, pause_ms):
             cursor = await self.show(cursor, follows=True)
 
     def _pair(self, row: Recorded) -> None:

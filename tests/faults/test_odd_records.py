@@ -67,7 +67,7 @@ async def test_no_value_in_a_stanza_stops_recording_or_cannot_be_read(tmp_path: 
         await asyncio.sleep(0)  # it was busy: the next one waits in turn
     assert recorder.warnings == [], seed
     recorder.close()
-    walk = await Reader(stage.path, "bot@localhost").walk([ROOM], EventFilter(), seconds=inf)
+    walk = await Reader(stage.place, "bot@localhost").walk([ROOM], EventFilter(), seconds=inf)
     told = [walk.record(row) async for row in walk]
     assert walk.unreadable == 0, seed
     assert made > STANZAS / 4, seed

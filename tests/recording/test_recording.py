@@ -12,6 +12,7 @@ from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.store import writer
+from bridge.store.opening import Place
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.muc.participant import Participant
@@ -36,10 +37,10 @@ def _said(body: str, **more: Any) -> MessageReceived:
 class Stage:
     """A participant to which things happen, and the store that it fills."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.participant = Participant(SETTINGS)
-        self.recording = Recording(self.participant, path, stanzas=True)
+        self.recording = Recording(self.participant, place, stanzas=True)
 
     def happens(self, *happened: Event, room: str = ROOM, earlier: bool = False) -> None:
         """Let these happen in a room, or to the connection."""
@@ -49,7 +50,7 @@ class Stage:
     def ends(self) -> list[dict[str, Any]]:
         """End it; return what it recorded."""
         self.recording.recorder.close()
-        return rows(self.path)
+        return rows(self.place)
 
     def enters(self) -> None:
         """Let it into the room."""
@@ -76,8 +77,8 @@ def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    one = Stage(tmp_path / "rooms.db")
+def stage(place: Place) -> Iterator[Stage]:
+    one = Stage(place)
     yield one
     one.recording.recorder.close()
 
@@ -122,13 +123,13 @@ def test_what_is_true_of_us_alone_is_left_out_of_what_is_everybodys(stage: Stage
 
 
 def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(
-    stage: Stage, tmp_path: Path
+    stage: Stage,
 ) -> None:
     stage.enters()
     stage.happens(_said("hello", stanza_id="1"))
-    second = Stage(tmp_path / "rooms.db")
+    second = Stage(stage.place)
     until = time.monotonic() + 10
-    while not rows(stage.path, "kind = 'message'"):
+    while not rows(stage.place, "kind = 'message'"):
         assert time.monotonic() < until
         time.sleep(0.02)
     second.happens(events.ConnectionChanged(Phase.JOINING))

@@ -1,6 +1,6 @@
 """What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
 
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
@@ -8,6 +8,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.recording.recorded import Reader
 from bridge.store.database import Happened, Observer
 from bridge.store.errors import left_out
+from bridge.store.opening import Place
 from bridge.text import iso
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.trace import xmpp_trace
@@ -24,6 +25,7 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Loss, Record
 from tests.memory import traced
 from tests.store.damaged import damage
+from tests.store.recorded import in_a_file
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
@@ -33,8 +35,8 @@ NOW = 1_000.0
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "rooms.db")
+def shelf(place: Place) -> Shelf:
+    return Shelf(place)
 
 
 def _played(shelf: Shelf, played: Played | None = None) -> Played:
@@ -158,6 +160,7 @@ async def test_what_was_deleted_after_the_cursor_is_a_gap(shelf: Shelf) -> None:
     assert "gap" in await page_of(played, before=iso(4))
 
 
+@in_a_file
 async def test_a_cursor_of_a_store_that_was_put_aside_begins_anew_and_says_so(
     shelf: Shelf,
 ) -> None:
@@ -172,6 +175,7 @@ async def test_a_cursor_of_a_store_that_was_put_aside_begins_anew_and_says_so(
     assert told["gap"] == {"from": 3, "to": 0, "reason": "restarted"}
 
 
+@in_a_file
 async def test_what_lies_aside_is_a_gap_of_the_time_before_it_was_put_there(shelf: Shelf) -> None:
     shelf.say("one", at=NOW - 50)
     aside = shelf.path.with_name(f"rooms.db.broken-{round(1e9 * (NOW - 100)):x}")
@@ -257,6 +261,7 @@ async def test_no_other_tool_takes_such_a_cursor_and_each_says_who_does(shelf: S
         await page_of(played, since=cursor)
 
 
+@in_a_file
 async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> None:
     played = _played(shelf)
     shelf.path.write_bytes(b"something else")
@@ -350,8 +355,8 @@ async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Sh
     for one in said:
         played.publish(one, at=NOW + 1)
     shelf.put(*said, at=NOW + 1)
-    played.reader = Reader(shelf.path, ACCOUNT, flush)
-    page = await page_of(played, after=iso(1), pattern="^7$")
+    with closing(Reader(shelf.place, ACCOUNT, flush)) as played.reader:
+        page = await page_of(played, after=iso(1), pattern="^7$")
     assert bodies(page) == ["7"]
 
 
@@ -359,7 +364,7 @@ async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_tim
     shelf: Shelf,
 ) -> None:
     shelf.say(*(f"{number} {'x' * 200_000}" for number in range(300)), at=NOW + 1)
-    walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter())
+    walk = await shelf.reader.walk([ROOM], EventFilter())
     now = Record(1, NOW + 1, MessageReceived(f"{ROOM}/W", "W", "now"), ROOM)
     with traced() as memory:
         assert await walk.unrecorded([now], "epoch") == [now]
@@ -387,6 +392,7 @@ async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
         assert found == [*told, ("imitated", None)]
 
 
+@in_a_file
 @pytest.mark.parametrize("most", [4_000, RESULT_BYTES])
 async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
     most: int, shelf: Shelf
@@ -402,6 +408,7 @@ async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
     assert json_size(page) <= most
 
 
+@in_a_file
 async def test_what_cannot_be_read_is_left_out_and_said(shelf: Shelf) -> None:
     for name in ("one", "two", "three"):
         shelf.say(name, at=2)
