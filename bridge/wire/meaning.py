@@ -84,7 +84,7 @@ CLIENT_WORDS: Mapping[str, str] = {
 MEANINGS = rows_of("""
 sasl: not-authorized invalid-authzid; never
     {domain} refused the login of {account}{why}.
-    -> Check {login}: one of them is wrong.
+    -> Check {login}: one of them may be wrong.
 sasl: credentials-expired; never
     The password of {account} has expired{why}.
     -> Have a new one set, and correct {login}.

@@ -35,7 +35,10 @@ class LoginRefusedError(ConnectionFailedError):
         self.flag = flag
         """What the login said of channel binding (RFC 5802, section 7): `p` if it was bound, `y` if
         it could have been, `n` if not; empty without SCRAM."""
-        super().__init__(refusal._replace(hint=refusal.hint + faults.BINDING_ADVICE.get(flag, "")))
+        advice = faults.BINDING_ADVICE.get(flag, "")
+        if refusal.condition in faults.EXPLAINED:
+            advice = ""
+        super().__init__(refusal._replace(hint=refusal.hint + advice))
 
 
 async def log_in(

@@ -379,12 +379,15 @@ def no_mechanism(offered: Sequence[str], place: Place, unused: str = "") -> Faul
 
 
 BINDING_ADVICE = {
-    "p": " Or the password is right, and the server does not accept the login because it is bound "
-    "to a TLS connection that something in between ends: a check tries once more without that.",
-    "y": " Or the password is right, and the server's offer of channel binding was lost on the "
-    "way, which looks like an attack: a check tries once more without the claim to know of none.",
+    "p": " If they are right, the server does not accept that the login is bound to a TLS "
+    "connection which something in between ends: a check tries once more without that.",
+    "y": " If they are right, the server expects the login to be bound to TLS, and its offer of "
+    "that was lost on the way: a check tries once more without saying that it could be.",
 }
 """What else a refusal may mean, by what the login said of channel binding (RFC 5802, section 7)."""
+
+EXPLAINED = frozenset({"account-disabled", "credentials-expired"})
+"""The conditions of a refused login that leave no doubt of the reason."""
 
 _BOUND = {
     "p": "Something in between ends TLS, often a proxy: let it pass TLS on, or give it the "

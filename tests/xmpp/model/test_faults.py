@@ -150,7 +150,7 @@ def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: s
 @pytest.mark.parametrize("genuine", [True, False])
 def test_a_refused_login_says_which_settings_cannot_be_wrong(genuine: bool) -> None:
     fault = faults.of_sasl("not-authorized", None, PLACE, genuine=genuine)
-    assert "XMPP_PASSWORD: one of them is wrong" in fault.hint
+    assert "XMPP_PASSWORD: one of them may be wrong" in fault.hint
     assert ("XMPP_SERVICE and the domain are right" in fault.hint) is genuine
     assert "rooms were not tried" in fault.hint
     _assert_fit_to_be_read(fault)
