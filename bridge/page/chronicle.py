@@ -45,7 +45,7 @@ class Course:
     verdict: str = ""
     findings: Sequence[StreamFinding] = ()
     holes: int = 0
-    """Of how many stanzas the log has only a part."""
+    """The number of stanzas of which the log has only a part."""
     attendances: defaultdict[str, Attendance] = field(
         default_factory=lambda: defaultdict(Attendance)
     )
