@@ -97,7 +97,7 @@ class Capture:
         self.left_out = 0
         """How many streams were dropped, because there were more than `MAX_STREAMS`."""
         self.holes = 0
-        """Of how many stanzas the logs have only a part."""
+        """The number of stanzas that the logs have only in part."""
         self._command = command
         self._nickname = nickname
         self._open: dict[str, list[Examined]] = {}

@@ -120,7 +120,7 @@ class Stream:
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
     holes: int = 0
-    """Of how many stanzas, in between or of its own, the log has only a part."""
+    """The number of stanzas, in between or of its own, that the log has only in part."""
     headers: int = 0
     """How many headers, of both sides, have passed."""
     has_own_header: bool = False

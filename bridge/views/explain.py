@@ -38,8 +38,8 @@ def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
     """Return everything as one line of ASCII; what says nothing is absent."""
     result = {"verdict": verdict_} | ({"holes": holes} if holes else {})
     # Each stream by itself: as values, a thousand take more memory than as text.
-    told = ", ".join(json.dumps(visible_within(_stream_as_json(each))) for each in streams)
-    return f'{json.dumps(visible_within(result))[:-1]}, "streams": [{told}]}}'
+    listed = ", ".join(json.dumps(visible_within(_stream_as_json(each))) for each in streams)
+    return f'{json.dumps(visible_within(result))[:-1]}, "streams": [{listed}]}}'
 
 
 def _stream_as_json(examined: Examined) -> dict[str, Any]:
