@@ -541,9 +541,9 @@ function back() {
   (origin ?? selected.part.list).focus();
 }
 
-/** Go to the event or the part that the address names. */
-function follow() {
-  const id = location.hash.slice(1);
+/** Go to the event or the part that an address names. */
+function follow(hash) {
+  const id = hash.slice(1);
   select(id);
   parts.find((part) => part.id === id)?.fill();
   the(id)?.closest(".part")?.scrollIntoView();
@@ -575,10 +575,10 @@ main.append(...parts.map((part) => part.node));
 main.hidden = false;
 filter();
 for (const [index, part] of parts.entries()) if (!index || part.outcome === "failed") part.fill();
-if (location.hash) follow();
+if (location.hash) follow(location.hash);
 else if (matchMedia("(min-width: 60rem)").matches) select(worst());
-addEventListener("hashchange", follow);
+addEventListener("hashchange", () => follow(location.hash));
 details.addEventListener("keydown", ({ key }) => key === "Escape" && back());
-document.addEventListener("click", ({ target }) => target.closest("a") && follow());
+document.addEventListener("click", ({ target }) => follow(target.closest("a")?.hash ?? ""));
 matchMedia("print").addEventListener("change", redraw);
 addEventListener("resize", redraw);
