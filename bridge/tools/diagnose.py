@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
@@ -105,44 +105,59 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     return _result(verdict, entries, known.past.since or known.now, [*map(dict, known.answers)])
 
 
+class _RoomFindings(NamedTuple):
+    """What was found in one room."""
+
+    findings: list[tuple[str, evidence.Finding]]
+    """Each with its name."""
+    others: int
+    """How many others are in it."""
+    since: float
+    """When what is known of it begins."""
+
+
 async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnosis:
     """Return what is wrong with everybody in these rooms who looks like a program."""
-    entries, since, people = list[Entry](), time.time(), 0
-    for membership in memberships:
-        status = membership.status()
+    rooms = await asyncio.gather(*(_look_into(link, membership) for membership in memberships))
+    entries = list[Entry]()
+    for membership, room in zip(memberships, rooms, strict=True):
         before = f"{membership.name}: " if len(memberships) > 1 else ""
-        if not status.connected:
-            fault = status.out_of(membership.name)
-            finding = evidence.Finding(False, before + fault.message, fault.hint)
-            entries.append(_entry("bridge", finding))
-            continue
-        seen = _Seen(link, membership)
-        await seen.read()
-        everybody = await seen.known_of("", {})
-        since = min(since, everybody.past.since or since)
-        ours = next((occupant.account for occupant in status.occupants if occupant.own), None)
-        others = [
-            occupant
-            for occupant in sorted(status.occupants, key=lambda it: -(it.last_message_at or 0.0))
-            if not occupant.own and (ours is None or occupant.account != ours)
-        ]
-        people += len(others)
-        asked = [occupant.nickname for occupant in others[:MAX_ASKED]]
-        says = await _programs(membership, asked)
-        even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
-        programs = [it for it in others if says.get(it.nickname, it.nickname in even)]
-        programs = programs[: max(MAX_PROGRAMS - len(entries), 0)]
-        pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))
-        for occupant, pinged in zip(programs, pings, strict=True):
-            known = await seen.known_of(occupant.nickname, pinged)
-            known = known._replace(programs=says, named=False)
-            name, finding = await asyncio.to_thread(diagnosis.look_over, known)
+        for name, finding in room.findings[: MAX_PROGRAMS - len(entries)]:
             entries.append(_entry(name, finding._replace(detail=before + finding.detail)))
+    people = sum(room.others for room in rooms)
     verdict = f"Nobody of {people} others looks like a program."
     if entries:
         verdict = f"Nothing is found wrong with the programs: {len(entries)} of {people} others."
     wrong = (str(entry["detail"]) for entry in entries if entry["ok"] is False)
-    return _result(next(wrong, verdict), entries, since, ())
+    return _result(next(wrong, verdict), entries, min(room.since for room in rooms), ())
+
+
+async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
+    status, now = membership.status(), time.time()
+    if not status.connected:
+        fault = status.out_of(membership.name)
+        return _RoomFindings(
+            [("bridge", evidence.Finding(False, fault.message, fault.hint))], 0, now
+        )
+    seen = _Seen(link, membership)
+    await seen.read()
+    everybody = await seen.known_of("", {})
+    ours = next((occupant.account for occupant in status.occupants if occupant.own), None)
+    others = [
+        occupant
+        for occupant in sorted(status.occupants, key=lambda it: -(it.last_message_at or 0.0))
+        if not occupant.own and (ours is None or occupant.account != ours)
+    ]
+    says = await _programs(membership, [occupant.nickname for occupant in others[:MAX_ASKED]])
+    even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
+    programs = [it for it in others if says.get(it.nickname, it.nickname in even)][:MAX_PROGRAMS]
+    pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))
+    room = _RoomFindings([], len(others), everybody.past.since or now)
+    for occupant, pinged in zip(programs, pings, strict=True):
+        known = await seen.known_of(occupant.nickname, pinged)
+        known = known._replace(programs=says, named=False)
+        room.findings.append(await asyncio.to_thread(diagnosis.look_over, known))
+    return room
 
 
 def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:

@@ -1,5 +1,6 @@
 """What xmppDiagnose asks and returns; what it finds is in tests/xmpp/checks/test_diagnosis.py."""
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import RECORDED, Journal
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
-from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
+from tests.tools.played import FAULT, ROOM, STATUS, arguments, in_room, wire
 from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
@@ -277,6 +278,29 @@ async def test_all_rooms_are_looked_at_and_each_line_names_its_own() -> None:
     assert [it["detail"].partition(": ")[0] for it in found["findings"]] == [it for it, _ in rooms]
     found = await _diagnosed(link, nickname=None, room="logs")
     assert [it["detail"].partition(" ")[0] for it in found["findings"]] == ['"Robot"']
+
+
+class _Meeting(Asked):
+    """Answers nothing before somebody in each of two rooms was asked."""
+
+    met = asyncio.Event()
+
+    async def request(self, type_: str, to: str, payload: Element) -> Element:
+        answer = await super().request(type_, to, payload)
+        if len({to.partition("/")[0] for to, _ in self.asked}) > 1:
+            self.met.set()
+        await self.met.wait()
+        return answer
+
+
+async def test_one_room_does_not_wait_for_the_others() -> None:
+    rooms = [f"{name}@conference.example" for name in ("lobby", "logs")]
+    stream = _Meeting(_saying({"Robot": "client/bot"}))
+    default, other = (
+        Standing(in_room(room, "Robot"), room, f"{room}/McpDebug", stream=stream) for room in rooms
+    )
+    default.further = (other,)
+    assert len((await _diagnosed(default.link, nickname=None))["findings"]) == len(rooms)
 
 
 async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
