@@ -3,17 +3,22 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from bridge.store import database, decision, recorder, writer
-from bridge.store.database import Happened, Observer
+from bridge.store import database, decision, postgresql_tables, recorder, retention, spooled, writer
+from bridge.store.database import Amount, Happened, Lease, Observer, TracedXml
+from bridge.store.errors import NotOurStoreError
+from bridge.store.opening import Team, open_recorder_store, open_store
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
 from bridge.store.writer import gap
 from bridge.xmpp.model.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
+from tests.servers.postgresql import PASSWORD, Postgresql
 
 PAGE = PAGES["docs/store.md"]
 ROOM = "lobby@rooms.example"
@@ -67,7 +72,46 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
         f"after {recorder.BUSY_SECONDS:g} s",
         f"`0x{APPLICATION_ID:X}`",
         f"the `user_version` {VERSION}",
+        f"`version`: {postgresql_tables.VERSION}.",
+        f"{postgresql_tables.ROW_BYTES} bytes a row",
+        f"Every {spooled.RETRY_SECONDS:g} s the bridge tries",
+        f"most {retention.EXPIRED_AT_ONCE:,} rows a transaction",
     ):
         assert figure in said
     assert recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 2
     assert decision.LEASE_SECONDS + 2 <= 10
+
+
+def test_each_role_can_do_its_part_with_what_the_page_grants_it(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
+    team = postgresql.team(tmp_path)
+    schema = team.url.parameters["options"].partition("=")[2]
+    (block,) = blocks(PAGE, "postgresql")
+    roles = {"readers": "", "recorders": "", "one_recorder": "IN ROLE recorders"}
+    for role, member in roles.items():
+        postgresql.query(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}' {member}")
+        postgresql.query(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    granted = block.text.replace("SCHEMA public", f"SCHEMA {schema}")
+    postgresql.query(f"SET search_path = {schema}; {granted}")
+
+    def as_(name: str) -> Team:
+        parameters = {**team.url.parameters, "user": name}
+        return replace(team, url=replace(team.url, parameters=parameters))
+
+    for name, deletes in (("recorders", False), ("one_recorder", True)):
+        with closing(open_recorder_store(as_(name), making=True)) as store:
+            assert store.may_delete is deletes
+            with store.transaction():
+                store.append(BY, [Happened(NIGHT, ROOM, gap(NIGHT, NIGHT + 60), shared=True)])
+                store.append_stanzas(BY, [TracedXml(NIGHT, "in", "1", "<a/>")])
+                store.take(ROOM, BY.domain, Lease(BY.run, store.now(), NIGHT))
+            if deletes:
+                with store.transaction():
+                    for holding in store.holdings():
+                        assert store.delete(holding, Amount(9, inf), None).rows == 2
+                    store.set_ageing(store.ageing())
+    with closing(open_store(as_("readers"), writable=False)) as store:
+        assert store.newest() == 2
+    with pytest.raises(NotOurStoreError, match="may only read"):
+        open_store(as_("readers"))
