@@ -41,6 +41,10 @@ CASES = {
         [*LOGIN, *JOIN, says("hi"), stream_error("policy-violation")],
         ("ended", "error", 16, "one of its rules"),
     ),
+    "cut at a period": (
+        timed(*[*LOGIN, *JOIN, "pause 60", "<<< </stream:stream>"] * 3),
+        ("ended", "error", 45, "3 streams"),
+    ),
     "ended for a forbidden character": (
         [*LOGIN, *JOIN, says("a\x0bb"), stream_error("not-well-formed")],
         ("ended", "error", 16, "U+000B"),
@@ -139,6 +143,17 @@ CASES = {
         [*LOGIN, ASK, says("hi")],
         ("join", "error", 14, "before its own presence"),
     ),
+    "answers to the name that was taken": (
+        [
+            *LOGIN,
+            ASK,
+            refusal("conflict"),
+            *[line.replace("/bot", "/bot2") for line in JOIN],
+            said("Ann", "bot: hello"),
+            says("hello"),
+        ],
+        ("join", "error", 18, '"bot"'),
+    ),
     "answers to its old name": (
         [
             *LOGIN,
@@ -156,10 +171,37 @@ CASES = {
         [*LOGIN, *JOIN, out(301), says("hi")],
         ("removed", "error", 16, "went on"),
     ),
+    "put out of a room for members": (
+        [*LOGIN, *JOIN, out(321)],
+        ("removed", "warning", 15, "members only"),
+    ),
+    "destroyed": (
+        [*LOGIN, *JOIN, out().replace("<item", "<destroy/><item")],
+        ("removed", "warning", 15, "destroyed"),
+    ),
     "shut down": ([*LOGIN, *JOIN, out(332)], ("removed", "warning", 15, "dropped")),
     "no voice": (
         [*LOGIN, *JOIN, says("hi"), bounce("forbidden")],
         ("refused", "error", 16, "voice"),
+    ),
+    "not in the room": (
+        [*LOGIN, *JOIN, says("hi"), bounce("not-acceptable")],
+        ("refused", "error", 16, "is not in it"),
+    ),
+    "too fast": (
+        [*LOGIN, *JOIN, says("hi"), bounce("resource-constraint")],
+        ("refused", "error", 16, "too fast"),
+    ),
+    "disco not answered": (
+        [
+            *LOGIN,
+            (
+                "<<< <iq type='get' id='p' from='a@b'>"
+                "<query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
+            ),
+            *QUIET,
+        ],
+        ("unanswered", "warning", 13, "disco"),
     ),
     "chat to a room": (
         [*LOGIN, *JOIN, says("hi", type_="chat"), bounce("bad-request")],
