@@ -175,10 +175,11 @@ class LogReader:
 
     def _read_line(self, line: str) -> list[Captured]:
         # A tag at the beginning of a line has no direction in front of it.
-        match, format_ = (None, FORMATS[0]) if _TAG_FIRST.match(line) else self._begun(line)
+        is_xml = _TAG_FIRST.match(line) is not None
+        match, format_ = (None, FORMATS[0]) if is_xml else self._begun(line)
         # Within a stanza, a line in another format is part of what somebody wrote.
         if match is None or (self._open is not None and format_ is not self._open.format):
-            return self._continue(line)
+            return self._continue(line, is_xml)
         before = [] if self._open is None else self._close()
         session = words["session"] or "" if "session" in (words := match.groupdict()) else ""
         self._is_of_server = session != ""
@@ -221,14 +222,13 @@ class LogReader:
             return None
         return self._captured(entry, elements)
 
-    def _continue(self, line: str) -> list[Captured]:
-        """Read a line that begins no entry."""
+    def _continue(self, line: str, is_xml: bool) -> list[Captured]:
+        """Read a line that begins no entry; it `is_xml` if it begins with a tag."""
         if self._open is None:
             if "<" not in line and ">" not in line and "xmlns=" not in line:
                 return []
             is_piece = _STANZA.search(line) or (not self._is_of_server and _is_piece(line))
             return [self._hole()] if is_piece and not _OTHER.search(line) else []
-        is_xml = _TAG_FIRST.match(line) is not None
         if not is_xml:
             line = _CONTAINER.sub("", line, count=1)
         if is_xml or not _STAMPED.match(line):
