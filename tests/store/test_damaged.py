@@ -170,7 +170,7 @@ async def test_a_stanza_that_cannot_be_read_is_left_out_and_counted(
 def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     column: str, value: str, tmp_path: Path
 ) -> None:
-    hall = Hall(tmp_path)
+    hall = Hall(tmp_path / "rooms.db")
     first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
@@ -213,7 +213,7 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     ],
 )
 def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path: Path) -> None:
-    hall = Hall(tmp_path)
+    hall = Hall(tmp_path / "rooms.db")
     hall.enter(hall.start())
     hall.pass_time(1)
     (path,) = tmp_path.glob("*.db")
