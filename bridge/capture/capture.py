@@ -4,6 +4,7 @@ Many logs do not name the stream of a stanza. Then a stanza belongs to the clien
 names, or else to the client of the stanza before it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from bridge.capture.causes import cause
@@ -27,7 +28,7 @@ MAX_FINDINGS = 16
 FEATURES = f"{{{STREAMS}}}features"
 
 MIN_CUTS = 3
-"""How many streams of an account must end after the same time, so that a finding says so."""
+"""How many streams of a client must end after the same time, so that a finding says so."""
 
 PERIOD_SPREAD = 0.1
 """The most by which the lengths of these streams may differ, as a fraction of the shortest."""
@@ -36,8 +37,12 @@ PERIOD_SPREAD = 0.1
 class Examined:
     """One stream, and what was found on it."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, session: str) -> None:
         self.stream = stream
+        self.session = session
+        """What the log tells this stream from others by; empty if by nothing."""
+        self.only_account = ""
+        """The account of its home, if all streams there with an account have the same."""
         self._findings: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}
 
@@ -60,12 +65,23 @@ class Examined:
 
     def findings(self) -> list[Finding]:
         """Return the findings in the order of the log; each says how often it was found."""
+        client = self.client
         result = []
         for key, finding in self._findings.items():
             if (times := self._times[key]) > 1:
                 finding = finding._replace(message=f"{finding.message} ({times} times in all.)")
-            result.append(finding)
+            result.append(finding._replace(client=client))
         return sorted(result, key=lambda finding: finding.place.line)
+
+    @property
+    def home(self) -> str:
+        """The file and the session that the stream is in."""
+        return f"{self.stream.first.place.file if self.stream.first else ''} {self.session}"
+
+    @property
+    def client(self) -> str:
+        """Whose stream it is: an account; if the log does not tell that, the stream's home."""
+        return bare(self.stream.account) or self.only_account or self.home
 
     @property
     def seconds(self) -> float | None:
@@ -133,12 +149,20 @@ class Capture:
             self._succeed(session, examined, stanza)
 
     def finish(self) -> None:
-        """Look at all streams together: those of an account may end after the same time."""
-        by_account: dict[str, list[Examined]] = {}
+        """Look at all streams together: those of a client may end after the same time."""
+        accounts, by_client = (
+            defaultdict[str, set[str]](set),
+            defaultdict[str, list[Examined]](list),
+        )
         for examined in self.streams:
+            if account := bare(examined.stream.account):
+                accounts[examined.home].add(account)
+        for examined in self.streams:
+            known = accounts[examined.home]
+            examined.only_account = next(iter(known)) if len(known) == 1 else ""
             if examined.seconds is not None:
-                by_account.setdefault(bare(examined.stream.account), []).append(examined)
-        for streams in by_account.values():
+                by_client[examined.client].append(examined)
+        for streams in by_client.values():
             ended = [each for each in streams if any(f.name == "ended" for f in each.findings())]
             lengths = [each.seconds or 0.0 for each in ended]
             if len(ended) < MIN_CUTS or max(lengths) - min(lengths) > PERIOD_SPREAD * min(lengths):
@@ -155,7 +179,7 @@ class Capture:
             self._observe(examined, stanza)
 
     def _begin(self, session: str) -> Examined:
-        examined = Examined(Stream(command=self._command, nickname=self._nickname))
+        examined = Examined(Stream(command=self._command, nickname=self._nickname), session)
         self.streams.append(examined)
         # What has ended, or never got in, gets nothing more.
         for other in [*self._open.get(session, ())]:
@@ -227,9 +251,10 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> Examined:
 
 
 def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
-    """Return in a sentence what is wrong: the error that explains the others.
+    """Return in a sentence what is wrong: the error that explains the others of its client.
 
-    Another one follows if there are holes: stanzas of which the log has only a part.
+    Another one follows if other clients have errors, too, and one if there are holes: stanzas of
+    which the log has only a part.
     """
     findings = list(findings)
     cause = explanation(findings)
@@ -238,6 +263,9 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     if cause is not None:
         where = f"{cause.place.file}:{cause.place.line}" if cause.place.file else cause.place.at
         words = f"{where}: {cause.message} {cause.hint}"
+        clients = {each.client for each in findings if each.severity is Severity.ERROR}
+        if others := len(clients) - 1:
+            words += f" Other clients with errors: {others}."
     elif warnings:
         words += f" Warnings: {len(warnings)}."
     if holes:

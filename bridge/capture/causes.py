@@ -29,7 +29,7 @@ cut: ended; error, RFC 6120, 4.6
     -> Look at the network between the client and the server. If it was silent before, let the
     client ping the server (XEP-0199).
 period: ended; error, RFC 6120, 4.6.1
-    {count} streams of this account ended after {seconds:.0f} s each.
+    {count} streams of this client ended after {seconds:.0f} s each.
     -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
     more often (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1

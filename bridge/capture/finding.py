@@ -32,6 +32,8 @@ class Finding(NamedTuple):
     place: LogPlace
     key: str = ""
     """Findings of one rule with the same key are shown once, with their number."""
+    client: str = ""
+    """Whose stream it was found on: errors of one client explain nothing about another."""
 
     @property
     def sentence(self) -> str:
@@ -55,20 +57,21 @@ EXPLAINS = {
     "misplaced": {"refused", "removed", "ended"},
     "ended": {"join", "refused"},
 }
-"""The findings that an error of each name explains if they come later."""
+"""The findings that an error of each name explains if they come later to the same client."""
 
 
 def explanation(findings: Sequence[Finding]) -> Finding | None:
-    """Return the error that explains the most of the later errors; of equals the earliest.
+    """Return the error that explains the most of its client's later errors; of equals the earliest.
 
-    `findings` are in the order in which they happened. None if there is no error.
+    `findings` are in the order in which they happened, stream by stream. None if there is no error.
     """
-    later: Counter[str] = Counter()
+    later: Counter[tuple[str, str]] = Counter()
     best, most = None, -1
     for finding in reversed(findings):
         if finding.severity is Severity.ERROR:
-            explained = sum(later[name] for name in EXPLAINS.get(finding.name, ()))
+            names = EXPLAINS.get(finding.name, ())
+            explained = sum(later[finding.client, name] for name in names)
             if explained >= most:
                 best, most = finding, explained
-            later[finding.name] += 1
+            later[finding.client, finding.name] += 1
     return best

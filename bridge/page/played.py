@@ -58,8 +58,8 @@ class PlayedPage:
             FAILED if failure else "passed",
             failure[:MAX_FAILURE_CHARACTERS],
             [
-                Finding(name, Severity(severity), message, hint, clause, LogPlace(*place), key)
-                for name, severity, message, hint, clause, place, key in played.findings
+                Finding(name, Severity(severity), message, hint, clause, LogPlace(*place), *rest)
+                for name, severity, message, hint, clause, place, *rest in played.findings
             ],
         )
         for at, exact, stanzas in played.events:

@@ -5,6 +5,7 @@ import pytest
 from bridge.capture.capture import verdict
 from bridge.capture.finding import Severity
 from tests.capture.logs import (
+    ACCOUNT,
     ASK,
     HEADER,
     JOIN,
@@ -145,3 +146,35 @@ def test_the_verdict_is_the_earliest_error_that_explains_the_others(case: str) -
     findings = found(*log)
     assert [each.name for each in findings if each.severity is Severity.ERROR] == names
     assert words in verdict(findings)
+
+
+OTHER = [line.replace(ACCOUNT, "other@example.org/r") for line in [*LOGIN, *JOIN]]
+TOO_LATE = [out(307), says("a"), bounce("not-acceptable"), bounce("forbidden")]
+TOO_LATE = [line.replace(ACCOUNT, "other@example.org/r") for line in TOO_LATE]
+LOCKED_OUT = [*LOGIN[:6], REFUSED.format("not-authorized")]
+CLIENTS: dict[str, tuple[list[str], str, int]] = {
+    "an error of one client explains none of the other's": (
+        [*LOGIN, says("hi"), *OTHER, *TOO_LATE],
+        "went on speaking",
+        1,
+    ),
+    "a stream that names no account is that of the log's only account": (
+        [*LOGIN, *JOIN, stream_error("policy-violation"), *LOCKED_OUT],
+        "one of its rules",
+        0,
+    ),
+    "of several accounts it is none": (
+        [*LOGIN, *JOIN, stream_error("policy-violation"), *OTHER, *LOCKED_OUT],
+        "one of its rules",
+        1,
+    ),
+}
+"""Logs of several clients; the words of the verdict, and how many other clients have errors."""
+
+
+@pytest.mark.parametrize("case", CLIENTS)
+def test_the_verdict_explains_within_a_client_and_counts_the_others(case: str) -> None:
+    log, words, others = CLIENTS[case]
+    told = verdict(found(*log))
+    assert words in told
+    assert told.partition("Other clients with errors: ")[2] == (f"{others}." if others else "")
