@@ -155,6 +155,8 @@ def _trees(draw: st.DrawFn, depth: int = 4) -> Element:
         name = draw(st.sampled_from([*SECRET_ATTRIBUTES, "x", "any"]))
         attribute = draw(st.sampled_from([SECRET_ATTRIBUTES.get(name, PASSWORD), PASSWORD]))
         element = Element(name, {attribute: draw(_secret), "other": draw(_words)})
+        if attribute == PASSWORD:
+            element.text = draw(_secret)
     elif kind == "field":
         element = Element("field", {"var": draw(_words) + draw(st.sampled_from(["secret"]))})
         for _ in range(draw(st.integers(0, 3))):
@@ -167,7 +169,7 @@ def _trees(draw: st.DrawFn, depth: int = 4) -> Element:
         element.text = draw(_words)
     if depth:
         for child in draw(st.lists(_trees(depth - 1), max_size=3)):
-            child.tail = draw(_secret if kind == "text" else _words)
+            child.tail = draw(_secret if kind == "text" or PASSWORD in element.attrib else _words)
             element.append(child)
     return element
 
