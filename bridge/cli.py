@@ -246,7 +246,7 @@ def _add_check(command: Parser) -> None:
     """
     _add_settings(command)
     _add_flag(command, "--send", "also say something in the room, and await it back")
-    help_ = "fail before joining where the room does not exist, so that joining makes none"
+    help_ = "if the room does not exist, fail instead of joining, which would create it"
     _add_flag(command, "--room-must-exist", help_)
     command.add_argument(
         "--format",
@@ -400,15 +400,15 @@ def _add_record(command: Parser) -> None:
     Stays in the room, with no agent, and records what happens there for whoever asks later; every
     bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
     be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
-    room refuses it for good, 2 if the settings are wrong. In a team's database, a role that may
-    make tables makes them with `--prepare-store`, or records.
+    room refuses it for good, 2 if the settings are wrong. Where the store is a team's database, its
+    role must be allowed to make the tables, unless they are there.
 
         xmpp-bridge record --env-file ~/.config/xmpp-bridge.env
         xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit
     """
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
-    _add_flag(command, "--prepare-store", "make the store if there is none, and end")
+    _add_flag(command, "--prepare-store", "make the store or its tables if there are none, and end")
 
 
 def _add_explain(command: Parser) -> None:
@@ -418,7 +418,7 @@ def _add_explain(command: Parser) -> None:
     server: refused messages, a refused join, the end of the stream, requests that were never
     answered. It finds the format by itself and passes other lines over. The last line is the
     verdict. With --report the streams are drawn on a page, too. Exit code 0 if no error was found,
-    1 if one was, 2 if nothing could be read.
+    1 if one was, 2 if nothing could be read or no stream is the one asked for.
 
         xmpp-bridge explain bot.log
         xmpp-bridge explain bot.log --report stream.html
@@ -431,7 +431,7 @@ def _add_explain(command: Parser) -> None:
     command.add_argument("--nickname", metavar="NAME", help="only the streams of this occupant")
     help_ = "how messages begin that the bot should answer"
     command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
-    _add_flag(command, "--all", "streams without findings and notes, too")
+    _add_flag(command, "--all", "notes too, and streams without findings")
     _add_flag(command, "--json", "one JSON object")
     _add_report(command)
 
@@ -465,7 +465,7 @@ def _add_sandbox(command: Parser) -> None:
         (in another terminal: xmpp-bridge client)
         xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
     """
-    help_ = "offer STARTTLS, with a certificate of its own, and more mechanisms to log in under it"
+    help_ = "require STARTTLS, with a certificate of its own, and take more mechanisms under it"
     _add_flag(command, "--tls", help_)
     _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
     _add_repeatable(
@@ -603,9 +603,9 @@ def _add_local(command: Parser) -> None:
 
 
 def _add_report(command: Parser) -> None:
-    help_ = "write a page of it that a browser opens, or with .json at the end its data"
+    help_ = "write a page that a browser opens, or its data if FILE ends with .json"
     command.add_argument("--report", metavar="FILE", help=help_)
-    help_ = "on that page, replace nicknames, JIDs and hosts, and messages by their length"
+    help_ = "on the page, replace nicknames, JIDs and hosts one for one, messages by their length"
     _add_flag(command, "--pseudonyms", help_)
 
 
