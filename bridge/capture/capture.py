@@ -150,10 +150,8 @@ class Capture:
 
     def finish(self) -> None:
         """Look at all streams together: those of a client may end after the same time."""
-        accounts, by_client = (
-            defaultdict[str, set[str]](set),
-            defaultdict[str, list[Examined]](list),
-        )
+        accounts = defaultdict[str, set[str]](set)
+        by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
             if account := bare(examined.stream.account):
                 accounts[examined.home].add(account)

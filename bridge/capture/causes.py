@@ -5,7 +5,7 @@ itself and for the clients that it looks at.
 """
 
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.stanza import LogPlace, bare
+from bridge.capture.stanza import MAX_TEXT, LogPlace, bare
 from bridge.capture.stream import Room, Stream
 from bridge.text import quoted
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, first_row, rows_of
@@ -151,17 +151,21 @@ loop: misplaced; error, XEP-0045, 7.4
 }
 
 
-def cause(name: str, place: LogPlace, key: str = "", **words: object) -> Finding:
+def cause(
+    name: str, place: LogPlace, key: str = "", *, about: str = "", **words: object
+) -> Finding:
     """Return the finding of a cause in the table.
 
     `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
-    the same cause and `key` are shown once.
+    the same cause and `key`, about the same address, are shown once.
     """
+    about = bare(about)[:MAX_TEXT]
     row = _CAUSES[name]
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
-    return Finding(rule, Severity(severity), message, hint, clause, place, f"{name} {key}")
+    key = f"{name} {key} {about}"
+    return Finding(rule, Severity(severity), message, hint, clause, place, key, about)
 
 
 def meaning(
@@ -180,13 +184,12 @@ def meaning(
     """
     row = first_row(MEANINGS, situation, condition or None)
     jid = room.jid if room else bare(to)
-    domain = bare(stream.account).partition("@")[2]
     words = {
         "room": quoted(jid),
         "room_service": quoted(jid.partition("@")[2]),
         "nickname": quoted(room.nickname if room else ""),
         "account": quoted(bare(stream.account)) if stream.account else "the client",
-        "domain": quoted(domain) if domain else "the server",
+        "domain": quoted(stream.domain) if stream.domain else "the server",
         "service": "the server",
         "condition": condition,
         "by": "",

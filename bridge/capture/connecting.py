@@ -34,11 +34,11 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that the server ended the stream, with which error, after what."""
     if stream.ended:
         return
-    after = _after(stream, stanza)
+    after, domain = _after(stream, stanza), stream.domain
     if stanza.element.tag == FOOTER:
         # The client may have closed the stream first, in a part that the log lost.
         if stream.last is None or stream.last.element.tag != HOLE:
-            yield cause("closed", stanza.place, after=after)
+            yield cause("closed", stanza.place, about=domain, after=after)
         return
     condition, text = condition_of(stanza.element, OF_STREAMS)
     is_about_tls = condition == "policy-violation" and stream.offers_tls and not stream.began_tls
@@ -50,14 +50,14 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         sent = f" The client had sent {bad.element.text} ({bad.place.words})."
     came = f" It came{after}." if after else ""
     words = {"message": message, "hint": hint, "sent": sent, "after": came}
-    yield cause(name, stanza.place, condition, **words)
+    yield cause(name, stanza.place, condition, about=domain, **words)
 
 
 def cut(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that a stream broke without a word: the client's next one has begun."""
     if stream.bound and stream.has_own_header and not stream.ended:
         place = stream.last.place if stream.last else stanza.place
-        yield cause("cut", place, after=_after(stream, stanza))
+        yield cause("cut", place, about=stream.domain, after=_after(stream, stanza))
 
 
 def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:

@@ -32,6 +32,8 @@ class Finding(NamedTuple):
     place: LogPlace
     key: str = ""
     """Findings of one rule with the same key are shown once, with their number."""
+    about: str = ""
+    """The bare JID of a room or another address; or the domain of a stream, empty if unknown."""
     client: str = ""
     """Whose stream it was found on: errors of one client explain nothing about another."""
 
@@ -57,7 +59,14 @@ EXPLAINS = {
     "misplaced": {"refused", "removed", "ended"},
     "ended": {"join", "refused"},
 }
-"""The findings that an error of each name explains if they come later to the same client."""
+"""The findings that an error of each name explains if they come later to the same client.
+
+An error about an address explains only what is about the same address, or about the stream to the
+server that it is on.
+"""
+
+ANYTHING = "*"
+"""Stands for whatever findings are about, since an error about a stream explains them all."""
 
 
 def explanation(findings: Sequence[Finding]) -> Finding | None:
@@ -65,13 +74,26 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
 
     `findings` are in the order in which they happened, stream by stream. None if there is no error.
     """
-    later: Counter[tuple[str, str]] = Counter()
+    later: Counter[tuple[str, str, str]] = Counter()
     best, most = None, -1
     for finding in reversed(findings):
         if finding.severity is Severity.ERROR:
-            names = EXPLAINS.get(finding.name, ())
-            explained = sum(later[finding.client, name] for name in names)
+            explained = sum(
+                later[finding.client, name, about]
+                for name in EXPLAINS.get(finding.name, ())
+                for about in _explained_by(finding.about)
+            )
             if explained >= most:
                 best, most = finding, explained
-            later[finding.client, finding.name] += 1
+            later[finding.client, finding.name, finding.about] += 1
+            later[finding.client, finding.name, ANYTHING] += 1
     return best
+
+
+def _explained_by(about: str) -> list[str]:
+    """Return what the findings are about that an error about this explains."""
+    _, at, host = about.partition("@")
+    if not at:
+        return [ANYTHING]
+    labels = host.split(".")
+    return [about, "", *(".".join(labels[number:]) for number in range(len(labels)))]

@@ -57,7 +57,7 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if stanza.sent:
         jid, _, nickname = element.get("to", "").partition("/")
         if not nickname and element.find(f"{MUC}x") is not None and not element.get("type"):
-            yield cause("no-nickname", place, jid, room=quoted(jid))
+            yield cause("no-nickname", place, about=jid, room=quoted(jid))
         return
     room = stream.room(element.get("from", ""))
     if room is None or room.state is not RoomState.ASKED:
@@ -66,10 +66,10 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         condition, text = condition_of(element.find("error"))
         message, hint = meaning("join", condition, stream, text, room)
         name = "refused-join" if room.has_muc else "no-muc"
-        yield cause(name, place, f"{condition} {room.jid}", message=message, hint=hint)
+        yield cause(name, place, condition, about=room.jid, message=message, hint=hint)
     elif element.get("type") is None and "210" in codes_of(element):
         nickname = quoted(element.get("from", "").partition("/")[2])
-        yield cause("renamed", place, room.jid, room=quoted(room.jid), nickname=nickname)
+        yield cause("renamed", place, about=room.jid, room=quoted(room.jid), nickname=nickname)
 
 
 def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -81,14 +81,14 @@ def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     room, heard = stream.rooms.get(jid), stream.heard
     if room is None:
         if stream.is_complete and stream.bound:
-            yield cause("never-joined", place, jid, room=quoted(jid))
+            yield cause("never-joined", place, about=jid, room=quoted(jid))
     elif name := _OUTSIDE.get(room.state):
-        yield cause(name, place, jid, room=quoted(jid), where=room.place.words)
+        yield cause(name, place, about=jid, room=quoted(jid), where=room.place.words)
     elif room.former_nickname and heard is not None and stream.is_prompt(heard, stanza):
         former, nickname = room.former_nickname, room.nickname
         if is_named(former, heard.body) and not is_named(nickname, heard.body):
             words = {"former": quoted(former), "nickname": quoted(nickname)}
-            yield cause("old-name", place, jid, room=quoted(jid), **words)
+            yield cause("old-name", place, about=jid, room=quoted(jid), **words)
 
 
 _OUTSIDE = {
@@ -117,8 +117,8 @@ def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if situation:
         reason = source.findtext(f"{MUC_USER}reason") if source is not None else ""
         message, hint = meaning(situation, "", stream, reason or "", room)
-        key = f"{situation} {room.jid}"
-        yield cause("put-out", stanza.place, key, message=message, hint=hint)
+        words = {"message": message, "hint": hint}
+        yield cause("put-out", stanza.place, situation, about=room.jid, **words)
 
 
 def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         name = "bounced-chat"
     sent = f" The client sent it {original.place.words}." if original else ""
     words = {"message": message, "hint": hint, "sent": sent, "type": type_}
-    yield cause(name, stanza.place, f"{condition} {bare(jid)}", **words)
+    yield cause(name, stanza.place, condition, about=jid, **words)
 
 
 def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -148,8 +148,9 @@ def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         element = waiting.stanza.element
         other = element.get("to" if waiting.stanza.sent else "from") or "its server"
         what = quoted(waiting.what, QUOTED)
-        key = "" if kind == "silent" else waiting.what
-        yield cause(kind, waiting.stanza.place, key, what=what, other=quoted(other))
+        key, about = ("", other) if kind == "silent" else (waiting.what, "")
+        words = {"what": what, "other": quoted(other)}
+        yield cause(kind, waiting.stanza.place, key, about=about, **words)
 
 
 def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -159,7 +160,7 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     jid = bare(jid)
     if element.get("type") == "error":
         if jid in stream.rooms and not nickname:
-            yield cause("error-to-room", stanza.place, jid, room=quoted(jid))
+            yield cause("error-to-room", stanza.place, about=jid, room=quoted(jid))
         return
     if heard is None or heard.room not in stream.rooms or not heard.is_public:
         return
@@ -179,7 +180,7 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         name = "bodiless"
     if name:
         words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
-        yield cause(name, stanza.place, heard.room, other=quoted(jid), **words)
+        yield cause(name, stanza.place, about=jid, other=quoted(jid), **words)
 
 
 def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -200,8 +201,8 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         name = "loop" if stream.turns + 1 >= LOOP_MESSAGES else ""
         other = heard.nickname
     if name:
-        words = {"what": quoted(what, QUOTED), "other": quoted(other), "count": LOOP_MESSAGES}
-        yield cause(name, stanza.place, jid, room=quoted(jid), **words)
+        words = {"what": quoted(what, QUOTED), "other": quoted(other), "room": quoted(jid)}
+        yield cause(name, stanza.place, about=jid, count=LOOP_MESSAGES, **words)
 
 
 def _has_content(message: Element) -> bool:

@@ -170,6 +170,11 @@ class Stream:
     said: Heard | None = None
     """The latest message that the client sent to a room."""
 
+    @property
+    def domain(self) -> str:
+        """The domain of the account; empty if that is not known."""
+        return bare(self.account).partition("@")[2]
+
     def room(self, jid: str) -> Room | None:
         """Return the room of a JID, if the client asked to be let into it."""
         return self.rooms.get(bare(jid))
@@ -233,7 +238,7 @@ class Stream:
         """Return who is asked or answers; empty for the client's own server."""
         jid = (jid or "").lower()
         account = bare(self.account)
-        return "" if jid in {account, self.account.lower(), account.partition("@")[2]} else jid
+        return "" if jid in {account, self.account.lower(), self.domain} else jid
 
 
 def key_of(body: str) -> str:

@@ -27,6 +27,8 @@ from tests.capture.logs import (
 
 REFUSED = f"<<< <failure xmlns='{SASL}'><{{}}/></failure>"
 PLAIN = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AA==</auth>"
+ERROR_TO_ROOM = f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"
+ELSEWHERE = [line.replace("room@", "elsewhere@") for line in JOIN]
 
 CASES: dict[str, tuple[list[str], str, list[str]]] = {
     "TLS not begun, so no login": (
@@ -90,7 +92,7 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         [
             *LOGIN,
             *JOIN,
-            f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>",
+            ERROR_TO_ROOM,
             out(307),
             says("hi"),
             bounce("not-acceptable"),
@@ -136,6 +138,32 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         ],
         "banned",
         ["refused", "join", "join", "refused"],
+    ),
+    "a friend on another server, and a loop in the room": (
+        [
+            *LOGIN,
+            says("hi", "a@nowhere", "chat"),
+            bounce("remote-server-not-found", "a@nowhere"),
+            *JOIN,
+            ERROR_TO_ROOM,
+            stream_error("policy-violation"),
+        ],
+        "sent an error",
+        ["refused", "misplaced", "ended"],
+    ),
+    "too fast for one room, and errors to another": (
+        [
+            *LOGIN,
+            *JOIN,
+            *ELSEWHERE,
+            says("hi", "elsewhere@muc.example.org"),
+            bounce("policy-violation", "elsewhere@muc.example.org"),
+            ERROR_TO_ROOM,
+            out(307),
+            says("a"),
+        ],
+        "sent an error",
+        ["refused", "misplaced", "removed"],
     ),
 }
 
