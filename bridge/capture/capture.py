@@ -165,11 +165,9 @@ class Capture:
             lengths = [each.seconds or 0.0 for each in ended]
             if len(ended) < MIN_CUTS or max(lengths) - min(lengths) > PERIOD_SPREAD * min(lengths):
                 continue
-            last = ended[-1].stream.last
-            if last is None:
-                continue
+            place = next(each.place for each in ended[0].findings() if each.name == "ended")
             seconds = sum(lengths) / len(lengths)
-            ended[-1].add([cause("period", last.place, count=len(ended), seconds=seconds)])
+            ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
 
     def _take(self, examined: Examined, stanza: Stanza) -> None:
         take(examined.stream, stanza)

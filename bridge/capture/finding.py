@@ -1,7 +1,7 @@
 """What a rule finds on a stream, and which finding explains the others. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -38,6 +38,11 @@ class Finding(NamedTuple):
     """Whose stream it was found on: errors of one client explain nothing about another."""
 
     @property
+    def cause(self) -> str:
+        """The word with which its key begins: the rule's cause of it."""
+        return self.key.partition(" ")[0]
+
+    @property
     def sentence(self) -> str:
         """One line on what was found, and where."""
         place = f"{self.place.file}:{self.place.line} " if self.place.file else ""
@@ -50,7 +55,7 @@ class Finding(NamedTuple):
         return one_line(f"-> {self.hint} ({self.clause})")
 
 
-EXPLAINS = {
+EXPLAINS: Mapping[str, Collection[str]] = {
     "tls": {"login", "ended", "join", "refused"},
     "login": {"ended", "join", "refused"},
     "join": {"refused", "silent", "misplaced", "ended"},
@@ -58,11 +63,12 @@ EXPLAINS = {
     "refused": {"ended", "removed"},
     "misplaced": {"refused", "removed", "ended"},
     "ended": {"join", "refused"},
+    "period": {"ended", "join", "refused"},
 }
-"""The findings that an error of each name explains if they come later to the same client.
+"""The findings that an error of each name, or cause, explains if they come later.
 
-An error about an address explains only what is about the same address, or about the stream to the
-server that it is on.
+They have to be the same client's. An error about an address explains only what is about the same
+address, or about the stream to the server that it is on.
 """
 
 ANYTHING = "*"
@@ -80,7 +86,7 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
         if finding.severity is Severity.ERROR:
             explained = sum(
                 later[finding.client, name, about]
-                for name in EXPLAINS.get(finding.name, ())
+                for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
                 for about in _explained_by(finding.about)
             )
             if explained >= most:

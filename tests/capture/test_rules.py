@@ -43,7 +43,7 @@ CASES = {
     ),
     "cut at a period": (
         timed(*[*LOGIN, *JOIN, "pause 60", "<<< </stream:stream>"] * 3),
-        ("ended", "error", 45, "3 streams"),
+        ("ended", "error", 15, "3 streams"),
     ),
     "ended for a forbidden character": (
         [*LOGIN, *JOIN, says("a\x0bb"), stream_error("not-well-formed")],

@@ -28,6 +28,7 @@ from tests.capture.logs import (
 REFUSED = f"<<< <failure xmlns='{SASL}'><{{}}/></failure>"
 PLAIN = f">>> <auth xmlns='{SASL}' mechanism='PLAIN'>AA==</auth>"
 ERROR_TO_ROOM = f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"
+CLOSED = "<<< </stream:stream>"
 ELSEWHERE = [line.replace("room@", "elsewhere@") for line in JOIN]
 
 CASES: dict[str, tuple[list[str], str, list[str]]] = {
@@ -164,6 +165,14 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         ],
         "sent an error",
         ["refused", "misplaced", "removed"],
+    ),
+    "cut at a period, and the room was not joined again": (
+        timed(
+            *[*LOGIN, *JOIN, "pause 60", CLOSED],
+            *[*LOGIN, says("hi"), bounce("not-acceptable"), "pause 60", CLOSED] * 2,
+        ),
+        "3 streams",
+        ["ended", "ended", *["join", "refused", "ended"] * 2],
     ),
 }
 
