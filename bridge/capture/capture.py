@@ -205,18 +205,26 @@ class Capture:
         """
         resumed = next((each.get("previd") for each in stanza.element.iter(f"{SM}resumed")), None)
         stream = after.stream
+        if resumed:
+            self._resume(stream, resumed)
         for examined in [*self._open[session]]:
             former = examined.stream
             if examined is after:
                 continue
-            if resumed and former.resumption_id == resumed:
-                stream.account, stream.rooms = former.account, former.rooms.copy()
-                stream.resumption_id = resumed
-            elif bare(former.account) == bare(stream.account):
-                examined.add(cut(former, stanza))
-            else:
+            if bare(former.account) != bare(stream.account):
                 continue
+            if not resumed or former.resumption_id != resumed:
+                examined.add(cut(former, stanza))
             self._close(session, examined)
+
+    def _resume(self, stream: Stream, resumption_id: str) -> None:
+        """Give a stream what the latest one had whose session it resumes, whatever ended that."""
+        for examined in reversed(self.streams):
+            former = examined.stream
+            if former.resumption_id == resumption_id and former is not stream:
+                stream.account, stream.rooms = former.account, former.rooms.copy()
+                stream.resumption_id = resumption_id
+                return
 
 
 def _begins(stanza: Stanza, stream: Stream) -> bool:

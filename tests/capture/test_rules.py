@@ -8,6 +8,7 @@ import pytest
 from bridge.capture.finding import Severity
 from tests.capture.deeds import DEEDS
 from tests.capture.logs import (
+    ACCOUNT,
     ASK,
     HEADER,
     JOIN,
@@ -18,6 +19,7 @@ from tests.capture.logs import (
     STARTTLS,
     bounce,
     error,
+    examined,
     found,
     out,
     refusal,
@@ -362,6 +364,28 @@ def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> Non
         ("removed", 27),
         ("removed", 28),
     ]
+
+
+@pytest.mark.parametrize(
+    ("end", "sessions"),
+    [("", ("", "")), ("<<< </stream:stream>", ("", "")), ("", ("c2s1\tdebug\t", "c2s2\tdebug\t"))],
+    ids=["broken", "ended", "in a server's log"],
+)
+def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
+    end: str, sessions: tuple[str, str]
+) -> None:
+    enabled = "<<< <enabled xmlns='urn:xmpp:sm:3' id='x'/>"
+    resumed = "<<< <resumed xmlns='urn:xmpp:sm:3' previd='x' h='3'/>"
+    first, second = sessions
+    log = [f"{first}{line}" for line in [*LOGIN, enabled, *JOIN, end] if line]
+    log += [f"{second}{line}" for line in [*LOGIN[:10], resumed]]
+    if first:  # the server sees it from the other side
+        turned = {">>>": "RECV:", "<<<": "SEND:"}
+        log = [re.sub(">>>|<<<", lambda arrow: turned[arrow[0]], line) for line in log]
+    streams = examined(*log)
+    assert [(each.stream.account, [*each.stream.rooms]) for each in streams] == [
+        (ACCOUNT, [ROOM])
+    ] * 2
 
 
 def test_errors_are_worse_than_warnings() -> None:
