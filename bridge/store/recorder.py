@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from bridge.store.database import AWAY, Database, Happened, TracedXml, weight
-from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
+from bridge.store.errors import AwayStoreError, BrokenStoreError, BusyStoreError, StoreError
 from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
@@ -30,6 +30,9 @@ RENEW_SECONDS = 1.5
 RETRY_SECONDS = 10.0
 """The pause between two attempts to use a store that fails, so that a full disk costs little
 time."""
+
+AWAY_SECONDS = 2.0
+"""The pause while a database is away and its spool is full."""
 
 BUSY_SECONDS = 2.0
 """How long a store may be locked before a warning is given."""
@@ -166,6 +169,9 @@ class Recorder:
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)
+        except AwayStoreError as error:
+            # It is not opened anew: it knows the leases, and what was written perhaps.
+            self._fail(error, AWAY_SECONDS)
         except BrokenStoreError as error:
             self._let_go()
             try:

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Thread
 
@@ -29,7 +29,12 @@ from bridge.store.database import (
     Span,
     TracedXml,
 )
-from bridge.store.errors import AwayStoreError, BusyStoreError, UnsureStoreError
+from bridge.store.errors import (
+    AwayStoreError,
+    BusyStoreError,
+    FullStoreError,
+    UnsureStoreError,
+)
 from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.spool import Addition, Spool, SpooledBatch
@@ -72,6 +77,8 @@ class SpooledDatabase:
         """Whether something may wait in the spool."""
         self._parts: list[Addition] = []
         """What the transaction adds."""
+        self._unsure: SpooledBatch | None = None
+        """What the database may have and the spool does not: nobody else may write it again."""
         self._leases: dict[tuple[str, str], Lease] = {}
         self._taken: dict[tuple[str, str], Lease] = {}
         """The leases that were read last, and those that the transaction takes."""
@@ -97,8 +104,9 @@ class SpooledDatabase:
 
     @property
     def waiting(self) -> int:
-        """How many events and stanzas wait in the spool."""
-        return self._spool.waiting() if self._behind else 0
+        """How many events and stanzas wait in the spool, or for a place in it."""
+        unsure = 0 if self._unsure is None else self._unsure.events
+        return self._spool.waiting() + unsure if self._behind else 0
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -117,8 +125,10 @@ class SpooledDatabase:
                     if self._parts:
                         database.keep(self._run, self._number + 1)
             except UnsureStoreError as error:
+                if self._parts:
+                    self._unsure = SpooledBatch(self._run, self._number + 1, self._parts)
                 self._lose(error)
-                self._keep()
+                self._keep_unsure()
         self._number += 1
         self._leases |= self._taken
         self._say()
@@ -135,9 +145,20 @@ class SpooledDatabase:
             raise BusyStoreError(str(error)) from error
 
     def _keep(self) -> None:
-        """Put into the spool what the transaction adds."""
+        """Put into the spool what the transaction adds; raises `AwayStoreError` if it is full."""
+        self._keep_unsure()
         if self._parts:
-            self._spool.add(SpooledBatch(self._run, self._number + 1, self._parts))
+            try:
+                self._spool.add(SpooledBatch(self._run, self._number + 1, self._parts))
+            except FullStoreError as error:
+                raise AwayStoreError(str(error)) from error
+
+    def _keep_unsure(self) -> None:
+        """Put it into the spool, if there is place; else it waits here."""
+        if self._unsure is not None:
+            with suppress(FullStoreError):
+                self._spool.add(self._unsure)
+                self._unsure = None
 
     def _lose(self, error: AwayStoreError) -> None:
         if self._database is not None:
@@ -187,7 +208,7 @@ class SpooledDatabase:
     def _follow(self, database: PostgresqlDatabase, until: float) -> bool:
         """Add to the database what waits; return whether something still does."""
         followed = 0
-        while (batch := self._spool.first()) is not None:
+        while (batch := self._spool.first() or self._unsure) is not None:
             if time.monotonic() >= until:
                 return True
             with database.transaction():
@@ -196,7 +217,10 @@ class SpooledDatabase:
                         database.append(observer, _missing(database, observer, happened))
                         database.append_stanzas(observer, stanzas)
                     database.keep(batch.run, batch.number)
-            self._spool.remove(batch)
+            if batch is self._unsure:
+                self._unsure = None
+            else:
+                self._spool.remove(batch)
             followed += batch.events
         self._spool.close()
         if followed:
@@ -294,6 +318,9 @@ class SpooledDatabase:
             self._connecting.add_done_callback(_close)
         if self._database is not None:
             self._database.close()
+        self._keep_unsure()
+        if self._unsure is not None:
+            log.warning("%d events and stanzas may be lost", self._unsure.events)
         self._spool.close()
 
     def _there(self) -> PostgresqlDatabase:
