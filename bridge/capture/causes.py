@@ -75,6 +75,9 @@ no-nickname: join; error, XEP-0045, 7.2.1
 refused-join: join; error, XEP-0045, 7.2
     {message}
     -> {hint}
+captcha: join; error, XEP-0158, 3
+    {message}
+    -> {hint}
 no-muc: join; error, XEP-0045, 7.2.1
     {message} The client's presence had no muc element, so it did not ask to join.
     -> Put <x xmlns='http://jabber.org/protocol/muc'/> into the presence.

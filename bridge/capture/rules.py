@@ -33,7 +33,7 @@ RECEIVED: dict[str, tuple[Rule, ...]] = {
     f"{SASL2}failure": (login,),
     f"{SM}failed": (session,),
     "presence": (join, removed),
-    "message": (refused,),
+    "message": (join, refused),
 }
 """The rules for what it receives."""
 

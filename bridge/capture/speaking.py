@@ -5,7 +5,16 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import MAX_TEXT, MUC, MUC_USER, Stanza, bare, codes_of, condition_of
+from bridge.capture.stanza import (
+    CAPTCHA,
+    MAX_TEXT,
+    MUC,
+    MUC_USER,
+    Stanza,
+    bare,
+    codes_of,
+    condition_of,
+)
 from bridge.capture.stream import RoomState, Stream, is_named
 from bridge.text import quoted
 
@@ -62,7 +71,12 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     room = stream.room(element.get("from", ""))
     if room is None or room.state is not RoomState.ASKED:
         return
-    if element.get("type") == "error":
+    if element.tag == "message":
+        if "/" not in element.get("from", "") and element.find(CAPTCHA) is not None:
+            text = element.findtext("body") or ""
+            message, hint = meaning("join", "captcha-required", stream, text, room)
+            yield cause("captcha", place, about=room.jid, message=message, hint=hint)
+    elif element.get("type") == "error":
         condition, text = condition_of(element.find("error"))
         message, hint = meaning("join", condition, stream, text, room)
         name = "refused-join" if room.has_muc else "no-muc"

@@ -40,6 +40,10 @@ JOIN = [
     ASK,
     f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}'><x xmlns='{USER}'>{SEAT}</x></presence>",
 ]
+PUZZLE = (
+    f"<<< <message from='{ROOM}' to='{ACCOUNT}'><body>Visit https://x/1</body>"
+    "<captcha xmlns='urn:xmpp:captcha'/></message>"
+)
 
 
 def error(condition: str, text: str = "") -> str:

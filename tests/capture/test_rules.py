@@ -14,6 +14,7 @@ from tests.capture.logs import (
     JOIN,
     LOGIN,
     MECHANISMS,
+    PUZZLE,
     ROOM,
     SASL,
     STARTTLS,
@@ -137,6 +138,7 @@ CASES = {
         [*LOGIN, ASK, refusal("registration-required")],
         ("join", "error", 14, "members only"),
     ),
+    "a CAPTCHA to solve": ([*LOGIN, ASK, PUZZLE], ("join", "error", 14, "https://x/1")),
     "refused, and not noticed": (
         [*LOGIN, ASK, refusal("registration-required"), says("hi")],
         ("join", "error", 15, "line 14"),

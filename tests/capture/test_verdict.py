@@ -11,6 +11,7 @@ from tests.capture.logs import (
     JOIN,
     LOGIN,
     MECHANISMS,
+    PUZZLE,
     ROOM,
     SASL,
     STARTTLS,
@@ -165,6 +166,11 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
         ],
         "sent an error",
         ["refused", "misplaced", "removed"],
+    ),
+    "a CAPTCHA, and spoke all the same": (
+        [*LOGIN, ASK, PUZZLE, says("hi"), bounce("not-acceptable")],
+        "solved its CAPTCHA",
+        ["join", "join", "refused"],
     ),
     "cut at a period, and the room was not joined again": (
         timed(
