@@ -159,6 +159,54 @@ async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
     assert _marks(team, "TRUE") == [1, 2, 3, 4]
 
 
+async def test_a_slow_database_loses_nothing_doubles_nothing_and_holds_up_nobody(
+    team: Team, postgresql: Postgresql, tmp_path: Path
+) -> None:
+    elsewhere = replace(team, spool=tmp_path / "elsewhere" / "spool.db")
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(_through(team, relay.port), "slow") as slow,
+    ):
+        slow.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        async with _member(elsewhere, "quick") as quick:
+            relay.delay(0.1)
+            began = len(relay.passed[Way.TO_SERVER])
+            for member in (slow, quick):
+                member.hears(*range(2, 300))
+            # The relay is in this thread: whoever waited for the database would wait for ever.
+            assert len(relay.passed[Way.TO_SERVER]) == began
+            await _until(lambda: 299 in _marks(team))
+            assert slow.recorder.problem is None
+            assert not team.spool.exists()
+    assert _marks(team, "TRUE") == [*range(1, 300)]
+
+
+@pytest.mark.parametrize("at", ["INSERT", "COMMIT"])
+async def test_a_transaction_that_cannot_be_serialized_is_repeated_and_written_once(
+    at: str, team: Team, postgresql: Postgresql
+) -> None:
+    schema = team.url.parameters["options"].partition("=")[2]
+    # The sequence counts on when a transaction is undone.
+    kind, when = {"INSERT": ("", ""), "COMMIT": ("CONSTRAINT", "INITIALLY DEFERRED")}[at]
+    async with _member(team) as member:
+        member.hears(1)
+        await _until(lambda: _marks(team) == [1])
+        postgresql.query(
+            f"CREATE SEQUENCE {schema}.tries; "
+            f"CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF nextval('{schema}.tries') = 1 THEN RAISE serialization_failure; END IF; "
+            "RETURN NULL; END $$; "
+            f"CREATE {kind} TRIGGER refuse AFTER INSERT ON {schema}.events {when} "
+            f"FOR EACH ROW EXECUTE FUNCTION {schema}.refuse()"
+        )
+        member.hears(2, 3)
+        await _until(lambda: 3 in _marks(team))
+    assert _marks(team, "TRUE") == [1, 2, 3]
+    assert postgresql.query(f"SELECT last_value FROM {schema}.tries") == [(3,)]  # noqa: S608
+    assert not team.spool.exists()
+
+
 async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
     team: Team, postgresql: Postgresql
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store.database import Observer, Query
+from bridge.store.database import Database, Observer, Query
 from bridge.store.errors import BusyStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_store
 from bridge.store.postgresql import PostgresqlDatabase
@@ -98,6 +99,43 @@ async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders
     bodies = sorted(one["body"] for one in rows(team, "kind = 'message'"))
     own = [f"of run{run}, {number}" for run in range(RECORDERS) for number in range(EACH)]
     assert bodies == sorted([f"of all, {number}" for number in range(EACH)] + own)
+
+
+def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
+    team: Team, postgresql: Postgresql
+) -> None:
+    query, told, place = Query((ROOM,), "localhost"), list[int](), 0
+    waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+    def write(database: Database, mark: int) -> None:
+        with database.transaction():
+            database.append(Observer("bot@localhost", "McpDebug", "run"), [said(mark)])
+
+    def read() -> None:
+        nonlocal place
+        newest = reading.newest()
+        while place < newest:
+            events, place = reading.page(query, after=place, until=newest, limit=9)
+            told.extend(event.event["jid"] for event in events)
+
+    with (
+        closing(open_store(team)) as first,
+        closing(open_store(team)) as second,
+        closing(open_store(team, writable=False)) as reading,
+        ThreadPoolExecutor() as threads,
+    ):
+        for mark in range(1, 20, 2):
+            with first.transaction():
+                later = threads.submit(write, second, mark + 1)
+                while not later.done() and not postgresql.query(waits):
+                    read()
+                first.append(Observer("bot@localhost", "McpDebug", "run"), [said(mark)])
+                read()
+            read()
+            later.result()
+            first, second = second, first
+        read()
+    assert told == [*range(1, 21)]
 
 
 def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
