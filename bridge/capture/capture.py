@@ -56,7 +56,7 @@ class Examined:
                 self._findings[key], self._times[key] = finding, 1
 
     def _drop_for(self, finding: Finding) -> bool:
-        """Drop something that is no error, if this is one; return whether there was such."""
+        """Drop a finding that is no error if this is one; return whether one was dropped."""
         others = (key for key, kept in self._findings.items() if kept.severity != Severity.ERROR)
         key = next(others, None) if finding.severity is Severity.ERROR else None
         if key is not None:

@@ -181,4 +181,4 @@ NO_LOGS: dict[bytes, str] = {
     b"BZh": _PACKED,
     b"PK\x03\x04": _PACKED,  # zip
 }
-"""How files begin that are no logs, and what they are. pcapng begins with a line's end."""
+"""The first bytes of files that are no logs, and what those are. pcapng has a line's end."""

@@ -30,10 +30,10 @@ MAX_OBJECT_CHARACTERS = 128 * 1024
 """The longest JSON object over several lines; a result of `xmppTrace` has at most 45 kB."""
 
 MAX_RESTS = 256
-"""The most streams whose socket data may end within a stanza; of further ones the oldest is cut."""
+"""The most streams whose data may end within a stanza; with more, the oldest is lost."""
 
 MAX_RESTS_CHARACTERS = 2 * MAX_ENTRY_CHARACTERS
-"""The same, as the characters of all these stanzas together."""
+"""The most characters of all these stanzas together."""
 
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
@@ -55,7 +55,7 @@ _PIECE = re.compile(
 """Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
 _TAG_FIRST = re.compile(r"\s*</?[A-Za-z]")
 _STANZA = re.compile(r"</?(?:message|iq|presence)\b")
-"""The same in the log of a server, which writes much else that is like XML."""
+"""Part of a stanza in the log of a server, which writes much else that is like XML."""
 _OTHER = re.compile(
     r"=None\b|=<| object at 0x|<class '"  # Python's repr of an object, of which aioxmpp logs many
     # The first tags of stanzas, which Prosody logs as well.
@@ -84,7 +84,7 @@ _STAMPED = re.compile(
 
 
 def _is_piece(line: str) -> bool:
-    """Whether a line has the end of something of which it has not the beginning."""
+    """Whether a line ends an element that it does not begin."""
     depth = 0
     for tag in _TAG.finditer(line):
         if tag[1]:

@@ -87,7 +87,7 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the client speaks to a room in which it is not, or under a name it has not."""
+    """Find that the client speaks to a room that it is not in, or answers to a former nickname."""
     element, place = stanza.element, stanza.place
     if element.get("type") != "groupchat":
         return

@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 10.0
 """The time after which a request counts as not answered."""
 
 PATIENCE_STANZAS = 5
-"""The same as a number of further stanzas, for a log without times."""
+"""In a log without times, the number of further stanzas after which it does."""
 
 PROMPT_SECONDS = 2.0
 """What is sent this soon after a message is taken for the answer to it."""
@@ -110,7 +110,7 @@ class Stream:
     account: str = ""
     """The full JID, or as much of it as is known."""
     first: Stanza | None = None
-    """The first stanza; of this and the next two the `outline`."""
+    """The first stanza. It, `last` and `last_sent` are kept as their `outline`."""
     last: Stanza | None = None
     last_sent: Stanza | None = None
     last_bad: Stanza | None = None
@@ -120,7 +120,7 @@ class Stream:
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
     holes: int = 0
-    """The number of stanzas, in between or of its own, that the log has only in part."""
+    """The number of stanzas that the log has only in part, of this stream or between its own."""
     headers: int = 0
     """How many headers, of both sides, have passed."""
     has_own_header: bool = False
@@ -139,7 +139,7 @@ class Stream:
     bound: bool = False
     """Whether the client has a resource, a new one or that of the session that it resumed."""
     resumption_id: str = ""
-    """With this the client can resume the session on another stream (XEP-0198, section 5)."""
+    """The id with which the client can resume the session (XEP-0198, section 5)."""
     ended: bool = False
     """Whether the server or the client has ended the stream."""
     restarting: bool = False
@@ -150,8 +150,8 @@ class Stream:
     waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
     """What has to be answered, oldest first: by its kind, id and other side."""
     answered: dict[str, int] = field(default_factory=dict)
-    """How often the client answered a message, by its `key_of`. What it once passed over is not in
-    here: a client also speaks without being asked, soon after what happens to be said."""
+    """How often the client answered a message, by its `key_of`. Words that it once passed over are
+    taken out: a client that speaks unasked seems to answer whatever was said just before."""
     heard: Heard | None = None
     """The latest live message of somebody else that the client has not answered yet."""
     reflection: Heard | None = None
@@ -242,7 +242,7 @@ class Stream:
 
 
 def key_of(body: str) -> str:
-    """Return by what the bodies of messages are told apart."""
+    """Return the part of a body by which messages are compared."""
     return body[:MAX_TEXT].casefold()
 
 

@@ -235,7 +235,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
 
 
 def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
-    """Whether a program may have said this in answer to the client; not if a person had the time.
+    """Whether this answers the client so soon that a program, and no person, may have said it.
 
     Without times it has to repeat the client's words, since a person may be alone with the client.
     """

@@ -65,15 +65,15 @@ class Attendance:
         for name, presence in sorted([*self._gone, *self._here.items()], key=_begin):
             if presence.to is None or presence.to >= begin:
                 role, affiliation = presence.role, presence.affiliation
-                held = words.event({"kind": "role", "role": role, "affiliation": affiliation})
-                seat = replace(
+                renamed = words.event({"kind": "role", "role": role, "affiliation": affiliation})
+                span = replace(
                     presence,
-                    role=one_line(held["role"]),
-                    affiliation=one_line(held["affiliation"]),
+                    role=one_line(renamed["role"]),
+                    affiliation=one_line(renamed["affiliation"]),
                     before=presence.before and name not in self._own,
                     left=words.text(presence.left),
                 )
-                spans.setdefault(name, []).append(seat)
+                spans.setdefault(name, []).append(span)
         for name in sorted(spans, key=lambda name: name not in self._own)[:MAX_LANES]:
             nickname = one_line(words.nickname(name))
             yield name, Lane(nickname, name in self._own, tuple(spans[name]))
@@ -98,12 +98,12 @@ class Attendance:
         role, affiliation = exact.get("role", ""), exact.get("affiliation", "")
         if self._listed is not None:
             self._listed.add(name)
-        before = self._here.get(name)
-        if before is not None:
-            if (before.role, before.affiliation) == (role, affiliation):
+        former = self._here.get(name)
+        if former is not None:
+            if (former.role, former.affiliation) == (role, affiliation):
                 return
             self._go(at, name, "")
-        was_there = before is None and self._listed is not None
+        was_there = former is None and self._listed is not None
         self._arrive(name, Presence(at, None, role, affiliation, before=was_there))
 
     def _appear(self, begin: int, name: str) -> None:

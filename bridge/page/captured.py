@@ -35,7 +35,7 @@ PIECES = {
     FOOTER: "end of the stream",
     HOLE: "a part of the log cannot be read",
 }
-"""What the elements that stand for something else are called."""
+"""The words for elements that stand for a header, an end or a hole."""
 
 FAILURES = {f"{SASL}failure": SASL, f"{SASL2}failure": SASL, f"{TLS}failure": TLS}
 """The elements that end a stage, with the namespaces of their conditions."""
@@ -45,7 +45,7 @@ _HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$|^1\d{9}")
 
 
 class CapturedPage:
-    """The page of a capture, as far as its stanzas were taken."""
+    """Collects the stanzas of a capture, and makes the page of them."""
 
     def __init__(self, chronicle: Chronicle, is_wanted: Callable[[Stream], bool]) -> None:
         """Keep the stanzas of the streams that may be wanted."""
@@ -54,7 +54,7 @@ class CapturedPage:
         self._courses = WeakKeyDictionary[Examined, Course]()
         """The courses of streams that the capture still has."""
         self._has_times: bool | None = None
-        """Whether the first stanza has a time; then one without is as late as the one before it."""
+        """Whether the first stanza has a time. Then a stanza without one has the time before it."""
         self._has_zones = True
         self._seconds = 0.0
         self._file, self._line, self._lines_before = "", 0, 0
@@ -107,7 +107,7 @@ class CapturedPage:
         )
 
     def _time(self, stanza: Stanza) -> float:
-        """Return the time of a stanza in seconds, or its position as thousandths."""
+        """Return the time of a stanza in seconds; without times, a thousandth of its line."""
         place = stanza.place
         if place.at and not _HAS_ZONE.search(place.at):
             self._has_zones = False
@@ -123,7 +123,7 @@ class CapturedPage:
 
 
 def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
-    """Yield what a stanza says, in the exact form; if it is of no room, the stanza itself."""
+    """Yield the events of a stanza in their exact form; if it is of no room, the stanza itself."""
     element = stanza.element
     direction = "out" if stanza.sent else "in"
     room = stream.room(element.get("to" if stanza.sent else "from", ""))

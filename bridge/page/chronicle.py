@@ -27,7 +27,7 @@ MAX_BODY_CHARACTERS = 16_384
 """Most characters of a body and of a stanza on a page. What is cut ends with its length."""
 
 MAX_CHARACTERS = 8_000_000
-"""Most characters of all events that are kept: 800 for each, and of longer ones fewer are kept."""
+"""Most characters of all kept events together: 800 for each. Of longer events fewer are kept."""
 
 MAX_NAMED = 3
 """Most parts that a title names."""
@@ -49,7 +49,7 @@ class Course:
     attendances: defaultdict[str, Attendance] = field(
         default_factory=lambda: defaultdict(Attendance)
     )
-    """Those of each room; only a stream has several."""
+    """Who was in each room; only a stream has several rooms."""
     stages: deque[Bar] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
     gaps: deque[Hole] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
     begin: int | None = None
@@ -58,7 +58,7 @@ class Course:
     """The stage that each observer has begun, and when."""
 
     def enter(self, at: int, stage: str, observer: str = "", fault: str = "") -> None:
-        """End the stage under way, with a fault if it failed; begin another if it has a name."""
+        """End the stage under way, which failed if there is a `fault`; begin `stage`, if any."""
         if not fault and stage and self.stage(observer) == stage:
             return
         if began := self._under_way.pop(observer, None):
@@ -114,7 +114,7 @@ class Chronicle:
     ) -> None:
         """Take an event in its exact form, or one of the kind `stanza`.
 
-        An event with a `room` tells who is there. If it is not `listed`, that is all it is for.
+        An event with a `room` tells who is there. One that is not `listed` is used for that alone.
         `stanzas` are redacted.
         """
         at = round(seconds * 1_000)
@@ -279,7 +279,7 @@ class Chronicle:
         )
 
     def _verdict(self, findings: Iterable[StreamFinding], holes: int) -> str:
-        """Return what `explain` says of these findings, without names if that is asked for."""
+        """Return what `explain` says of these findings, with pseudonyms if they are on."""
         renamed = (
             each._replace(
                 message=self.words.text(each.message, ours=True),
@@ -308,7 +308,7 @@ def _bounded(text: str) -> str:
 
 
 def _severity(exact: Mapping[str, Any]) -> str:
-    """Return how bad an event is; empty if it is usual."""
+    """Return how bad an event is; empty if it is no trouble."""
     match exact:
         case {"kind": "error"} | {"condition": str()} | {"kind": "stanza", "type": "error"}:
             return "error"

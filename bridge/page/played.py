@@ -36,7 +36,7 @@ class Played(NamedTuple):
 
 
 class PlayedPage:
-    """The page of tests, as far as they have ended."""
+    """Collects the tests that have ended, and makes the page of them."""
 
     def __init__(self, chronicle: Chronicle) -> None:
         self._chronicle = chronicle

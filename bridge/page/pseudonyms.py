@@ -38,7 +38,7 @@ WORDS = frozenset(
         "unavailable unknown unsubscribe unsubscribed visitor wait xa"
     ).split()
 ) | {REDACTED}
-"""The standards' own values of attributes and fields, which stay although a nickname may be one."""
+"""The standards' own values of attributes and fields. They stay; a nickname may equal one."""
 
 _PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
 """Matches a number or a time, which stay."""
@@ -79,13 +79,13 @@ class Pseudonyms:
     def __init__(self, *, on: bool) -> None:
         self.on = on
         self._given: dict[tuple[str, str], str] = {}
-        """The pseudonym of each name by what it names: a nickname, a host."""
+        """The pseudonym of each name, by its kind, such as `Nick` or `host`, and the name."""
         self._count = Counter[str]()
         self._rooms: set[str] = set()
         self._known: dict[str, tuple[Callable[[], str], bool]] = {}
         """How each spelling of a name is replaced, and whether it is an address."""
         self._shapes: dict[str, set[tuple[int, int]]] = {}
-        """Where the spellings with the same first word have it, and how long they are."""
+        """By the first word of spellings: where it begins in each, and how long each is."""
 
     def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
         """Know the names in the fields of an event, or in the attributes of an element."""
@@ -147,8 +147,8 @@ class Pseudonyms:
     def text(self, text: str, *, ours: bool = False) -> str:
         """Return a text with the names in it replaced, and other quoted words by their length.
 
-        In a sentence of `ours`, nicknames and names of accounts are always quoted: a word that is
-        like one stays.
+        In a sentence of `ours`, nicknames and names of accounts are always quoted: without
+        quotation marks, a word that equals one stays.
         """
         if not self.on:
             return text
@@ -241,7 +241,7 @@ class Pseudonyms:
         as_json = json.dumps(plain, ensure_ascii=False)[1:-1]
         for spelling in {name, name.upper(), name.casefold(), plain, one_line(name), as_json}:
             self._known.setdefault(spelling, (replace, is_address))
-            # A full stop is a nickname, too, and no name in a sentence.
+            # A full stop may be a nickname, but in a sentence it is none.
             unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
             if unit:
                 shape = unit.start(), len(spelling)

@@ -14,11 +14,11 @@ from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.filter import EventFilter
 
 STANZA_SECONDS = 1.0
-"""The most time between a stanza and the event that it is behind. They are noted one after the
-other; a bridge that catches up with a flood may take a while."""
+"""The most time between a stanza and its event. They are noted one after the other, which takes a
+while in a flood."""
 
 ID_SECONDS = 60.0
-"""The same for stanzas of messages with an id: a refusal may come late."""
+"""The most time if the stanza has the id of the event: a refusal may come late."""
 
 ATTENDING = frozenset({"join", "leave", "nick", "role", "connection"})
 """The kinds of events that tell who was in a room."""
@@ -28,7 +28,7 @@ MAX_LOOKED_BACK = 20_000
 
 
 class StanzasBehind:
-    """The newest recorded stanzas, to be found by the events that they are behind."""
+    """The newest recorded stanzas, from which those of an event are picked."""
 
     def __init__(self) -> None:
         self._kept: deque[Recorded] = deque()
@@ -43,7 +43,7 @@ class StanzasBehind:
             self._characters -= len(self._kept.popleft().event["xml"])
 
     def behind(self, row: Recorded) -> list[str]:
-        """Return the XML of the stanzas behind an event: of our own messages both ways."""
+        """Return the XML of the stanzas of an event; a message of ours has two, out and back."""
         if self._by_key is None:
             self._by_key = {}
             for stanza in self._kept:
@@ -64,10 +64,10 @@ class StanzasBehind:
 
 
 class RecordedPage:
-    """The page of a store, as far as its events were taken."""
+    """Collects recorded events, and makes the page of them."""
 
     def __init__(self, chronicle: Chronicle, filters: Sequence[EventFilter]) -> None:
-        """List the events that one of the filters matches, or without filters all."""
+        """List the events that any of the filters matches; without filters, all."""
         self._chronicle = chronicle
         self._filters = filters
         self._stanzas = StanzasBehind()
@@ -125,7 +125,7 @@ class RecordedPage:
         return self._chronicle.timeline("log", courses, made_at)
 
     def _learn(self, row: Recorded) -> str:
-        """Know the names of an event; return its observer if it is not shared."""
+        """Learn the names of the observer; return them as text if the event is not shared."""
         observer = row.observer
         names = {"jid": observer.account, "nick": observer.nickname}
         self._chronicle.words.learn(names, row.room)

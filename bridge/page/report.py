@@ -18,7 +18,7 @@ class UnusableReportError(ReportError):
 
 
 def check(path: Path) -> None:
-    """Raise `UnusableReportError` unless a file can be there: before there is anything to write."""
+    """Raise `UnusableReportError` unless a file can be there; a command asks before its work."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

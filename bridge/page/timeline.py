@@ -29,7 +29,7 @@ class Presence:
     before: bool = False
     """Whether the occupant was there before the records begin."""
     left: str = ""
-    """Why, and by whom, if the occupant left at the end of the span."""
+    """Why the occupant left at the end of this time, and by whom it was put out, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Finding:
     clause: str
     at: int | None = None
     event: str = ""
-    """The id of the entry that it is about."""
+    """The id of the event that it is about."""
     where: str = ""
 
 

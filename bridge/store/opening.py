@@ -35,7 +35,8 @@ Place: TypeAlias = Path | Team
 def open_store(place: Place, *, writable: bool = True, making: bool = True) -> Database:
     """Open the store; raises `StoreError`.
 
-    With `making` it is made if there is none; in a database, only this makes the tables.
+    A file is made if there is none and it is `writable`; the tables of a database, only if
+    `making` is set too.
     """
     if isinstance(place, Path):
         return SqliteDatabase(place, writable=writable)

@@ -308,10 +308,10 @@ class PostgresqlDatabase:
             return by, accounts
         known = self._connection.all("SELECT jid, id FROM rooms WHERE domain = %s", query.domain)
         rooms = [id_ for jid, id_ in known if jid and jid in query.rooms]
-        none = next((id_ for jid, id_ in known if not jid), 0)
+        roomless = next((id_ for jid, id_ in known if not jid), 0)
         return f"(room = ANY(%s) OR (room = %s AND ({by} OR kind = 'gap')))", [
             rooms,
-            none,
+            roomless,
             *accounts,
         ]
 
@@ -352,7 +352,7 @@ class PostgresqlDatabase:
         return events, read_to
 
     def _beyond(self, query: Query, after: int, until: int, *, backward: bool) -> int:
-        """Return the nearest id of a row in what is left to read, or the end of that."""
+        """Return the id up to which there are no rows in this range: the next row, or its end."""
         table = "stanzas" if query.stanzas else "events"
         edge = "max(id)" if backward else "min(id) - 1"
         ((id_,),) = self._connection.all(
@@ -436,7 +436,7 @@ class PostgresqlDatabase:
         self._connection.all("UPDATE store SET put_off = %s, day_left = %s", *ageing)
 
     def is_current(self) -> bool:
-        """Whether the store is still the one that was opened: one that was replaced cut us off."""
+        """Return True: a database that is replaced ends the connection."""
         return True
 
     def close(self) -> None:
@@ -456,7 +456,7 @@ class PostgresqlDatabase:
         return self._id("rooms", {}, jid=jid, domain=domain)
 
     def _id(self, table: str, more: dict[str, object], **values: str) -> int:
-        """Return the id of the row with these values, which is made, with `more`, if there is none.
+        """Return the id of the row with these values; make it, with `more`, if there is none.
 
         The store is locked, so nobody else makes it.
         """

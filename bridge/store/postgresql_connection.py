@@ -56,7 +56,7 @@ REFUSED = re.compile("28...|3D...")
 """The codes of errors about passwords, roles and names of databases."""
 
 REFUSALS = re.compile("authentication failed|certificate|no password supplied|does not exist")
-"""What stands in such errors. While it connects, libpq does not pass the codes on."""
+"""The words of such errors: while it connects, libpq does not pass the codes on."""
 
 NO_TABLES = frozenset({"42P01", "3F000", "42703"})
 FORBIDDEN = "42501"

@@ -1,4 +1,4 @@
-"""A file that keeps what happens while a team's database is away, until it follows.
+"""A file that keeps what happens while a team's database is away, until the database has it.
 
 It is a file as `bridge.store.sqlite` makes it, with a table of its own for batches: what one
 transaction would have written. All bridges of a user share it, whatever their databases are.

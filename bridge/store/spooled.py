@@ -52,7 +52,7 @@ SLICE = 500
 """Rows of other bridges that are read at a time."""
 
 CLOCKS_SECONDS = 7_200.0
-"""How wrong the clocks of two machines may be for what both saw to be found twice."""
+"""The most by which the clocks of two machines may differ, so that what both saw is added once."""
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class SpooledDatabase:
         self._say()
 
     def _say(self) -> None:
-        """Let the warning say how many wait."""
+        """Say in `warnings` how many events wait."""
         count = self.waiting
         waits = f"{count:,} events and stanzas wait in {str(self._spool.path)!r}"
         self.warnings[AWAY] = waits if count else ""
@@ -242,7 +242,7 @@ class SpooledDatabase:
             self._reached.append_stanzas(observer, stanzas)
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room, as it was read last; if it never was, it is another's."""
+        """Return the lease of the room; while away, the one read last, else that of another run."""
         if self._reached is None:
             return self._leases.get((room, domain), Lease("unknown", self._read_at, 0.0))
         lease = self._reached.lease(room, domain)
@@ -257,7 +257,7 @@ class SpooledDatabase:
             self._reached.take(room, domain, lease)
 
     def has(self, room: str, domain: str, stanza_id: str) -> bool:
-        """Whether there is a shared event of the room with this stanza id; not known while away."""
+        """Whether there is a shared event of the room with this stanza id; False while away."""
         return self._reached is not None and self._reached.has(room, domain, stanza_id)
 
     def newest(self) -> int:
@@ -309,7 +309,7 @@ class SpooledDatabase:
         self._there().set_ageing(ageing)
 
     def is_current(self) -> bool:
-        """Whether the store is still the one that was opened: the database is one all the time."""
+        """Return True: it is one database all the time."""
         return True
 
     def close(self) -> None:
@@ -349,7 +349,7 @@ def _missing(
     database: PostgresqlDatabase, observer: Observer, happened: Sequence[Happened]
 ) -> list[Happened]:
     """Return what of these events is to be added."""
-    here = set[int]()
+    present = set[int]()
     for room in {event.room for event in happened if event.shared}:
         events = [
             Observed(mark_of(event.event, event.at), event, number)
@@ -357,8 +357,8 @@ def _missing(
             if event.shared and event.room == room
         ]
         missing = {event.number for event in _untold(database, observer, room, events)}
-        here |= {int(event.number) for event in events if event.number not in missing}
-    return [event for number, event in enumerate(happened) if number not in here]
+        present |= {int(event.number) for event in events if event.number not in missing}
+    return [event for number, event in enumerate(happened) if number not in present]
 
 
 def _untold(

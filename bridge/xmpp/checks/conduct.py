@@ -38,22 +38,22 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
 
 STAYS = 3
-"""How many times within `STAYS_SECONDS` somebody leaves and comes back who comes and goes."""
+"""Who leaves and comes back so often within `STAYS_SECONDS` comes and goes."""
 
 STAYS_SECONDS = 3_600.0
-"""The time that `STAYS` is about: an hour."""
+"""The time in which departures are counted."""
 
 REGULAR = 0.1
-"""Absences are regular if the times between them differ by less than this part of them."""
+"""Departures are regular if the times between them differ by no more than this part of one."""
 
 HISTORY_SECONDS = 5.0
-"""How long after it has come in a program may be answering the history."""
+"""What a program says so soon after it came may answer the history."""
 
 HISTORY_MESSAGES = 50
 """The most messages that a room's history is taken to have; rooms send 20 by default."""
 
 QUOTED_CHARACTERS = 3
-"""A message that has fewer characters is no proof that another one repeats it."""
+"""A message with fewer characters may be in another one by chance."""
 
 MAX_NAMESAKES = 3
 """The most occupants that are pinged because they may be the same program."""
@@ -109,14 +109,15 @@ def _answers(ping: Ping) -> bool:
 def pair(evidence: Evidence) -> Finding:
     """Find out whether the occupant and somebody else answer each other without end."""
     for run in alternations(evidence.acts, evidence.nickname):
-        people = [sender_of(record) for record in run[:2]]
-        said = [evidence.programs.get(nickname) for nickname in people]
-        if False not in said and (all(said) or is_fast(run)):
+        nicknames = [sender_of(record) for record in run[:2]]
+        declared = [evidence.programs.get(nickname) for nickname in nicknames]
+        first, second = map(name_of, nicknames)
+        if False not in declared and (all(declared) or is_fast(run)):
             return Finding(
                 False,
-                f"{name_of(people[0])} and {name_of(people[1])} answer each other: {len(run)} "
-                f"messages in turn until {iso(run[-1].at)}; {name_of(people[0])} began at "
-                f"{iso(run[0].at)}, with {words_of(body_of(run[0]))}.",
+                f"{first} and {second} answer each other: {len(run)} messages in turn until "
+                f"{iso(run[-1].at)}; {first} began at {iso(run[0].at)}, with "
+                f"{words_of(body_of(run[0]))}.",
                 "Let each ignore what programs say. It also ends if one of them answers commands "
                 "only, and says nothing that is a command to the other.",
             )
@@ -126,7 +127,7 @@ def pair(evidence: Evidence) -> Finding:
 
 
 def partners(evidence: Evidence) -> set[str]:
-    """Return those, the occupant included, who may be programs that answer each other."""
+    """Return the nicknames of all who may be in a loop with the occupant, which is included."""
     return {
         sender_of(record)
         for run in alternations(evidence.acts, evidence.nickname)
@@ -256,7 +257,7 @@ def senders(evidence: Evidence) -> Finding:
 
 
 def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
-    """Return a sentence on how another sender and their message differ from the bridge and its."""
+    """Return a sentence on how the sender and the message `asked` differ from the bridge's."""
     them, us = None, None
     for occupant in evidence.status.occupants:
         if occupant.own:
@@ -291,7 +292,7 @@ def encrypted(evidence: Evidence) -> Finding:
     if not others:
         return Finding(None, "Nobody else has said anything.")
     secret = [record for record in others if getattr(record.event, "encrypted", None)]
-    reads = any(
+    encrypts = any(
         getattr(record.event, "encrypted", None)
         for record in public
         if sender_of(record) == evidence.nickname
@@ -299,14 +300,14 @@ def encrypted(evidence: Evidence) -> Finding:
     newest = dict[str, Record]()
     for record in others:
         newest.setdefault(sender_of(record), record)
-    known = {
+    answered = {
         sender_of(exchange.asked)
         for exchange in exchanges(evidence.acts)
         if sender_of(exchange.answer) == evidence.nickname
     }
-    alone = len({sender_of(record) for record in secret}) == 1
+    is_only_one = len({sender_of(record) for record in secret}) == 1
     for nickname, record in newest.items():
-        if record in secret and not reads and (alone or nickname in known):
+        if record in secret and not encrypts and (is_only_one or nickname in answered):
             how = getattr(record.event, "encrypted", None)
             return Finding(
                 False,

@@ -44,8 +44,8 @@ SIGNALS = (
     "(urn:xmpp:receipts)",
     "(urn:xmpp:chat-markers:0)",
 )
-"""How an item of `payload` ends that clients send by themselves: that somebody is typing, that a
-message came, that it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
+"""The ends of the items of `payload` that clients send by themselves: somebody is typing, a message
+came, it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
 
 
 class Finding(NamedTuple):
@@ -169,9 +169,9 @@ class Evidence(NamedTuple):
     namesakes: Mapping[str, Ping] = {}
     """The results of pings to those who may be the same program, by nickname."""
     programs: Mapping[str, bool] = {}
-    """Whether somebody is a program, by nickname, of those who say what they are."""
+    """Whether somebody is a program, by nickname; only of those who say what they are."""
     named: bool = True
-    """Whether the caller named them. If not, they need not be who should have answered."""
+    """Whether the caller named the occupant. If not, others may have been asked to answer."""
 
     @property
     def who(self) -> str:

@@ -20,7 +20,7 @@ ANSWER_SECONDS = 2.0
 """The longest time in which a program answers; people take longer to read and type."""
 
 SPREAD_SECONDS = 0.5
-"""The answers of a program take equally long, but for less than this."""
+"""The times that a program takes for its answers differ by less than this."""
 
 TURN_SECONDS = 10.0
 """The longest time between two messages of programs that answer each other."""
@@ -125,7 +125,7 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
             else:
                 run.append(act)
         long_runs += [run for run in reversed(runs) if len(run) >= least]
-    # What others did before may be answered by each: two programs greet all who come at once.
+    # Both may answer what others did before: two programs greet everybody who comes.
     numbers, times = [act.number for act in acts], [act.at for act in acts]
     long_runs = [
         run
@@ -139,7 +139,7 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
 def is_fast(run: Sequence[Record]) -> bool:
     """Whether both sides answered as only programs do.
 
-    Of a person who repeats a command that is answered at once, `MANY_ALTERNATIONS` are wanted.
+    A person may repeat a command that is answered at once: then `MANY_ALTERNATIONS` are wanted.
     """
     sides = run[::2], run[1::2]
     commands = any(
@@ -159,7 +159,10 @@ def _is_even(run: Sequence[Record]) -> bool:
 
 
 def form_of(record: Record, to: str) -> str:
-    """Return what messages have in common that are alike to a program of this nickname."""
+    """Return the form of a message: the nickname, the sign of a command, or else its words.
+
+    Messages of one form are alike to the program with the nickname `to`.
+    """
     return _form(_plain(record), searchable(to))
 
 

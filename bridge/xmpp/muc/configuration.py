@@ -53,7 +53,7 @@ class Options:
         """The next question, or the end of the wait for an answer."""
 
     def takes(self, codes: frozenset[int]) -> bool:
-        """Whether a notice with these codes waits for what has changed; it is published later."""
+        """Whether a notice with these codes is published later, with what has changed."""
         return SETTING_CHANGED in codes or bool(self._codes)
 
     def change(self, codes: frozenset[int]) -> None:

@@ -11,12 +11,12 @@ Clients add their capabilities and their avatar one after the other."""
 
 
 class Payloads:
-    """Hands on at most one change of an occupant's payload in `FOLD_SECONDS`, and the last one."""
+    """Hands on one change of an occupant's payload in `FOLD_SECONDS`, and at their end the last."""
 
     def __init__(self, hand_on: Callable[[OccupantJoined], None]) -> None:
         self._hand_on = hand_on
         self._later: dict[str, OccupantJoined | None] = {}
-        """What is to be handed on once the time of an occupant JID is over, if anything."""
+        """By occupant JID, whose time runs: the presence to hand on at its end, if any."""
 
     def folds(self, presence: OccupantJoined) -> bool:
         """Take a change of the payload alone; return whether it waits for further ones."""
