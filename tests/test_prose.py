@@ -14,16 +14,12 @@ NAMELESS = {"one", "found", "told", "shown", "far"}
 """Variables called so hold a thing that has a name: an occupant, an entry, a path."""
 
 TWICE = {
-    "Client": "the program that talks to an MCP server, and the agent that one registers with",
-    "Fault": "what a sandbox does wrong on demand, and what is wrong with a connection",
     "Finding": "what is wrong with a client: in the room's eyes, on its stream, and on a page",
-    "Occupant": "the same noun on both sides of the wire: the sandbox's, and the bridge's",
-    "Room": "the same noun on both sides of the wire: the sandbox's, and the bridge's",
-    "Server": "the server of MCP, and the XMPP server that a test is run against",
-    "Source": "where something is from: a variable, an event",
-    "Stream": "the same noun on both sides of the wire: the sandbox's, and the bridge's",
+    "Occupant": "an occupant, as the sandbox and as the bridge have it",
+    "Room": "a room, as the sandbox, the bridge, its store, and a client whose log is read have it",
+    "Stream": "an XML stream, as the sandbox, the bridge, and a client whose log is read have it",
 }
-"""Class names that two modules have, and the two nouns that they are."""
+"""Class names that several modules have, and the one noun that they are."""
 
 Place = tuple[str, int]
 

@@ -12,7 +12,7 @@ SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
 
 
-class Client(NamedTuple):
+class Agent(NamedTuple):
     """A program that starts MCP servers, and where they are registered with it."""
 
     key: str
@@ -36,9 +36,7 @@ class Client(NamedTuple):
         return self.key in ("codex", "claude")
 
 
-def client(
-    key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform
-) -> Client:
+def client(key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Agent:
     """Return the client called `key`, with the paths at which it looks for its files.
 
     `home` is the user's folder. Variables of `environ` that move a client's files are respected.
@@ -53,19 +51,19 @@ def client(
     gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
-        Client("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
-        Client("claude", "Claude Code", claude, "json", "mcpServers", approvals),
-        Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
-        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
+        Agent("codex", "Codex", codex / "config.toml", "toml", "mcp_servers"),
+        Agent("claude", "Claude Code", claude, "json", "mcpServers", approvals),
+        Agent("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
+        Agent("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "json", "servers"),
         # Cursor's permissions.json would replace all approvals that were given in the program.
-        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "json", "mcpServers"),
+        Agent("cursor", "Cursor", home / ".cursor" / "mcp.json", "json", "mcpServers"),
         # Gemini's `trust` would approve all tools of this server, and not only one.
-        Client("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
+        Agent("gemini", "Gemini CLI", gemini / "settings.json", "json", "mcpServers"),
     )
     return next(client for client in known if client.key == key)
 
 
-def installed(environ: Mapping[str, str], home: Path) -> list[Client]:
+def installed(environ: Mapping[str, str], home: Path) -> list[Agent]:
     """Return the clients whose file is there, or the folder that they made for it."""
     known = (client(key, environ, home) for key in KEYS)
     return [

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from bridge.registration.clients import SEND_TOOL, Client
+from bridge.registration.clients import SEND_TOOL, Agent
 from bridge.registration.formats import DUMPS, Document, load, table_in
 from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
 from bridge.settings.table import SECRETS
@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 class EntryLocation:
     """A client's file, and the name of an entry in it, which need not exist."""
 
-    client: Client
+    client: Agent
     name: str
 
     @property
@@ -66,7 +66,7 @@ def is_ours(entry: object) -> bool:
     return ("-m", "bridge") in pairwise(words)
 
 
-def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
+def new_entry(client: Agent, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
     """Return the entry that runs `command`, with what the user added to the `old` entry."""
     entry: Entry = {"type": "stdio"} if client.key in ("claude", "vscode") else {}
     if client.key == "claude":  # otherwise the first prompt may lack the tools

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bridge.client.client import Client as McpClient
+from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
 from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
@@ -205,7 +205,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
             )
             server.on_log_line = logged.append
             try:
-                mcp = McpClient(server)
+                mcp = Client(server)
                 await mcp.open()
                 async with asyncio.timeout(LIST_SECONDS):
                     tools = (await mcp.list_all("tools"))["tools"]
@@ -222,7 +222,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
     return Trial([one_line(str(tool.get("name"))) for tool in tools], standing)
 
 
-async def _standing(mcp: McpClient) -> str:
+async def _standing(mcp: Client) -> str:
     """Return a sentence on whether the bridge got into its rooms within `JOIN_SECONDS`."""
     until = time.monotonic() + JOIN_SECONDS
     while True:

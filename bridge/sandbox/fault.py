@@ -25,7 +25,7 @@ STRIKES = ("drop", "kick")
 
 
 @dataclass(frozen=True, eq=False)
-class Fault:
+class SandboxFault:
     """A fault that affects the occupant `nickname` of `room`.
 
     An empty nickname means every occupant, an empty room every room.

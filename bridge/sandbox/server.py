@@ -14,7 +14,7 @@ from functools import partial
 from typing import Self
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.fault import FAULTS, STRIKES, Fault
+from bridge.sandbox.fault import FAULTS, STRIKES, SandboxFault
 from bridge.sandbox.room import Occupant, Room
 from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error
 from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
@@ -60,7 +60,7 @@ class Sandbox:
         """The port that is listened on."""
         self.password = self._accounts[ACCOUNT]
         """The password of the account that always exists."""
-        self._faults: set[Fault] = set()
+        self._faults: set[SandboxFault] = set()
         self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
         self._closed = False
         self._sessions: dict[str, Stream] = {}
@@ -136,7 +136,7 @@ class Sandbox:
             raise ValueError(f"{name} needs seconds")
         if seconds is not None and not 0 < seconds < math.inf:
             raise ValueError("seconds must be a number above 0")
-        fault = Fault(name, local and f"{local}@{SERVICE}", nickname, seconds or 0)
+        fault = SandboxFault(name, local and f"{local}@{SERVICE}", nickname, seconds or 0)
         self._faults.add(fault)
         if name in STRIKES:
             self._strike(fault)
@@ -232,17 +232,17 @@ class Sandbox:
         seats = [(room, there) for room in self._rooms.values() if (there := room.find(jid))]
         return [sent for room, occupant in seats for sent in room.put_out(occupant)]
 
-    def _fault(self, name: str, room: str = "", nickname: str = "") -> Fault | None:
+    def _fault(self, name: str, room: str = "", nickname: str = "") -> SandboxFault | None:
         hits = (fault for fault in self._faults if fault.hits(room, nickname))
         return next((fault for fault in hits if fault.name == name), None)
 
-    def _hit(self, fault: Fault) -> list[tuple[Room, Occupant]]:
+    def _hit(self, fault: SandboxFault) -> list[tuple[Room, Occupant]]:
         """Return who is in a room, has a session, and is meant by the fault."""
         seats = ((room, who) for room in self._rooms.values() for who in room.everybody)
         meant = ((room, who) for room, who in seats if fault.hits(room.jid, who.nick))
         return [(room, who) for room, who in meant if who.jid in self._sessions]
 
-    def _strike(self, fault: Fault) -> None:
+    def _strike(self, fault: SandboxFault) -> None:
         if fault not in self._faults:
             return
         for room, occupant in self._hit(fault):

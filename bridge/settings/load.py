@@ -15,7 +15,14 @@ from typing import Any
 
 from bridge.settings import sources, spelling, values
 from bridge.settings.database_url import DatabaseUrl, password_in
-from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
+from bridge.settings.sources import (
+    TO_TRUST_IT,
+    Candidate,
+    Problem,
+    UnusableError,
+    VariableSource,
+    absolute,
+)
 from bridge.settings.table import (
     SECRETS,
     TABLE,
@@ -62,7 +69,7 @@ def load(
     configuration with which a running bridge was started: a file in the current directory that was
     not used then is not used now, since a `git pull` may have brought it.
     """
-    environment = Source("the environment", cwd, True, sources.set_in(environ))
+    environment = VariableSource("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
     loading = _Loading(environment, outright=env_file is not None, named=named)
     places = sources.places(environment.values, cwd, package_root) if searching else {}
@@ -89,11 +96,11 @@ def load(
 class _Loading:
     """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(self, environment: Source, *, outright: bool, named: Path | None) -> None:
+    def __init__(self, environment: VariableSource, *, outright: bool, named: Path | None) -> None:
         self._environment, self._outright, self._named = environment, outright, named
-        self._places: list[Source] = []
+        self._places: list[VariableSource] = []
         """Every place whose restrictions are in effect."""
-        self.used: Source | None = None
+        self.used: VariableSource | None = None
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.loaded: dict[str, Any] = {}
@@ -144,7 +151,7 @@ class _Loading:
             reason += f"; it sets {spelling.listed(file.values)}"
         return reason
 
-    def _restrict(self, place: Source) -> str:
+    def _restrict(self, place: VariableSource) -> str:
         """Add a place whose restrictions are in effect, and return their names as written there.
 
         A misspelt restriction is in effect too, since whoever wrote it relies on it. It counts as
@@ -201,7 +208,7 @@ class _Loading:
             self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
         return value
 
-    def _permitted(self, row: Variable[Any], place: Source) -> str:
+    def _permitted(self, row: Variable[Any], place: VariableSource) -> str:
         """Return the part of the text that its place may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who == "anybody":
@@ -231,7 +238,7 @@ class _Loading:
             f"lying in the current directory; {TO_TRUST_IT}"
         )
 
-    def _parsed(self, row: Variable[Any], text: str, place: Source) -> Any:
+    def _parsed(self, row: Variable[Any], text: str, place: VariableSource) -> Any:
         """Return the value; if it is wrong, add a problem and return None."""
         if row.parse is values.names:
             text = self._masked(text)  # the loader of toolsets shows the names
@@ -253,7 +260,9 @@ class _Loading:
             return absolute(value, place.folder, self._environment.values)
         return value
 
-    def _strictest(self, row: Variable[Any], said: list[tuple[str, Source]], default: Any) -> Any:
+    def _strictest(
+        self, row: Variable[Any], said: list[tuple[str, VariableSource]], default: Any
+    ) -> Any:
         """Return the strictest value that any place sets for a restriction; warn if it matters.
 
         A file that is not trusted can make the restriction stricter, but never looser.

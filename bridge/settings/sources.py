@@ -71,7 +71,7 @@ class Candidate(NamedTuple):
     last."""
 
 
-class Source(NamedTuple):
+class VariableSource(NamedTuple):
     """One place where variables are written."""
 
     name: str
@@ -122,7 +122,7 @@ def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
     return base / path
 
 
-def read(path: Path, *, trusted: bool) -> Source:
+def read(path: Path, *, trusted: bool) -> VariableSource:
     """Read a `.env` file; raises `UnusableError`."""
     whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
     text = read_text(path, MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES, whose)
@@ -150,7 +150,7 @@ def read(path: Path, *, trusted: bool) -> Source:
         named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
         named += " and more" if len(lines) > MAX_LINES_NAMED else ""
         warning = f"{name}: ignored, not of the form NAME=value: line {named}"
-    return Source(name, path.parent, trusted, set_in(values), warning)
+    return VariableSource(name, path.parent, trusted, set_in(values), warning)
 
 
 def set_in(values: Mapping[str, str]) -> dict[str, str]:

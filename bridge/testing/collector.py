@@ -14,7 +14,7 @@ from bridge.testing.actor import Actor, ActorProxy
 from bridge.testing.bot import BotProcess
 from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import ScenarioError, Verbs, line_of, parse
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 
 OBSERVER = "Observer"
 """The actor of the first steps, if these name none."""
@@ -28,7 +28,7 @@ VERBS: Verbs = {
     name.removeprefix("set_"): method
     for name, method in vars(Actor).items()
     if not name.startswith("_") and name not in NO_VERBS
-} | {"fault": Server.fault}
+} | {"fault": FixtureServer.fault}
 """The verbs of a step, with the methods that do them."""
 
 
@@ -53,7 +53,7 @@ class ScenarioFile(pytest.File):
         name = self.path.name.partition(".")[0]
         yield ScenarioTest.from_parent(self, name=name, callobj=self.play)
 
-    def play(self, xmpp_server: Server) -> None:
+    def play(self, xmpp_server: FixtureServer) -> None:
         """Play the scenario; fail with the line of the step that went wrong."""
         self.taken, self.output = 0, ""  # how many steps were begun; what the bot wrote
         try:
@@ -71,7 +71,7 @@ class ScenarioFile(pytest.File):
                 message += ["What the bot wrote at last:", *(f"  {line}" for line in last)]
             raise pytest.fail.Exception("\n".join(message), pytrace=False) from None
 
-    async def _play(self, server: Server) -> None:
+    async def _play(self, server: FixtureServer) -> None:
         bot, first = self.scenario.bot, self.scenario.step[0].actor or OBSERVER
         owner = await server.actor(first)
         if bot is None:
@@ -91,7 +91,7 @@ class ScenarioFile(pytest.File):
             process.end()
             self.output = process.output()
 
-    async def _take_steps(self, server: Server, actor: ActorProxy) -> None:
+    async def _take_steps(self, server: FixtureServer, actor: ActorProxy) -> None:
         if (bot := self.scenario.bot) is not None:
             with _timed(server, actor.nickname, "expect_join", {"nickname": bot.joins_as}):
                 await actor.expect_join(bot.joins_as, within=bot.within)
@@ -112,7 +112,9 @@ class ScenarioFile(pytest.File):
 
 
 @contextmanager
-def _timed(server: Server, actor: str, verb: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+def _timed(
+    server: FixtureServer, actor: str, verb: str, arguments: Mapping[str, Any]
+) -> Iterator[None]:
     """Note the step that the `with` block takes, for the page."""
     began, ok = time.time(), False
     given = {name.rstrip("_"): value for name, value in arguments.items()}

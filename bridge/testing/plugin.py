@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 SERVER = pytest.StashKey[Any]()
-"""The key of the session's `Server`, which is made when it is needed."""
+"""The key of the session's `FixtureServer`, which is made when it is needed."""
 
 
 UNSET = 'The configuration option "asyncio_default_fixture_loop_scope" is unset'
@@ -53,13 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _server(config: pytest.Config) -> Any:
-    """Return the `Server` of this session. It is typed `Any` to avoid an import of its class."""
+    """Return the `FixtureServer` of this session; typed `Any`, since its class is imported late."""
     if SERVER not in config.stash:
         # Imported here, since every run of pytest loads this plugin.
-        from bridge.testing.server import Server
+        from bridge.testing.server import FixtureServer
 
         files = (config.getoption("xmpp_env_file"), config.getoption("xmpp_bot_env_file"))
-        config.stash[SERVER] = Server(*files)
+        config.stash[SERVER] = FixtureServer(*files)
     return config.stash[SERVER]
 
 

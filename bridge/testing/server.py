@@ -41,7 +41,7 @@ class Environment(dict[str, str]):
         return f"<{', '.join(self)}>"
 
 
-class Server:
+class FixtureServer:
     """The server that the fixture `xmpp_server` gives. It runs in a `with` block."""
 
     def __init__(self, env_file: Path | None = None, bot_env_file: Path | None = None) -> None:

@@ -6,7 +6,7 @@ import pytest
 from slixmpp import JID
 from slixmpp.exceptions import IqTimeout, PresenceError
 
-from bridge.sandbox.fault import FAULTS, Fault
+from bridge.sandbox.fault import FAULTS, SandboxFault
 from bridge.sandbox.server import HOST, Sandbox
 from tests.sandbox.seats import Seat, client_of, seated
 from tests.sandbox.wire import LIMIT
@@ -60,7 +60,7 @@ async def answers(seat: Seat) -> bool:
     ],
 )
 def test_what_a_fault_does_not_name_it_hits_all_of(room: str, nickname: str, hit: bool) -> None:
-    assert Fault("kick", room, nickname).hits("tea@rooms.localhost", "Robot") is hit
+    assert SandboxFault("kick", room, nickname).hits("tea@rooms.localhost", "Robot") is hit
 
 
 @pytest.mark.parametrize("name", FAULTS)

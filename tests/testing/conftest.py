@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from bridge.testing.actor import ActorProxy
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
 from tests.testing.servers import server_of
 
 
 @pytest.fixture
-def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
+def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[FixtureServer]:
     """Each server in turn."""
     with server_of(xmpp_server, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def alice(server: Server) -> ActorProxy:
+def alice(server: FixtureServer) -> ActorProxy:
     """The first in the room, who owns it."""
     return server.actor_sync("Alice")

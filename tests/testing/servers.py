@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 from tests.servers.server import Account, XmppServer
 
 
@@ -15,6 +15,6 @@ def env_file(server: XmppServer, folder: Path, account: Account | None = None) -
     return path
 
 
-def server_of(server: XmppServer, folder: Path) -> Server:
+def server_of(server: XmppServer, folder: Path) -> FixtureServer:
     """Return the server as the plugin has it; for the sandbox, one of the plugin's own."""
-    return Server() if server.name == "sandbox" else Server(env_file(server, folder))
+    return FixtureServer() if server.name == "sandbox" else FixtureServer(env_file(server, folder))

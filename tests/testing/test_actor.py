@@ -8,13 +8,13 @@ import pytest
 
 from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, ActorProxy
 from bridge.testing.errors import ActorError, ExpectationError
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
 from tests.testing.servers import server_of
 
 
 @pytest.fixture
-def bob(server: Server, alice: ActorProxy) -> ActorProxy:
+def bob(server: FixtureServer, alice: ActorProxy) -> ActorProxy:
     """The second."""
     return server.actor_sync("Bob")
 
@@ -128,7 +128,7 @@ def test_as_many_misses_are_named_as_a_reader_takes_in(alice: ActorProxy, bob: A
     assert lines[MAX_MISSES] == "  ... and 3 more"
 
 
-async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None:
+async def test_an_answer_that_comes_late_is_told_as_that(server: FixtureServer) -> None:
     alice, bob = await asyncio.gather(server.actor("Alice"), server.actor("Bob"))
     await bob.expect_join("Alice")
     waiting = asyncio.create_task(alice.expect("pong", within=0.1))
@@ -139,7 +139,7 @@ async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None
 
 
 def test_an_actor_that_cannot_get_in_says_why(
-    server: Server, alice: ActorProxy, xmpp_server: XmppServer
+    server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     other = xmpp_server.witness  # sessions of one account may share a nickname
     with pytest.raises(ActorError, match=r"^Alice did not get into .*: somebody there has this"):

@@ -8,17 +8,17 @@ import pytest
 from bridge.testing import actor
 from bridge.testing.actor import MAX_EVENTS, MAX_NAMED, MAX_STANZA_CHARACTERS, MAX_STANZAS
 from bridge.testing.errors import ActorError, ExpectationError
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[FixtureServer]:
     """The sandbox."""
-    with Server() as running:
+    with FixtureServer() as running:
         yield running
 
 
-def test_a_report_has_the_newest_events_and_stanzas(server: Server) -> None:
+def test_a_report_has_the_newest_events_and_stanzas(server: FixtureServer) -> None:
     alice = server.actor_sync("Alice")
     for number in range(MAX_EVENTS):
         alice.say(f"{number:04}")
@@ -35,7 +35,7 @@ def test_a_report_has_the_newest_events_and_stanzas(server: Server) -> None:
     assert server.report("Nobody") == server.report("Alice")
 
 
-def test_a_report_is_of_who_has_the_nickname_last(server: Server) -> None:
+def test_a_report_is_of_who_has_the_nickname_last(server: FixtureServer) -> None:
     alice, bob = server.actor_sync("Alice"), server.actor_sync("Bob")
     bob.leave()
     alice.expect_leave("Bob")
@@ -47,7 +47,7 @@ def test_a_report_is_of_who_has_the_nickname_last(server: Server) -> None:
 
 
 def test_nobody_waits_for_a_server_without_end(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: FixtureServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actor, "ANSWER_SECONDS", 0.3)
     alice = server.actor_sync("Alice")
@@ -64,14 +64,14 @@ def test_nobody_waits_for_a_server_without_end(
     assert 0.9 <= time.monotonic() - began < 5
 
 
-def test_a_refused_login_is_told_with_the_setting_to_change(server: Server) -> None:
+def test_a_refused_login_is_told_with_the_setting_to_change(server: FixtureServer) -> None:
     server.environment("alice")  # gives it the account
     server.fault("refused-login", nickname="alice")
     with pytest.raises(ActorError, match=r"^Alice is not in .* XMPP_PASSWORD"):
         server.actor_sync("Alice")
 
 
-def test_as_many_occupants_are_named_as_a_reader_takes_in(server: Server) -> None:
+def test_as_many_occupants_are_named_as_a_reader_takes_in(server: FixtureServer) -> None:
     first, *_ = (server.actor_sync(f"N{number}") for number in range(MAX_NAMED + 1))
     first.expect_join(f"N{MAX_NAMED}")
     with pytest.raises(ExpectationError) as caught:
@@ -81,7 +81,7 @@ def test_as_many_occupants_are_named_as_a_reader_takes_in(server: Server) -> Non
     assert named.count('"') == 2 * MAX_NAMED
 
 
-def test_an_actor_that_is_cut_off_comes_back(server: Server) -> None:
+def test_an_actor_that_is_cut_off_comes_back(server: FixtureServer) -> None:
     alice, bob = server.actor_sync("Alice"), server.actor_sync("Bob")
     alice.expect_join("Bob")
     server.fault("drop", nickname="Bob")

@@ -6,12 +6,12 @@ import pytest
 
 from bridge.testing.actor import ActorProxy
 from bridge.testing.errors import ActorError
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
 
 
 @pytest.fixture
-def bob(server: Server, alice: ActorProxy, xmpp_server: XmppServer) -> ActorProxy:
+def bob(server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer) -> ActorProxy:
     """Somebody with another account."""
     other = xmpp_server.witness
     bob = server.actor_sync("Bob", account=other.username, password=other.password)
@@ -29,7 +29,7 @@ def test_a_kick_puts_out_with_a_reason(alice: ActorProxy, bob: ActorProxy) -> No
 
 
 def test_a_ban_keeps_out(
-    server: Server, alice: ActorProxy, bob: ActorProxy, xmpp_server: XmppServer
+    server: FixtureServer, alice: ActorProxy, bob: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     alice.ban("Bob")
     assert 301 in alice.expect_leave("Bob").codes
@@ -53,7 +53,7 @@ def test_a_visitor_may_not_speak_in_a_moderated_room(alice: ActorProxy, bob: Act
 
 
 def test_members_may_enter_a_room_for_members(
-    server: Server, alice: ActorProxy, xmpp_server: XmppServer
+    server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     alice.configure({"membersonly": True})
     other = xmpp_server.witness
@@ -66,7 +66,7 @@ def test_members_may_enter_a_room_for_members(
 
 
 def test_a_room_may_ask_for_a_password(
-    server: Server, alice: ActorProxy, xmpp_server: XmppServer
+    server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     switched = {"passwordprotectedroom": True} if xmpp_server.name == "ejabberd" else {}
     alice.configure({"roomsecret": "open sesame", **switched})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.server import Server
+from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
 
@@ -277,7 +277,7 @@ def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
 
 def test_the_sandbox_has_tls_where_its_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for trust in TRUSTS:
-        with Server() as server:
+        with FixtureServer() as server:
             assert [name for name in TRUSTS if name in server.environment()] == [trust]
             server.actor_sync("Alice").say("hello")
         monkeypatch.setitem(sys.modules, "bridge.sandbox.certificate", None)
