@@ -85,7 +85,7 @@ class Pseudonyms:
         self._known: dict[str, tuple[Callable[[], str], bool]] = {}
         """How each spelling of a name is replaced, and whether it is an address."""
         self._shapes: dict[str, set[tuple[int, int]]] = {}
-        """By the first word of spellings: where it begins in each, and how long each is."""
+        """The place of its first word in each spelling, and the length of this, by that word."""
 
     def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
         """Know the names in the fields of an event, or in the attributes of an element."""

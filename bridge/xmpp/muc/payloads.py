@@ -16,7 +16,7 @@ class Payloads:
     def __init__(self, hand_on: Callable[[OccupantJoined], None]) -> None:
         self._hand_on = hand_on
         self._later: dict[str, OccupantJoined | None] = {}
-        """By occupant JID, whose time runs: the presence to hand on at its end, if any."""
+        """The presence to hand on when the time of an occupant JID is over; None: none."""
 
     def folds(self, presence: OccupantJoined) -> bool:
         """Take a change of the payload alone; return whether it waits for further ones."""
