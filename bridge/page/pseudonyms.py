@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from bridge.capture.stanza import bare, local
@@ -43,20 +44,25 @@ WORDS = frozenset(
 _PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
 """Matches a number or a time, which stay."""
 _MECHANISMS = re.compile(r"(?:(?:SCRAM-SHA-[0-9]+(?:-PLUS)?|PLAIN|EXTERNAL|ANONYMOUS)(?:, )?)+")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-"""Matches a stranger's words in a sentence of ours (`bridge.text.quoted`)."""
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.){0,1000})"')
+"""Matches a stranger's words in a sentence of ours (`bridge.text.quoted`), which are shorter. A
+text of quotation marks only would take a minute without the bound."""
 _ADDRESS = re.compile(
     r"""(?P<standard>https?://(?:etherx\.)?jabber\.org/\S*)
-    | [^\s"'<>&/@:;,]+@[^\s"'<>&/@:;,]+(?:/[^\s"'<>]*\w)?
+    | (?<![^\s"'<>&/@:;,])[^\s"'<>&/@:;,]+@[^\s"'<>&/@:;,]+(?:/[^\s"'<>]*[\w\ue001])?
     | (?<![\w.-])(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)(?![\w-])
+    | (?<![\w.-])(?:[\w-]+\.)*\ue000[0-9]+\ue001(?:\.[\w-]+)*
     | (?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])
     | (?<![\w:])(?:(?:[0-9A-Fa-f]{1,4}:){3,7}[0-9A-Fa-f]{0,4}|[0-9A-Fa-f:]*::[0-9A-Fa-f:]*)
     """,
     re.VERBOSE,
 )
-"""Matches what looks like a JID, a host name or an IP address, known or not."""
-_WORD = re.compile(r"\w+")
-_UNIT = re.compile(r"\w+|[^\w\s]")
+"""Matches what looks like a JID, a host name or an IP address, known or not. Names that were
+replaced may be parts of it."""
+_SCHEME = re.compile("(?:xmpps?|wss?|https?)://")
+_PORT = re.compile(":[0-9]+$")
+_WORD = re.compile(r"[^\W_]+")
+_UNIT = re.compile(r"[^\W_]+|[^\w\s]|_")
 _MARKS = "\ue000\ue001"
 """Characters for private use, between which a name that was replaced has its number."""
 _MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
@@ -123,15 +129,15 @@ class Pseudonyms:
         """Return a JID with the pseudonyms of its parts."""
         if not self.on or not jid:
             return jid
-        scheme, _, rest = jid.rpartition("://")
-        address, slash, resource = rest.partition("/")
+        scheme, address, slash, resource = _parts(jid)
         account, at, host = address.rpartition("@")
-        host, colon, port = host.partition(":") if host.count(":") == 1 else (host, "", "")
-        made = f"{scheme}://" if scheme else ""
+        port = _PORT.search(host) if host.count(":") == 1 else None
+        made = scheme
         in_room = bare(address) in self._rooms
         if at:
             made += f"{self._of('room' if in_room else 'user', account.casefold())}@"
-        made += f"{self._host(host)}{colon}{port}{slash}"
+        made += self._host(host[: port.start()]) + port[0] if port else self._host(host)
+        made += slash
         if resource:
             made += self._of("Nick" if in_room or resource in self._known else "device", resource)
         return made
@@ -154,6 +160,8 @@ class Pseudonyms:
             return text
         if len(self._known) >= MAX_SPELLINGS:
             return self.body(text)
+        if "%" in text:  # as in an address of the scheme `xmpp`
+            text = visible(unquote(text))
         pieces, end = [], 0
         for match in _QUOTED.finditer(text):
             pieces += [self._replaced(text[end : match.start()], ours), f'"{self._quoted(match)}"']
@@ -221,7 +229,7 @@ class Pseudonyms:
         return self._given[what, name]
 
     def _learn_jid(self, jid: str) -> None:
-        address, _, resource = jid.rpartition("://")[2].partition("/")
+        _, address, _, resource = _parts(jid)
         account, _, host = address.rpartition("@")
         self._know(address, lambda: self.jid(address), is_address=True)
         self._know(jid, lambda: self.jid(jid), is_address=True)
@@ -237,9 +245,10 @@ class Pseudonyms:
         if not name or name in self._known or len(self._known) >= MAX_SPELLINGS:
             return
         self._known[name] = replace, is_address
-        plain = visible(name)
+        plain, decoded = visible(name), visible(unquote(name))
         as_json = json.dumps(plain, ensure_ascii=False)[1:-1]
-        for spelling in {name, name.upper(), name.casefold(), plain, one_line(name), as_json}:
+        cases = {name, name.upper(), name.casefold()}
+        for spelling in cases | {plain, decoded, one_line(name), as_json}:
             self._known.setdefault(spelling, (replace, is_address))
             # A full stop may be a nickname, but in a sentence it is none.
             unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
@@ -261,23 +270,26 @@ class Pseudonyms:
         return self.jid(words) if address and not address["standard"] else self.body(words)
 
     def _replaced(self, text: str, ours: bool) -> str:
-        made: list[str] = []
+        made: list[tuple[str, str]] = []
 
-        def marked(pseudonym: str) -> str:
-            made.append(pseudonym)
+        def marked(name: str, pseudonym: str) -> str:
+            made.append((name, pseudonym))
             return f"{_MARKS[0]}{len(made) - 1}{_MARKS[1]}"
 
         def address(match: re.Match[str]) -> str:
-            if match["standard"] or _MARKS[0] in match[0]:
+            if match["standard"] or _MARKED.fullmatch(match[0]):
                 return match[0]
-            return marked(self.jid(match[0]))
+            whole = _MARKED.sub(lambda number: made[int(number[1])][0], match[0])
+            return marked(whole, self.jid(whole))
 
         text = text.translate({ord(mark): "?" for mark in _MARKS})
         text = "".join(self._known_marked(text, marked, ours))
         text = _ADDRESS.sub(address, text)
-        return _MARKED.sub(lambda number: made[int(number[1])], text)
+        return _MARKED.sub(lambda number: made[int(number[1])][1], text)
 
-    def _known_marked(self, text: str, marked: Callable[[str], str], ours: bool) -> Iterator[str]:
+    def _known_marked(
+        self, text: str, marked: Callable[[str, str], str], ours: bool
+    ) -> Iterator[str]:
         """Yield the pieces of a text, with the longest known names in it replaced."""
         end = 0
         for unit in _UNIT.finditer(text):
@@ -298,9 +310,15 @@ class Pseudonyms:
                     best = begin, after, known[0]
             if best is not None:
                 yield text[end : best[0]]
-                yield marked(best[2]())
+                yield marked(text[best[0] : best[1]], best[2]())
                 end = best[1]
         yield text[end:]
+
+
+def _parts(jid: str) -> tuple[str, str, str, str]:
+    """Return the scheme, the bare address, and the resource with the slash before it."""
+    scheme = _SCHEME.match(jid)
+    return scheme[0] if scheme else "", *jid[scheme.end() if scheme else 0 :].partition("/")
 
 
 def _ascii(host: str) -> str:

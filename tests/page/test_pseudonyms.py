@@ -76,6 +76,15 @@ def known(*nicknames: str, jids: tuple[str, ...] = (), room: str = "") -> Pseudo
         ),
         ([], "at 10.0.0.1 or fe80::1:2, 12:00:03", "at host1.example or host2.example, 12:00:03"),
         ([], "in http://jabber.org/protocol/muc", "in http://jabber.org/protocol/muc"),
+        (
+            ["Alice"],
+            "mail alice@a.lan, b.alice@c.lan",
+            "mail user1@host1.example, user2@host2.example",
+        ),
+        (["Alice"], "alice_1, xmpp:m%40c.lan%2FAlice", "Nick1_1, xmpp:user1@host1.example/Nick1"),
+        (["A+%20b%41"], "A+%20b%41 or A+ bA%E2%80%AE", r"Nick1 or Nick1\u{202E}"),
+        (["x@c.lan"], "db.c.lan and c.lan.d.org", "host2.example and host3.example"),
+        ([], "to m@c.lan/bob://x", "to user1@host1.example/device1"),
         ([], 'priority "-1", "PLAIN, SCRAM-SHA-1"', 'priority "-1", "PLAIN, SCRAM-SHA-1"'),
     ],
 )
@@ -102,6 +111,8 @@ def test_each_name_has_one_pseudonym_and_each_pseudonym_one_name() -> None:
     spellings = ("a@München.lan", "A@xn--mnchen-3ya.lan", "a@MÜNCHEN.LAN")
     assert {words.jid(jid) for jid in spellings} == {words.jid("a@münchen.lan")}
     assert words.jid("xmpps://münchen.lan:5223").endswith(".example:5223")
+    assert words.jid("Bob://m.lan:Bob/x").startswith("host")
+    assert "Bob" not in words.jid("Bob://m.lan:Bob/x")
 
 
 def test_a_stanza_keeps_its_structure_and_loses_what_it_says() -> None:
