@@ -41,10 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     warnings.filterwarnings("ignore", UNSET, pytest.PytestDeprecationWarning)
     if config.getoption("xmpp_env_file") or config.getoption("xmpp_bot_env_file"):
         _server(config)
-    if config.getoption("xmpp_pseudonyms") and not config.getoption("xmpp_report"):
+    if config.getoption("xmpp_pseudonyms") and config.getoption("xmpp_report") is None:
         raise pytest.UsageError("--pseudonyms is for the page that --report writes; name its file")
     # With `-n`, the process that starts the others writes the page.
-    if (path := config.getoption("xmpp_report")) and not hasattr(config, "workerinput"):
+    path = config.getoption("xmpp_report")
+    if path is not None and not hasattr(config, "workerinput"):
         # Imported here, as the server is.
         from bridge.testing.report import PageReport
 

@@ -215,8 +215,10 @@ def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: P
     explain("bot.log", "--report", "page.json", cwd=tmp_path)
     told = json.loads((tmp_path / "page.json").read_text())["verdict"]
     assert told == plain.stdout.splitlines()[-1]
-    for where in (".", "missing/page.html"):
+    (tmp_path / "same.log").hardlink_to(tmp_path / "bot.log")
+    for where in (".", "missing/page.html", "", "./bot.log", "same.log"):
         ran = explain("bot.log", "--report", where, cwd=tmp_path)
         assert (ran.returncode, ran.stdout) == (2, "")
         assert ran.stderr.startswith("xmpp-bridge: --report: ")
+    assert (tmp_path / "bot.log").read_text() == "\n".join(REFUSED)
     assert explain("--pseudonyms", text="").returncode == 2
