@@ -16,7 +16,8 @@ VERIFIED = "verify-full"
 """The `sslmode` with which the certificate and its name are checked."""
 
 _URL = re.compile("(?i)[a-z][a-z0-9+.-]+://")
-_POSTGRESQL = re.compile("(?i)postgres(ql)?:")
+_POSTGRESQL = re.compile("(?i)postgres(ql)?:|.*password *=")
+"""Matches what is to be a database: the key words of libpq are told apart from a file as well."""
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}|::1|localhost|[/@].*|")
 """A host that is this machine: an address, or the folder of a socket."""
 
@@ -69,7 +70,7 @@ def store(text: str) -> Path | DatabaseUrl:
     """Parse the place of a store: the path of a file, or the URL of a PostgreSQL database."""
     if _POSTGRESQL.match(text):
         return database_url(text)
-    if _URL.match(text):
+    if _URL.search(text):
         raise FlawError(
             "which is the URL of something else; a file, or postgresql://HOST/DATABASE,"
         )
@@ -93,7 +94,9 @@ def database_url(text: str) -> DatabaseUrl:
         user, _, password = user_info.partition(":")
         parts = [_PART.fullmatch(unquote(part)) for part in hosts.split(",")]
         query = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
-        if all(parts) and text.isprintable() and not url.fragment:
+        # Without its slashes, or with one in the password, the password would be read as a name.
+        plain = _URL.match(text) and "@" not in url.path
+        if plain and all(parts) and text.isprintable() and not url.fragment:
             named = {
                 "host": ",".join(part[1].strip("[]") for part in parts if part),
                 "port": ",".join(part[2] or "" for part in parts if part),

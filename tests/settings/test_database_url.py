@@ -62,6 +62,13 @@ def test_the_password_is_shown_nowhere(url: str, folders: Folders) -> None:
         "postgresql://bot:cret-4711#2@db.example/x",
         "postgresql://bot:cret-4711@db.example:port/x",
         "mysql://bot:cret-4711@db.example/x",
+        "postgresql:bot:cret-4711@db.example/x",
+        "postgresql:/bot:cret-4711@db.example/x",
+        "postgresql:///bot:cret-4711@db.example/x",
+        "postgresql://bot:47/cret@db.example/x",
+        '"postgresql://bot:cret-4711@db.example/x"',
+        "jdbc:postgresql://bot:cret-4711@db.example/x",
+        "host=db.example password = cret-4711 dbname=x",
     ],
 )
 def test_a_wrong_url_is_refused_and_not_shown(url: str, folders: Folders) -> None:
