@@ -20,6 +20,10 @@ class NotOurStoreError(StoreError):
     """The path leads to something that is no store, or must not be used; it is not changed."""
 
 
+class ForbiddenStoreError(NotOurStoreError):
+    """We may only read this store."""
+
+
 class BrokenStoreError(StoreError):
     """The store is corrupt, and may be put aside."""
 

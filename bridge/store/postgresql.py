@@ -24,7 +24,7 @@ from bridge.store.database import (
     TracedXml,
     weight,
 )
-from bridge.store.errors import NotOurStoreError, left_out
+from bridge.store.errors import ForbiddenStoreError, NotOurStoreError, left_out
 from bridge.store.postgresql_connection import DatabaseConnection
 from bridge.store.postgresql_tables import (
     RECORDED,
@@ -75,7 +75,7 @@ class PostgresqlDatabase:
             self._check(making=making)
             self.may_delete = writable and self._may("events", "DELETE")
             if writable and not self._may("events", "INSERT"):
-                raise NotOurStoreError(f"{url}: this role may only read")
+                raise ForbiddenStoreError(f"{url}: this role may only read")
             ((now,),) = self._connection.all("SELECT extract(epoch FROM clock_timestamp())::float8")
             self._measure(now)
         except BaseException:

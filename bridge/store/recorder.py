@@ -8,12 +8,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 
 from bridge.store.database import AWAY, Database, Happened, TracedXml, weight
-from bridge.store.errors import AwayStoreError, BrokenStoreError, BusyStoreError, StoreError
+from bridge.store.errors import (
+    AwayStoreError,
+    BrokenStoreError,
+    BusyStoreError,
+    ForbiddenStoreError,
+    StoreError,
+)
 from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
@@ -74,7 +81,7 @@ class Recorder:
         """The times of the first and last loss that no gap counts, in seconds since the epoch."""
         self._news, self._hurry = threading.Event(), threading.Event()
         self._flushes: deque[Future[None]] = deque()
-        self._closing = False
+        self._closing = self._forbidden = False
         self._failing_since: float | None = None
         self._next_try = 0.0
         self.problem: str | None = None
@@ -92,8 +99,12 @@ class Recorder:
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
 
-        Events and stanzas beyond `MAX_WAITING` are dropped and counted.
+        Events and stanzas beyond `MAX_WAITING` are dropped and counted. Nothing is kept once the
+        store has refused us for good.
         """
+        if self._forbidden:
+            self._pending = self._pending or _numbers([item])
+            return
         weighs = weight(item)
         full = self._added - self._written + weighs > MAX_WAITING
         if full and isinstance(item, Happened | TracedXml):
@@ -123,8 +134,7 @@ class Recorder:
         # The thread moves an item from `_waiting` to `_batch` to `_pending`. They are read in this
         # order, so that no item is missed.
         items = [*self._waiting, *self._batch]
-        numbers = [item.number for item in items if isinstance(item, Happened)]
-        return min(filter(None, (*numbers, *self._pending)), default=None)
+        return min((*_numbers(items), *filter(None, self._pending)), default=None)
 
     def close(self) -> None:
         """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
@@ -145,7 +155,7 @@ class Recorder:
             self._hurry.clear()
             closing = self._closing
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-            if closing or time.monotonic() >= self._next_try:
+            if not self._forbidden and (closing or time.monotonic() >= self._next_try):
                 self._try(closing=closing)
             for flush in flushes:
                 if flush.set_running_or_notify_cancel():
@@ -172,6 +182,13 @@ class Recorder:
         except AwayStoreError as error:
             # It is not opened anew: it knows the leases, and what was written perhaps.
             self._fail(error, AWAY_SECONDS)
+        except ForbiddenStoreError as error:
+            self._let_go()
+            self._forbidden, self._counted = True, self._lost
+            self._pending = _numbers([*self._batch, *self._waiting])[:1]
+            self._batch.clear()
+            self._waiting.clear()
+            self._fail(error, inf)
         except BrokenStoreError as error:
             self._let_go()
             try:
@@ -244,6 +261,11 @@ class Recorder:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def _numbers(items: Iterable[Item]) -> list[int]:
+    """Return the numbers of those events that are in a journal."""
+    return [item.number for item in items if isinstance(item, Happened) and item.number]
 
 
 def _clocks() -> Clocks:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -323,3 +324,35 @@ async def test_what_a_database_refuses_is_named_and_spooled(
     if trouble in wrong:
         with pytest.raises(RefusedStoreError):
             open_store(place)
+
+
+class Heard(dict[str, object]):
+    """An event that tells whether it is kept."""
+
+
+def _heard(member: Member, number: int) -> weakref.ref[Heard]:
+    heard = said(number, at=time.time())
+    event = Heard(heard.event)
+    member.recorder.add(heard._replace(event=event, number=number))
+    return weakref.ref(event)
+
+
+async def test_who_may_only_read_keeps_nothing_and_says_so_once(
+    team: Team, postgresql: Postgresql, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = team.url.parameters["options"].partition("=")[2]
+    postgresql.query(
+        f"CREATE ROLE reading LOGIN PASSWORD '{PASSWORD}'; "
+        f"GRANT USAGE ON SCHEMA {schema} TO reading; "
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reading"
+    )
+    parameters = {**team.url.parameters, "user": "reading"}
+    async with _member(replace(team, url=replace(team.url, parameters=parameters))) as member:
+        first = _heard(member, 7)
+        await _until(lambda: member.recorder.warnings and first() is None)
+        assert ["may only read" in one for one in member.recorder.warnings] == [True]
+        assert _heard(member, 8)() is None
+        assert await member.recorder.flush() == 7  # what is not in the store begins there
+    assert _marks(team, "TRUE") == []
+    assert len([one for one in caplog.messages if "may only read" in one]) == 1
+    assert not any("were lost" in one for one in caplog.messages)
