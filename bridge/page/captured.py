@@ -30,6 +30,13 @@ from bridge.xmpp.model.events import MessageSent, encode
 from bridge.xmpp.muc.reading import read
 
 NAMELESS = "an account that the log does not name"
+
+MAX_CAPTURED_EVENTS = 2_500
+"""Most events on the page of a log, which is drawn in as little memory as the log is read in."""
+
+MAX_CAPTURED_CHARACTERS = 1_500_000
+"""Most characters of these: 600 for each, and of longer ones fewer are kept."""
+
 PIECES = {
     HEADER: "stream header",
     FOOTER: "end of the stream",

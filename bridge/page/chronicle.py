@@ -91,12 +91,15 @@ class Noted(NamedTuple):
 class Chronicle:
     """Everything that a page is made of."""
 
-    def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS) -> None:
-        """Keep the newest `most` events, and no more than a page may have."""
+    def __init__(
+        self, words: Pseudonyms, most: int = MAX_EVENTS, characters: int = MAX_CHARACTERS
+    ) -> None:
+        """Keep the newest `most` events with so many `characters`; a page may not have more."""
         self.words = words
         self.left_out = 0
         """How many older events are left out."""
         self._most = min(most, MAX_EVENTS)
+        self._most_characters = min(characters, MAX_CHARACTERS)
         self._kept: deque[tuple[Noted, int]] = deque()
         self._characters = 0
 
@@ -146,7 +149,7 @@ class Chronicle:
         weight = sum(map(len, [*texts, *xml_texts]))
         self._kept.append((Noted(course, at, room, exact, place, xml_texts), weight))
         self._characters += weight
-        while len(self._kept) > self._most or self._characters > MAX_CHARACTERS:
+        while len(self._kept) > self._most or self._characters > self._most_characters:
             self._characters -= self._kept.popleft()[1]
             self.left_out += 1
 

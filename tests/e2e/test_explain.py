@@ -153,6 +153,7 @@ def test_what_strangers_write_forges_no_line_and_moves_no_cursor() -> None:
 
 
 MEMORY_KIB = 64 * 1024
+LONG_BODY = "x" * 700
 ATTRIBUTE = "<a b=''/>"
 LARGE_REQUEST = f"RECV: <iq type='get' id='{{0}}' from='a@b'><q>{'x' * 400_000}</q></iq>\n"
 
@@ -162,6 +163,12 @@ def lines_of_clients() -> Iterator[str]:
     for number in range(1_000):
         yield from HEALTHY_LINES
         yield from (f"{bounce('forbidden', f'r{room}@{number}')}\n" for room in range(20))
+
+
+def lines_of_talk() -> Iterator[str]:
+    """More messages than a page has."""
+    yield from HEALTHY_LINES
+    yield from (f"{said('Ann', f'{number} {LONG_BODY}')}\n" for number in range(10_000))
 
 
 def lines_of_rooms() -> Iterator[str]:
@@ -182,24 +189,29 @@ LARGE: dict[str, Callable[[], Iterable[str]]] = {
 """Logs that are large in different ways."""
 
 
-@pytest.mark.parametrize("large", LARGE)
-def test_a_large_log_is_read_in_bounded_memory(large: str) -> None:
+@pytest.mark.parametrize("large", [*LARGE, "talk"])
+def test_a_large_log_is_read_in_bounded_memory(large: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    option = ["--report", str(page)] if large == "talk" else []
     program = (
-        "import re, sys; from bridge.cli import main; main(['explain', '--json']);"
+        "import re, sys; from bridge.cli import main; main(['explain', '--json', *sys.argv[1:]]);"
         "sys.stderr.write(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *option],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
-        for text in LARGE[large]():
+        for text in LARGE.get(large, lines_of_talk)():
             process.stdin.write(text.encode())
         process.stdin.close()
         assert int(process.stderr.read()) < MEMORY_KIB
+    assert page.exists() == bool(option)
+    if option:
+        assert '"leftOut":' in page.read_text("utf-8")
 
 
 def test_the_report_draws_the_streams_and_leaves_the_answer_as_it_is(tmp_path: Path) -> None:

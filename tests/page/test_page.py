@@ -12,6 +12,7 @@ import pytest
 
 import bridge
 from bridge.page.attendance import MAX_LANES
+from bridge.page.captured import MAX_CAPTURED_CHARACTERS, MAX_CAPTURED_EVENTS
 from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_CHARACTERS
 from bridge.page.page import as_html, as_json
 from bridge.page.timeline import (
@@ -85,6 +86,9 @@ def test_what_has_its_default_is_absent_and_all_else_is_in_camel_case() -> None:
     assert len(crowd().parts[0].events) == MAX_EVENTS
 
 
+CAPTURED_LIMITS = MAX_CAPTURED_EVENTS, MAX_CAPTURED_CHARACTERS
+
+
 def test_the_document_names_every_field_of_the_json_form() -> None:
     text = Path(bridge.__file__).parent.parent.joinpath("docs/page.md").read_text("utf-8")
     form = text.partition("## The JSON form")[2]
@@ -95,5 +99,5 @@ def test_the_document_names_every_field_of_the_json_form() -> None:
             head, *tail = field.name.rstrip("_").split("_")
             used.add(head + "".join(map(str.capitalize, tail)))
     assert used <= named
-    for limit in (MAX_EVENTS, MAX_BODY_CHARACTERS, MAX_CHARACTERS, MAX_LANES):
+    for limit in (*CAPTURED_LIMITS, MAX_EVENTS, MAX_BODY_CHARACTERS, MAX_CHARACTERS, MAX_LANES):
         assert f"{limit:,}" in text
