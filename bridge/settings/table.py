@@ -271,7 +271,7 @@ class Configuration:
         "a file that several bridges may share, or the `postgresql://` URL of a "
         "[team's database](store.md#a-store-for-a-team), which takes "
         "`pip install 'xmpp-debug-bridge[postgresql]'`",
-        example="~/.local/state/xmpp-bridge/rooms.db", credential="(?i)postgres|[?#]|:.*@",
+        example="~/.local/state/xmpp-bridge/rooms.db", credential="(?i)postgres|password|[?#]|:.*@",
         otherwise="`$XDG_STATE_HOME/xmpp-bridge/rooms.db`, if it is there")
     store_days = Variable("BRIDGE_STORE_DAYS", values.whole_number(STORE_DAYS), default="30",
         who="ignored", meaning="days for which the recorder keeps what it recorded")
