@@ -179,13 +179,18 @@ def _in_client(element: Element) -> Element:
 
 
 def _stage(stream: Stream) -> str:
-    """Return how far the client is on its way into its rooms; empty if it is inside or gone."""
+    """Return how far the client is on its way into its rooms; empty if it is inside or gone.
+
+    It is empty as well if the log has no beginning of the stream.
+    """
     if stream.ended:
         return ""
     if not stream.authenticated:
         if stream.tried_login:
             return "authenticating"
-        return "securing" if stream.began_tls else "connecting"
+        if stream.began_tls:
+            return "securing"
+        return "connecting" if stream.headers or stream.is_complete else ""
     if not stream.bound:
         return "binding"
     asked = any(room.state is RoomState.ASKED for room in stream.rooms.values())

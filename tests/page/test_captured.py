@@ -92,6 +92,12 @@ def test_the_stages_are_bars_and_the_refused_one_says_why() -> None:
     ]
 
 
+def test_a_log_that_begins_later_has_no_stage_of_connecting() -> None:
+    assert (
+        only(drawn(*timed("<<< <message from='a@b'/>", "<<< <message from='a@b'/>"))).stages == ()
+    )
+
+
 def test_a_finding_is_at_its_event_and_makes_it_as_bad() -> None:
     timeline = drawn(*timed(*TALK))
     part = only(timeline)
