@@ -19,6 +19,7 @@ from bridge.settings.database_url import database_url
 from bridge.store.opening import Team, open_store
 from tests.servers.certificates import Certificate
 from tests.servers.ports import free_ports
+from tests.servers.process import dismiss, guard
 
 USER = "postgres"
 """Who runs the server where the tests are run by root, which it refuses."""
@@ -52,6 +53,7 @@ class Postgresql:
     programs: Path
     options: Sequence[str] = ()
     _process: "subprocess.Popen[bytes] | None" = None
+    _guard: "subprocess.Popen[bytes] | None" = None
     _names: Iterator[int] = field(default_factory=lambda: NUMBERS)
 
     def url(self, database: str = "postgres", user: str = USER, port: int | None = None) -> str:
@@ -95,6 +97,8 @@ class Postgresql:
                 stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd="/",
                 start_new_session=True, user=_user(), group=_group(), extra_groups=_groups(),
             )  # fmt: skip
+        # The other processes of the server end when they see that this one is gone.
+        self._guard = guard(self._process.pid)
         until = monotonic() + START_SECONDS
         while True:
             with suppress(psycopg.OperationalError), psycopg.connect(self.url()):
@@ -109,6 +113,9 @@ class Postgresql:
             self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+        if self._guard is not None:
+            dismiss(self._guard)
+            self._guard = None
 
     def pause(self, *, paused: bool = True) -> None:
         """Stop every process of it, or let them go on."""
@@ -204,8 +211,9 @@ default_pool_size = 2
     with (folder / "output.log").open("ab") as output:
         process = subprocess.Popen(
             [program, folder / "pgbouncer.ini"], stdout=output, stderr=output, cwd="/",
-            user=_user(), group=_group(), extra_groups=_groups(),
+            start_new_session=True, user=_user(), group=_group(), extra_groups=_groups(),
         )  # fmt: skip
+    guarding = guard(process.pid)
     url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/pooled?sslmode=disable"
     try:
         until = monotonic() + START_SECONDS
@@ -218,4 +226,5 @@ default_pool_size = 2
     finally:
         process.kill()
         process.wait()
+        dismiss(guarding)
         shutil.rmtree(folder)

@@ -94,7 +94,7 @@ class ServerProcess:
                 start_new_session=True,
             )
         self._process = process
-        self._guard = _guard(process.pid)
+        self._guard = guard(process.pid)
         with ExitStack() as failing:
             failing.callback(self.kill)
             self._await_greeting(process)
@@ -168,26 +168,31 @@ class ServerProcess:
             self._process.wait()
             self._process = None
         if self._guard is not None:
-            self._guard.kill()
-            self._guard.wait()
-            if self._guard.stdin is not None:
-                self._guard.stdin.close()
+            dismiss(self._guard)
             self._guard = None
 
 
-def _guard(group: int) -> subprocess.Popen[bytes]:
+def guard(group: int) -> subprocess.Popen[bytes]:
     """A shell that kills the process group once we are gone, however we went.
 
     It waits for the end of a pipe that only we hold open. A test run that is itself killed, or an
     xdist worker that crashes, runs no fixture's end.
     """
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill -KILL -- "-$1"', "guard", str(group)],
+        ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "guard", str(group)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """End a guard whose group has ended."""
+    guard.kill()
+    guard.wait()
+    if guard.stdin is not None:
+        guard.stdin.close()
 
 
 @contextmanager

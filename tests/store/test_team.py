@@ -1,6 +1,8 @@
 """Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
 
 import asyncio
+import shutil
+import subprocess
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
@@ -19,6 +21,7 @@ from bridge.store.opening import Team, open_store
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from tests.servers.certificates import Authority
+from tests.servers.ports import free_ports
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import EPOCH, ROOM, said
 from tests.store.recorded import rows, selected
@@ -49,6 +52,9 @@ recorder.close()
 """Records what everybody hears, and as much that it alone hears."""
 
 RECORDERS, READERS, EACH = 16, 4, 25
+
+SECONDS = 10.0
+"""Limit for the end of a server."""
 
 
 @pytest.fixture
@@ -136,6 +142,25 @@ def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
             first, second = second, first
         read()
     assert told == [*range(1, 21)]
+
+
+def test_a_test_run_that_is_killed_leaves_no_server_behind(postgresql: Postgresql) -> None:
+    killed = f"""
+import os, pathlib, signal, tempfile
+from tests.servers.postgresql import Postgresql
+folder = pathlib.Path(tempfile.mkdtemp())
+server = Postgresql(folder, {free_ports(1)[0]}, pathlib.Path({str(postgresql.programs)!r}))
+server.make()
+server.start()
+print(folder, server._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run([sys.executable, "-c", killed], stdout=PIPE, text=True, check=False)
+    folder, pid = ended.stdout.split()
+    until = time.monotonic() + SECONDS
+    while Path(f"/proc/{pid}/exe").exists():
+        assert time.monotonic() < until
+    shutil.rmtree(folder)
 
 
 def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
