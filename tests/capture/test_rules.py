@@ -7,6 +7,7 @@ import pytest
 
 from bridge.capture.finding import Severity
 from tests.capture.deeds import DEEDS
+from tests.capture.healthy import Passed
 from tests.capture.logs import (
     ACCOUNT,
     ASK,
@@ -29,6 +30,7 @@ from tests.capture.logs import (
     stream_error,
     timed,
 )
+from tests.capture.writers import WRITERS, written
 from tests.docs.pages import TOP
 
 QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
@@ -341,6 +343,35 @@ def cuts() -> Iterator[str]:
 def test_nothing_is_found_where_the_log_lost_two_hundred_bytes() -> None:
     for log in cuts():
         assert found(*log.split("\n")) == [], log
+
+
+def passed() -> Iterator[Passed]:
+    """The healthy stream, for any format."""
+    before = 0.0
+    for line in HEALTHY:
+        at, arrow, xml = line.split(" ", 2)
+        minutes, seconds = at.split(":")[1:]
+        now = int(minutes) * 60 + float(seconds)
+        yield Passed(now - before, arrow == ">>>", xml)
+        before = now
+
+
+FORMATS_WITHOUT_MARKS = {"aioxmpp", "ejabberd", "log --stanzas --json", "Docker"}
+"""What is left of two lines in these can be whole in its form, or look like other output."""
+
+
+@pytest.mark.parametrize("format_", sorted(WRITERS.keys() - FORMATS_WITHOUT_MARKS))
+def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
+    log, count = written(format_, passed()), 0
+    lines = {*log.split("\n")}
+    for begin in range(0, len(log) // 2, 61):
+        head = log[log.rfind("\n", 0, begin) + 1 : begin]
+        tail = log[begin + 200 :].partition("\n")[0]
+        if "<" in head and ">" in tail[1:] and head + tail not in lines:
+            count += 1
+            names = {each.name for each in found(*(log[:begin] + log[begin + 200 :]).split("\n"))}
+            assert names.isdisjoint({"unanswered", "silent", "join"}), head + tail
+    assert count > 40
 
 
 @pytest.mark.parametrize(("words", "answers"), [("!ping", 1), ("what time is it", 2)])
