@@ -121,7 +121,7 @@ class Chronicle:
         `stanzas` are redacted.
         """
         at = round(seconds * 1_000)
-        course.begin = at if course.begin is None else course.begin
+        course.begin = at if course.begin is None else min(course.begin, at)
         course.end = max(course.end, at)
         self.words.learn(exact)
         if room:

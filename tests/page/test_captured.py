@@ -92,6 +92,12 @@ def test_the_stages_are_bars_and_the_refused_one_says_why() -> None:
     ]
 
 
+def test_a_clock_that_goes_back_leaves_no_event_outside_its_part() -> None:
+    late, early = (f"2026-01-0{day}T12:00:00Z <<< <message from='a@b'/>" for day in (2, 1))
+    part = only(drawn(late, early))
+    assert [event.at for event in part.events] == [part.to, part.from_]
+
+
 def test_a_log_that_begins_later_has_no_stage_of_connecting() -> None:
     assert (
         only(drawn(*timed("<<< <message from='a@b'/>", "<<< <message from='a@b'/>"))).stages == ()
