@@ -4,7 +4,8 @@
 - `bot XML`, `owner XML`: the bot, or the owner of the room, Ann, sends a stanza.
 - `sees TEXT`, `hears TEXT`: the bot, or the owner, gets this; quotes are left out.
 - `ask`, `join`: the bot asks for a seat in the room; it also waits for it. `refused`: it gets an
-  error. `says BODY`, `said BODY`: the bot, or the owner, says it in the room.
+  error. `says BODY`, `said BODY`: the bot, or the owner, says it in the room. `blurt BODY`: the bot
+  asks for a seat and says it, at once.
 - `administer ITEM`, `configure OPTION VALUE`, `own XML`, `ban`: the owner changes the room.
 - `answered`: the server answers a request of the bot's. `late`: so it does 11 s later.
 - `later SECONDS`: they pass. `cut`: the network breaks the connection. `swallow`: it loses
@@ -84,8 +85,11 @@ def _steps(line: str) -> list[Step]:
             return [("owner", message)]
         case "ask":
             return [ask]
+        case "blurt":
+            return [("bot", f"{ask[1]}\n{message}")]
         case "join":
-            return [ask, ("sees", "code=110")]
+            # A room that the bot has left may still tell it so.
+            return [ask, ("sees", "from={room}/"), ("sees", "code=110")]
         case "refused":
             return [("sees", "type=error")]
         case "answered":

@@ -12,6 +12,7 @@ SECONDS = 20.0
 """How long a bot may take for each step."""
 LONGEST_LINE = 1 << 22
 _QUOTES = re.compile(r"[\"'\\]")
+_CLOSED = re.compile(r"closed \d+")
 
 
 class Clock:
@@ -42,7 +43,7 @@ class BotProgram:
         """The log without quotes, whose signs each library chooses; how far it was looked at."""
         self._streams = 0
         """How many streams were begun."""
-        self._closed: set[bytes] = set()
+        self._closed: set[str] = set()
         """What the program said of those that are over."""
         self._news = asyncio.Condition()
 
@@ -57,14 +58,13 @@ class BotProgram:
             *command,
             stdin=pipe,
             stdout=pipe,
-            stderr=pipe,
+            stderr=asyncio.subprocess.STDOUT,  # so that the log is there before the end is told
             env={**os.environ, **environment},
             limit=LONGEST_LINE,
         )
         program = cls(process, clock)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(program._read_log())
-            tasks.create_task(program._read_output())
+            tasks.create_task(program._read())
             try:
                 yield program
             finally:
@@ -84,7 +84,7 @@ class BotProgram:
 
     async def closed(self) -> None:
         """Wait until the latest stream is over."""
-        told = b"closed %d" % self._streams
+        told = f"closed {self._streams}"
         await self._until(lambda: told in self._closed, "the end of the stream")
 
     async def _until(self, is_so: Callable[[], bool], what: str) -> None:
@@ -94,20 +94,16 @@ class BotProgram:
         except TimeoutError:
             raise TimeoutError(f"{what!r} never came: {self._text[self._seen :][-3000:]}") from None
 
-    async def _read_log(self) -> None:
-        assert self._process.stderr is not None
-        async for data in self._process.stderr:
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for data in self._process.stdout:
             line = data.decode(errors="replace").rstrip("\n")
             async with self._news:
-                self.lines.append(self._clock.stamp() + line)
-                self._text += _QUOTES.sub("", line) + "\n"
-                self._news.notify_all()
-
-    async def _read_output(self) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            async with self._news:
-                self._closed.add(line.strip())
+                if _CLOSED.fullmatch(line):
+                    self._closed.add(line)
+                else:
+                    self.lines.append(self._clock.stamp() + line)
+                    self._text += _QUOTES.sub("", line) + "\n"
                 self._news.notify_all()
 
 
