@@ -41,9 +41,9 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 SERVERS = "sudo apt-get install prosody ejabberd"
 SERVED = {
     *("prosody_process", "ejabberd_process", "server_process"),
-    *("real_server", "xmpp_server", "endpoint"),
+    *("real_server", "xmpp_server", "endpoint", "postgresql"),
 }
-"""The fixtures that lead to Prosody or ejabberd."""
+"""The fixtures that lead to Prosody, ejabberd or PostgreSQL."""
 
 ROOT = Path(__file__).parent.parent
 
@@ -77,7 +77,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let soaks come last, so that what is broken shows before they begin."""
     for item in items:
-        if not SERVED.isdisjoint(getattr(item, "fixturenames", ())):
+        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if not SERVED.isdisjoint(getattr(item, "fixturenames", ())) or "postgresql" in params:
             item.add_marker("servers")
     items.sort(key=lambda item: item.get_closest_marker("soak") is not None)
 
