@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -123,12 +123,20 @@ def _rules_in(log: Path) -> set[str]:
     return {finding.name for finding in found_in(log.read_text("utf-8").split("\n"))}
 
 
+async def done(stage: Stage, deed: Deed) -> list[str]:
+    """The log of a deed, which is done again where xmpp.js connected once more by itself."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(TimeoutError):
+            return await stage.do(deed)
+    return await stage.do(deed)
+
+
 async def unexplained(stage: Stage, deeds: Mapping[str, Deed]) -> str:
     """What is not named in the log of the bot that did it, with the log."""
     missing = []
     for name, deed in deeds.items():
         for _ in range(ATTEMPTS):
-            lines = await stage.do(deed)
+            lines = await done(stage, deed)
             findings = found_in(lines)
             told = [f.message + f.hint for f in findings if f.name == deed.rule]
             if any(deed.words in each for each in told):
@@ -163,7 +171,7 @@ async def test_nothing_is_found_in_an_hour_of_a_healthy_bot(
     async with stage_of(library, debugged, tmp_path) as stage:
         for name, deed in read("healthy.txt").items():
             if stage.server.name in deed.on:
-                lines = await stage.do(deed)
+                lines = await done(stage, deed)
                 assert found_in(lines) == [], "\n".join([name, *lines])
 
 
