@@ -199,24 +199,22 @@ class Span(NamedTuple):
     """The id of the last of the events."""
 
 
-class Database(Protocol):
-    """A store that is open, used by one thread.
+class RecorderDatabase(Protocol):
+    """What a recorder writes to: an open store, or for the time being its spool.
 
-    Every method may raise `bridge.store.errors.StoreError`. `delete`, `take` and the methods that
-    begin with `append` and `set` are called inside of `transaction`.
+    One thread uses it. Every method may raise `bridge.store.errors.StoreError`. `take` and the
+    methods that begin with `append` are called inside of `transaction`.
     """
 
     warnings: dict[str, str]
     """What was found wrong with the store: a sentence for each kind of trouble."""
-    unreadable: set[int]
-    """The ids of the damaged rows that `page` has left out so far."""
     now: Callable[[], float]
     """Returns the time by which leases are judged, in seconds of our monotonic clock. It is read
     after the store was locked, since others renew their leases while we wait."""
 
     @property
-    def may_delete(self) -> bool:
-        """Whether this process may delete events now."""
+    def deletable(self) -> "Database | None":
+        """The database, if this process may delete events from it now; else None."""
 
     @property
     def waiting(self) -> int:
@@ -246,9 +244,6 @@ class Database(Protocol):
     def newest(self) -> int:
         """Return the highest id that an event has or had; 0 if there was none."""
 
-    def span(self, query: Query) -> Span:
-        """Return the range of the ids that the events of the query's rooms and time have."""
-
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
     ) -> tuple[list[Recorded], int]:
@@ -258,6 +253,22 @@ class Database(Protocol):
         be more matches above the id that is returned. With `backward` it begins with the last event
         up to `until`, and there may be more matches up to the id that is returned.
         """
+
+    def is_current(self) -> bool:
+        """Whether the store that is now at this place is the one that was opened."""
+
+    def close(self) -> None:
+        """Close the store."""
+
+
+class Database(RecorderDatabase, Protocol):
+    """An open store. `delete` and `set_ageing` are called inside of `transaction`."""
+
+    unreadable: set[int]
+    """The ids of the damaged rows that `page` has left out so far."""
+
+    def span(self, query: Query) -> Span:
+        """Return the range of the ids that the events of the query's rooms and time have."""
 
     def latest(self) -> float:
         """Return the time of the newest event; minus infinity if there is none."""
@@ -283,9 +294,3 @@ class Database(Protocol):
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Write `ageing` to the store, for this process and later ones."""
-
-    def is_current(self) -> bool:
-        """Whether the store that is now at this place is the one that was opened."""
-
-    def close(self) -> None:
-        """Close the store."""

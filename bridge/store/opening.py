@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bridge.settings.database_url import DatabaseUrl
-from bridge.store.database import Database
+from bridge.store.database import Database, RecorderDatabase
 from bridge.store.errors import NotOurStoreError
 from bridge.store.spool import Spool
 from bridge.store.sqlite import SqliteDatabase
@@ -46,7 +46,7 @@ def open_store(place: Place, *, writable: bool = True, making: bool = True) -> D
     return PostgresqlDatabase(place.url, writable=writable, making=writable and making)
 
 
-def open_recorder_store(place: Place, *, making: bool) -> Database:
+def open_recorder_store(place: Place, *, making: bool) -> RecorderDatabase:
     """Open the store for a recorder, which has a spool for the time while a database is away."""
     if isinstance(place, Path):
         return SqliteDatabase(place)

@@ -73,7 +73,7 @@ class PostgresqlDatabase:
         self._connection = DatabaseConnection(url)
         try:
             self._check(making=making)
-            self.may_delete = writable and self._may("events", "DELETE")
+            self._may_delete = writable and self._may("events", "DELETE")
             if writable and not self._may("events", "INSERT"):
                 raise ForbiddenStoreError(f"{url}: this role may only read")
             ((now,),) = self._connection.all("SELECT extract(epoch FROM clock_timestamp())::float8")
@@ -81,6 +81,11 @@ class PostgresqlDatabase:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def deletable(self) -> "PostgresqlDatabase | None":
+        """The database itself, if its role may delete."""
+        return self if self._may_delete else None
 
     def _check(self, *, making: bool) -> None:
         """Raise `NotOurStoreError` unless the tables are those of this version."""

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from math import inf
 
-from bridge.store.database import AWAY, Database, Happened, TracedXml, weight
+from bridge.store.database import AWAY, Happened, RecorderDatabase, TracedXml, weight
 from bridge.store.errors import (
     AwayStoreError,
     BrokenStoreError,
@@ -58,7 +58,7 @@ class Recorder:
 
     def __init__(
         self,
-        open_: Callable[[], Database],
+        open_: Callable[[], RecorderDatabase],
         put_aside: Callable[[BrokenStoreError], object],
         retention: Retention | None = None,
     ) -> None:
@@ -67,7 +67,7 @@ class Recorder:
         self._put_aside = put_aside
         self._retention = retention
         self._writer = Writer()
-        self._database: Database | None = None
+        self._database: RecorderDatabase | None = None
         self._waiting: deque[Item] = deque()
         self._batch: list[Item] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
@@ -227,7 +227,7 @@ class Recorder:
                 log.warning("%s", problem)
             self.problem = problem
 
-    def _write(self, database: Database, *, closing: bool) -> None:
+    def _write(self, database: RecorderDatabase, *, closing: bool) -> None:
         more = True
         while more:
             at, now = time.time(), time.monotonic()
@@ -252,10 +252,9 @@ class Recorder:
             if self._delete(database) or database.waiting:
                 self._news.set()
 
-    def _delete(self, database: Database) -> bool:
-        """Delete a little, if this is the process that does; return whether there is more."""
-        retention = self._retention if database.may_delete else None
-        return retention is not None and retention.apply(database, _clocks())
+    def _delete(self, database: RecorderDatabase) -> bool:
+        """Delete a little, if this process does; return whether there is more."""
+        return self._retention is not None and self._retention.apply(database, _clocks())
 
     def _let_go(self) -> None:
         if self._database is not None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from bridge.store.database import Ageing, Amount, Database, Holding
+from bridge.store.database import Ageing, Amount, Database, Holding, RecorderDatabase
 from bridge.text import iso
 
 EXPIRE_SECONDS = 10.0
@@ -69,11 +69,13 @@ class Retention:
         self._warned = False
         """Whether the log already says that the tenth of the store for this day is deleted."""
 
-    def apply(self, database: Database, clocks: Clocks) -> bool:
-        """Delete some events, if it is time; return whether there is more to delete."""
-        if clocks.running < self._due:
+    def apply(self, writing: RecorderDatabase, clocks: Clocks) -> bool:
+        """Delete some events, if we may and it is time; return whether there is more to delete."""
+        if clocks.running < self._due or writing.deletable is None:
             return False
-        with database.transaction():
+        with writing.transaction():
+            if (database := writing.deletable) is None:  # it was lost just now
+                return False
             more = self._expire(database, clocks) or self._evict(database)
             database.shrink()
         self._last = clocks

@@ -18,15 +18,11 @@ from threading import Thread
 
 from bridge.store.database import (
     AWAY,
-    Ageing,
-    Amount,
     Happened,
-    Holding,
     Lease,
     Observer,
     Query,
     Recorded,
-    Span,
     TracedXml,
 )
 from bridge.store.errors import (
@@ -58,12 +54,11 @@ log = logging.getLogger(__name__)
 
 
 class SpooledDatabase:
-    """The database, or the spool; one thread uses it. See `bridge.store.database.Database`."""
+    """A `bridge.store.database.RecorderDatabase`: the database, or the spool."""
 
     def __init__(self, connect: Callable[[], PostgresqlDatabase], spool: Spool) -> None:
         """Connect, or begin with the spool if the database is away; raises `StoreError`."""
         self.warnings: dict[str, str] = {}
-        self.unreadable: set[int] = set()
         self.now: Callable[[], float] = self._judged
         self.clock: Callable[[], float] = time.monotonic
         self._connect, self._spool = connect, spool
@@ -98,9 +93,9 @@ class SpooledDatabase:
         return None if self._behind else self._database
 
     @property
-    def may_delete(self) -> bool:
-        """Whether the database is there, and this process may delete."""
-        return self._reached is not None and self._reached.may_delete
+    def deletable(self) -> PostgresqlDatabase | None:
+        """The database, if it is there and this process may delete."""
+        return None if self._reached is None else self._reached.deletable
 
     @property
     def waiting(self) -> int:
@@ -277,37 +272,6 @@ class SpooledDatabase:
         with self._losing():
             return self._reached.page(query, **more, backward=backward)
 
-    def span(self, query: Query) -> Span:
-        """Return the range of the ids that the events of the query's rooms and time have."""
-        return self._there().span(query)
-
-    def latest(self) -> float:
-        """Return the time of the newest event; minus infinity if there is none."""
-        return self._there().latest()
-
-    def holdings(self) -> Sequence[Holding]:
-        """Return what the store has of each room, of connections, and of stanzas."""
-        return self._there().holdings()
-
-    def size(self) -> int:
-        """Return how many bytes the store takes."""
-        return self._there().size()
-
-    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete events or stanzas, no more than `most`; return how much was deleted."""
-        return self._there().delete(holding, most, span)
-
-    def shrink(self) -> None:
-        """Do nothing, as in the database."""
-
-    def ageing(self) -> Ageing:
-        """Return what was written last by `set_ageing`."""
-        return self._there().ageing()
-
-    def set_ageing(self, ageing: Ageing) -> None:
-        """Write `ageing` to the store, for this process and later ones."""
-        self._there().set_ageing(ageing)
-
     def is_current(self) -> bool:
         """Return True: it is one database all the time."""
         return True
@@ -322,12 +286,6 @@ class SpooledDatabase:
         if self._unsure is not None:
             log.warning("%d events and stanzas may be lost", self._unsure.events)
         self._spool.close()
-
-    def _there(self) -> PostgresqlDatabase:
-        """Return the database, for what has no meaning in the spool."""
-        if self._reached is None:
-            raise BusyStoreError(f"the database is away ({self._away})")
-        return self._reached
 
 
 def _connect(

@@ -97,7 +97,6 @@ class SqliteDatabase:
         """
         self._path = path
         self.now: Callable[[], float] = monotonic
-        self.may_delete = True
         self.waiting = 0
         self.warnings: dict[str, str] = {}
         """What was wrong with the store: a sentence for each kind of trouble."""
@@ -120,6 +119,11 @@ class SqliteDatabase:
                 self._connection.execute("PRAGMA user_version").fetchone()  # which makes the `-wal`
             self._wal = identity(Path(f"{path}-wal")) if writable else None
             self._opened = opened.pop_all()
+
+    @property
+    def deletable(self) -> "SqliteDatabase":
+        """The store itself: whoever may write to the file may delete from it."""
+        return self
 
     def _make_ready(self, location: Location) -> None:
         """Lock the location, make the store if there is none, and note what is wrong with it."""

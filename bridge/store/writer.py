@@ -14,7 +14,15 @@ from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import Database, Happened, Observer, Query, Recorded, TracedXml, weight
+from bridge.store.database import (
+    Happened,
+    Observer,
+    Query,
+    Recorded,
+    RecorderDatabase,
+    TracedXml,
+    weight,
+)
 from bridge.store.decision import PATIENCE_SECONDS, SKEW_SECONDS, Stay, decide
 from bridge.store.errors import BusyStoreError
 from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
@@ -130,7 +138,7 @@ class _Room:
 class Writer:
     """Prepares and writes each transaction of one bridge. It has no thread and no file."""
 
-    _database: Database
+    _database: RecorderDatabase
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -152,7 +160,7 @@ class Writer:
         rooms = self._rooms.values()
         return [event.happened.number for room in rooms for event in room.pending + room.earlier]
 
-    def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
+    def write(self, database: RecorderDatabase, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
         # If the wall clock jumped forward, `steady` is the time without the jump.
         steady = self._moment.at + moment.now - self._moment.now
@@ -336,7 +344,7 @@ class Writer:
                 self._write_own(name, room.pending.pop(0))
 
 
-def newest(database: Database, query: Query, last: int, most: int) -> Iterator[Recorded]:
+def newest(database: RecorderDatabase, query: Query, last: int, most: int) -> Iterator[Recorded]:
     """Yield about `most` events of a query up to the id `last`, newest first, read in slices."""
     first = max(0, last - COMPARED_IDS)
     while first < last and most > 0:
