@@ -97,6 +97,11 @@ def _is_piece(line: str) -> bool:
     return "xmlns=" in line or _PIECE.search(_TAG.sub("", line)) is not None
 
 
+def _is_begun(rest: str) -> bool:
+    """Whether what is left of an entry is part of a stanza."""
+    return rest.lstrip().startswith("<") or _PIECE.search(rest) is not None
+
+
 class Captured(NamedTuple):
     """A stanza, and the stream that it belongs to as far as the log names it."""
 
@@ -253,14 +258,18 @@ class LogReader:
             return self._of_socket(entry, text)
         elements, rest = elements_of(text)
         captured = self._captured(entry, elements)
-        if rest.lstrip().startswith("<") or _PIECE.search(rest):
+        if _is_begun(rest):
             captured.append(self._hole(entry.session, entry.sent, entry.place))
         return captured
 
     def _of_socket(self, entry: _Entry, text: str) -> list[Captured]:
         """Return the stanzas that end in the data of a socket; keep what begins another."""
         key = entry.session, entry.sent
-        elements, rest = elements_of(self._rests.pop(key, "") + text)
+        begun = self._rests.pop(key, "")
+        elements, rest = elements_of(begun + text)
+        if begun.strip() and not elements and (whole := _parsed(text)):
+            # A stanza that is whole by itself: the log lost the end of the one before it.
+            elements, rest = [Element(HOLE), *whole], ""
         captured = self._captured(entry, elements)
         if len(rest) > MAX_ENTRY_CHARACTERS:
             captured.append(self._hole(*key, entry.place))
@@ -293,7 +302,7 @@ class LogReader:
         value = None
         if len(self._object) == 1 or line == "}":
             with suppress(ValueError, RecursionError):
-                value = json.loads("\n".join(self._object))
+                value = json.loads("\n".join(self._object), object_pairs_hook=_members)
         if isinstance(value, dict):
             self._forget_object()
             return self._read_object(value)
@@ -333,9 +342,17 @@ class LogReader:
                     captured += self._captured(
                         _Entry(_OURS, session, sent, [], place, seconds), elements
                     )
-                    if _PIECE.search(rest):
+                    if _is_begun(rest):
                         captured.append(self._hole(session, sent, place))
         return captured
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise `ValueError` for the parts of two, without what was between."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError
+    return members
 
 
 _OURS = Format(JSON, (), re.compile("(?!)"), frozenset())

@@ -37,12 +37,15 @@ from bridge.capture.stream import (
 DELAY = "{urn:xmpp:delay}delay"
 BIND2 = "{urn:xmpp:bind:0}"
 OLD_DELAY = "{jabber:x:delay}x"
+STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
 def take(stream: Stream, stanza: Stanza) -> None:
     """Take a stanza into the state of its stream."""
     stream.count += 1
-    if change := _CHANGES.get(stanza.element.tag):
+    if _has_text(stanza.element):
+        _forget_waiting(stream)
+    elif change := _CHANGES.get(stanza.element.tag):
         change(stream, stanza)
     stream.last = outline(stanza)
     stream.first = stream.first or stream.last
@@ -50,6 +53,14 @@ def take(stream: Stream, stanza: Stanza) -> None:
         stream.last_sent = stream.last
         if stanza.element.tag == HOLE and stanza.element.text:
             stream.last_bad = stanza
+
+
+def _has_text(element: Element) -> bool:
+    """Whether a stanza has text beside its children: the log lost what was between two of them."""
+    if element.tag not in STANZA_TAGS:
+        return False
+    text = "".join([element.text or "", *[child.tail or "" for child in element]])
+    return text != "" and not text.isspace()
 
 
 def _is_delayed(message: Element) -> bool:
@@ -276,13 +287,13 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
 def _take_iq(stream: Stream, stanza: Stanza) -> None:
     element, id_ = stanza.element, stanza.element.get("id", "")
     other = stream.other_side(element.get("to" if stanza.sent else "from"))
-    if element.get("type") in {"get", "set"}:
-        payload = next(iter(element), None)
-        what = "" if payload is None else payload.tag
-        stream.wait("asked" if stanza.sent else "asks", id_, other, stanza, what)
+    type_, payloads = element.get("type"), [child.tag for child in element]
+    is_request = type_ in {"get", "set"}
+    if is_request and len(payloads) == 1 and "}" in payloads[0]:
+        stream.wait("asked" if stanza.sent else "asks", id_, other, stanza, payloads[0])
         return
-    if element.get("type") not in {"result", "error"}:
-        _forget_waiting(stream)  # two stanzas of which the log has parts
+    if type_ not in {"result", "error"}:
+        _forget_waiting(stream)  # parts of two stanzas (RFC 6120, section 8.2.3)
         return
     stream.answer("asks" if stanza.sent else "asked", id_, other)
     jid = element.findtext(

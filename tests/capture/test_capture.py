@@ -16,7 +16,9 @@ def bounce(number: int) -> str:
 
 
 def test_as_many_findings_of_a_stream_are_kept_as_its_limit_and_errors_first() -> None:
-    requests = [f"<<< <iq type='get' id='{n}' from='a@b'><q{n}/></iq>" for n in range(25)]
+    requests = [
+        f"<<< <iq type='get' id='{n}' from='a@b'><q xmlns='urn:q{n}'/></iq>" for n in range(25)
+    ]
     requests += ["<<< <presence/>"] * 5
     (stream,) = examined(*LOGIN, *requests)
     assert len(stream.findings()) == capturing.MAX_FINDINGS
@@ -52,7 +54,7 @@ LONG = "x" * 10_000
 @pytest.mark.parametrize(
     "line",
     [
-        "<<< <iq type='get' id='{n}-{x}' from='{x}'><q/></iq>",
+        "<<< <iq type='get' id='{n}-{x}' from='{x}'><q xmlns='urn:q'/></iq>",
         ">>> <message to='{x}' id='{n}-{x}' type='{x}'><body>{x}</body></message>",
         "<<< <message from='r{n}@m/{x}' to='{x}'><body>{n} {x}</body></message>",
         ">>> <presence to='room{n}@muc/{x}'><x xmlns='http://jabber.org/protocol/muc'/></presence>",
