@@ -6,7 +6,6 @@ leaves all other connections alone. It changes nothing except what joining a roo
 """
 
 import asyncio
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -62,9 +61,6 @@ MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to
 NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
 """The conditions with which a service refuses a join if the room does not exist (XEP-0045, section
 7.2)."""
-
-PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
-"""The names of room services that a hint may have, which has nothing that a stranger can word."""
 
 _UNCHECKED = (
     "The certificate was not checked, so anybody on the way can pose as the server: unset "
@@ -313,14 +309,8 @@ class _Visitor:
             return fault._replace(hint="The server may be slow, or hold the message back.")
         if stage == "join" and fault.condition in {"not-acceptable", "conflict"}:
             fault = fault._replace(hint=fault.hint + _OWN_NICKNAME)
-        addition = ""
-        if others and stage in {"disco", "join"}:
-            listed = ", ".join(map(quoted, others))
-            if PLAIN_DOMAIN.fullmatch(others[0]):
-                guess = f"conference.{self.membership.place.domain}"
-                fault = fault._replace(hint=fault.hint.replace(guess, others[0]))
-            addition = f" Room services of {self.membership.place.domain}: {listed}."
-        addition += faults.similar_named(self.outcome.candidates)
-        if addition:
-            fault = fault._replace(message=fault.message + addition, quotes=True)
+        if stage in {"disco", "join"}:
+            fault = faults.with_services(fault, self.membership.place, others)
+        if similar := faults.similar_named(self.outcome.candidates):
+            fault = fault._replace(message=fault.message + similar, quotes=True)
         return fault

@@ -5,6 +5,7 @@ XEP-0045. A failure below XMPP has the name that the operating system or OpenSSL
 (`connection-refused`, `certificate-verify-failed`).
 """
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from socket import gaierror
@@ -15,6 +16,9 @@ from bridge.settings.table import Settings
 from bridge.text import quoted
 from bridge.wire.meaning import MEANINGS, OUR_WORDS, first_row, rows_of
 from bridge.xmpp.errors import XmppError
+
+PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
+"""The names of room services that a hint may have, which has nothing that a stranger can word."""
 
 
 class Retry(Enum):
@@ -93,6 +97,11 @@ class Place(NamedTuple):
     def room_service(self) -> str:
         """The domain of the room's JID."""
         return self.room.partition("@")[2]
+
+    @property
+    def usual_service(self) -> str:
+        """The name that room services usually have."""
+        return f"conference.{self.domain}"
 
 
 class FaultError(XmppError):
@@ -290,6 +299,23 @@ def of(
 def quoted_text(text: str | None) -> str:
     """Return a sentence that quotes the text of an error; empty without a text."""
     return f" It says: {quoted(text)}." if text else ""
+
+
+def guesses_service(fault: Fault, place: Place) -> bool:
+    """Whether the hint ends with a guess at the name of the room service."""
+    return fault.hint.endswith(f" {place.usual_service}.")
+
+
+def with_services(fault: Fault, place: Place, services: Sequence[str]) -> Fault:
+    """Return `fault` with the room services that the server lists, the first one for the guess."""
+    if not services:
+        return fault
+    hint = fault.hint
+    if guesses_service(fault, place) and PLAIN_DOMAIN.fullmatch(services[0]):
+        hint = f"{hint.removesuffix(f'{place.usual_service}.')}{services[0]}."
+    listed = ", ".join(map(quoted, services))
+    message = f"{fault.message} Room services of {place.domain}: {listed}."
+    return fault._replace(message=message, hint=hint, quotes=True)
 
 
 def similar_named(rooms: Sequence[str]) -> str:

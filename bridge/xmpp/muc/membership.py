@@ -193,6 +193,12 @@ class Membership:
             if connection.ended.done():
                 return
             self._leave_after(fault)
+            if faults.guesses_service(fault, self.place):
+                with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
+                    services = await roomservice.room_services(
+                        connection, self.place.domain, self.place.room_service
+                    )
+                    fault = faults.with_services(fault, self.place, services)
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
             if self._retry:  # `try_again` was called after this fault

@@ -19,6 +19,7 @@ from bridge.xmpp.checks.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage
 from bridge.xmpp.link.stanzas import MUC
 from bridge.xmpp.muc import roomservice
 from tests.faults import scripted_server as scripted
+from tests.faults.reaching import participant_at
 from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -264,11 +265,15 @@ def listing(service: str) -> Script:
     [("muc.example.org", "muc.example.org"), ("muc.example.org/Ignore", f"conference.{DOMAIN}")],
 )
 async def test_the_hint_has_the_real_name_of_the_room_service(service: str, hinted: str) -> None:
-    report = await checked(listing(service))
+    async with ScriptedServer(listing(service)) as server:
+        report = await check(server.environment())
+        async with participant_at(server) as eyes:
+            fault, _, _ = await eyes.fault()
     stage = report.phases[-1]
     assert (stage.name, stage.ok, report.condition) == ("disco", False, "service-unavailable")
-    assert stage.hint.endswith(f" {hinted}.")
-    assert f'"{service}"' in report.diagnosis
+    for told, hint in ((report.diagnosis, stage.hint), (fault.message, fault.hint)):
+        assert hint.endswith(f" {hinted}.")
+        assert f'Room services of {DOMAIN}: "{service}".' in told
 
 
 async def checked(script: Script, *, send: bool = False) -> Report:
