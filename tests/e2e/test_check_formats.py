@@ -3,14 +3,18 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bridge.xmpp.link.offer import MAX_NAMES
 from tests.e2e import noise
 from tests.e2e.checking import run
 from tests.e2e.watching import shell
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, ScriptedServer, Wire
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -166,3 +170,34 @@ async def test_limits_are_said_as_text_and_as_json_and_only_crit_fails(
     (slow,) = told["warnings"]
     assert "limit 1 ms (--crit)" in slow
     assert checking.err == f"xmpp-bridge: {slow}\n"
+
+
+MOST_CHARACTERS = 6_000
+"""More than any format takes for a check that failed at the login."""
+
+
+@pytest.mark.parametrize(("count", "told"), [(400, "x" * 40), (10_000, "it goes on without end")])
+@pytest.mark.parametrize("format_", ["text", "json", "nagios", "prometheus"])
+async def test_an_offer_of_many_odd_mechanisms_is_cut_and_escaped(
+    count: int, told: str, format_: str, tmp_path: Path
+) -> None:
+    async def offer(wire: Wire) -> None:
+        odd = (f"\u202e\x9b{number}&lt;b>|{'x' * 40}" for number in range(count))
+        await wire.open(scripted.mechanisms(*odd))
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, authenticate=offer)) as server:
+        code, checking = await run(tmp_path, server.environment(), "--format", format_)
+    assert code == (CODES["CRITICAL"] if format_ == "nagios" else 1)
+    for out in (checking.out, checking.err):
+        assert len(out) < MOST_CHARACTERS
+        assert out.replace("\n", "").isprintable()
+    if format_ == "prometheus":
+        assert [value for _, value in _metrics(checking.out)["up"]] == [0.0]
+    else:
+        assert told in checking.out
+    if format_ == "nagios":
+        assert LINE.fullmatch(checking.out)
+    elif format_ == "json":
+        offered = json.loads(checking.out)["offers"].get("mechanisms", [])
+        assert len(offered) == (MAX_NAMES if count == 400 else 0)

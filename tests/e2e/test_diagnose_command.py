@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import SGR, XTERM, on_screen
 from tests.e2e.watching import Watching, run
+from tests.faults.scene import configure
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 from tests.store.shelf import Shelf
@@ -34,13 +35,28 @@ async def test_the_exit_code_says_whether_a_cause_was_found(case: str, tmp_path:
     assert ("\nLooked at what happened since 2" in out) is ("xmpp-bridge: " not in err)
 
 
+@pytest.mark.parametrize("arguments", [(), ("Robot",)])
 async def test_where_no_server_is_the_cause_is_that_the_bridge_is_not_in_the_room(
-    tmp_path: Path,
+    arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    code, out, _ = await run(tmp_path, NOWHERE, "diagnose", "Robot")
+    code, out, _ = await run(tmp_path, NOWHERE, "diagnose", *arguments)
     assert code == 1
     assert "\nNot in the room room@conference.localhost" in out
     assert "XMPP_SERVICE" in out
+
+
+async def test_without_a_nickname_the_exit_code_is_about_the_programs_in_the_room(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment(LANG="C")
+    code, out, err = await run(tmp_path, environment, "diagnose")
+    assert (code, "\nNobody of 0 others looks like a program." in out) == (2, True), out + err
+    room, account = environment["MUC_ROOM"], prosody.robot
+    async with Witness(prosody, account, room, "Robot") as robot:
+        await configure(robot, whois="anyone")
+        async with Witness(prosody, account, room, "Robot-2"):
+            code, out, err = await run(tmp_path, environment, "diagnose")
+    assert (code, '"Robot" has the same account as "Robot-2".' in out) == (1, True), out + err
 
 
 async def test_what_send_said_counts_if_it_was_recorded(

@@ -11,7 +11,6 @@ async def test_a_voice_that_is_taken_away_in_a_moderated_room_is_missed(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
     async with in_company(real_server, tmp_path) as (bridge, wilma):
-        await configure(wilma, moderatedroom="0")
         status = await bridge.until(lambda it: it.get("moderated") is False)
         assert status["self"] == {"role": "participant", "affiliation": "none", "voice": True}
         await configure(wilma, moderatedroom="1")
