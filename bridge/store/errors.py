@@ -1,4 +1,4 @@
-"""The exceptions of the store."""
+"""The exceptions of the store. Pure."""
 
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """What a user can do if the path of the store leads to something else."""

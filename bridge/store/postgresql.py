@@ -24,7 +24,7 @@ from bridge.store.database import (
     TracedXml,
     weight,
 )
-from bridge.store.errors import ForbiddenStoreError, NotOurStoreError, left_out
+from bridge.store.errors import ForbiddenStoreError, NotOurStoreError
 from bridge.store.postgresql_connection import DatabaseConnection
 from bridge.store.postgresql_tables import (
     RECORDED,
@@ -44,9 +44,6 @@ megabytes."""
 
 SPAN = 200_000
 """Ids that one statement reads at most, which takes a tenth of a second."""
-
-DELETED_BYTES = 10 << 20
-"""Most bytes that one deletion removes; one longer row is allowed."""
 
 SHIFT_SECONDS = 1.0
 """Clocks that differ by no more count as equal: a look over the network is no more exact."""
@@ -271,7 +268,7 @@ class PostgresqlDatabase:
     def span(self, query: Query) -> Span:
         """Return the range of the ids that the events of the query's rooms and time have."""
         within, values = self._within(query)
-        table = "stanzas" if query.stanzas else "events"
+        table = queries.table_of(query)
         newest = "newest_stanza" if query.stanzas else "newest"
         ((name, last, oldest),) = self._connection.all(
             f"SELECT id, {newest}, (SELECT at / 1e3::float8 FROM {table} ORDER BY id LIMIT 1) "
@@ -291,13 +288,12 @@ class PostgresqlDatabase:
                     first = last if edge is None else edge - 1
                 else:
                     last = edge or 0
-        rooms = [] if query.stanzas else [*query.rooms, *([""] if query.connection_of else [])]
         known = self._connection.all(
             "SELECT evicted, (SELECT min(at) FROM events WHERE room = rooms.id), "
             "(SELECT min(id) FROM events WHERE room = rooms.id) FROM rooms "
             "WHERE domain = %s AND jid = ANY(%s)",
             query.domain,
-            rooms,
+            [*queries.rooms_of(query)],
         )
         evicted = max((gone for gone, _, _ in known), default=0)
         whole = (inf if at is None else at / 1000 for gone, at, _ in known if gone)
@@ -350,18 +346,14 @@ class PostgresqlDatabase:
         else:
             rest = (after, first) if backward else (last, until)
             read_to = self._beyond(query, *rest, backward=backward)
-        events = [event for row in rows if (event := queries.recorded(row)) is not None]
-        if len(events) < len(rows):
-            self.unreadable |= {row[0] for row in rows} - {event.id for event in events}
-            self.warnings["damaged"] = left_out(len(self.unreadable))
-        return events, read_to
+        return queries.readable(rows, self), read_to
 
     def _beyond(self, query: Query, after: int, until: int, *, backward: bool) -> int:
         """Return the id up to which there are no rows in this range: the next row, or its end."""
-        table = "stanzas" if query.stanzas else "events"
         edge = "max(id)" if backward else "min(id) - 1"
         ((id_,),) = self._connection.all(
-            f"SELECT {edge} FROM {table} WHERE id > %s AND id <= %s", after, until
+            f"SELECT {edge} FROM {queries.table_of(query)} WHERE id > %s AND id <= %s",
+            *(after, until),
         )
         return int(id_ if id_ is not None else after if backward else until)
 
@@ -410,12 +402,7 @@ class PostgresqlDatabase:
             *values,
             most.rows,
         )
-        ids, gone = list[int](), 0
-        for id_, size in rows:
-            if gone + size > (min(most.bytes, DELETED_BYTES) if ids else most.bytes):
-                break
-            ids.append(id_)
-            gone += size
+        ids, gone = queries.fitting(rows, most)
         if ids:
             self._connection.all(f"DELETE FROM {table} WHERE id = ANY(%s)", ids)
             if holding.id:

@@ -1,12 +1,13 @@
 """Makes the SQL that finds the events of a query, and reads the rows that it returns. Pure."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from bridge.store.database import Observer, Query, Recorded
+from bridge.store.database import Amount, Database, Observer, Query, Recorded
+from bridge.store.errors import left_out
 from bridge.store.tables import member
 from bridge.text import searchable
 
@@ -53,6 +54,10 @@ DATED = f"at BETWEEN 0 AND {LATEST}"
 
 _ROW = (int, int, str, str, str, str, str, int, int)
 """The types of the columns of `_RECORDED` and `_STANZAS`."""
+
+DELETED_BYTES = 10 << 20
+"""Most bytes that one deletion removes, which takes a tenth of a second. One longer row is
+allowed."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -109,6 +114,41 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
 def among(name: str, wanted: Collection[str]) -> str:
     """Return the SQL condition that a column has one of the values `wanted`."""
     return f"{name} IN ({', '.join('?' * len(wanted))})"
+
+
+def table_of(query: Query) -> str:
+    """Return the table that the query reads."""
+    return "stanzas" if query.stanzas else "events"
+
+
+def rooms_of(query: Query) -> tuple[str, ...]:
+    """Return the bare JIDs of the rooms whose events the query reads; `""` for connections."""
+    if query.stanzas:
+        return ()
+    return ("", *query.rooms) if query.connection_of else query.rooms
+
+
+def fitting(rows: Iterable[tuple[int, float]], most: Amount) -> tuple[list[int], float]:
+    """Return the ids of the first rows that may be deleted together, and how many bytes they have.
+
+    Each row is an id and its bytes.
+    """
+    ids, total = list[int](), 0.0
+    for id_, size in rows:
+        if total + size > (min(most.bytes, DELETED_BYTES) if ids else most.bytes):
+            break
+        ids.append(id_)
+        total += size
+    return ids, total
+
+
+def readable(rows: Sequence[tuple[Any, ...]], database: Database) -> list[Recorded]:
+    """Return the events in the rows. What cannot be read is noted in the database."""
+    events = [event for row in rows if (event := recorded(row)) is not None]
+    if len(events) < len(rows):
+        database.unreadable |= {row[0] for row in rows} - {event.id for event in events}
+        database.warnings["damaged"] = left_out(len(database.unreadable))
+    return events
 
 
 def recorded(row: tuple[Any, ...]) -> Recorded | None:

@@ -37,7 +37,6 @@ from bridge.store.errors import (
     FullStoreError,
     NotOurStoreError,
     StoreError,
-    left_out,
 )
 from bridge.store.location import (
     BESIDE,
@@ -71,10 +70,6 @@ _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence W
 MAX_ID = 10**17
 """An id that no store reaches. A higher one is damage, and SQLite might find no id for the next
 row."""
-
-DELETED_BYTES = 10 << 20
-"""Most bytes that one deletion removes, which takes a tenth of a second. One longer row is
-allowed."""
 
 _INFINITE = "9e999"
 """Infinity in SQL."""
@@ -275,7 +270,7 @@ class SqliteDatabase:
         """Return the range of the ids that the events of the query's rooms and time have."""
         within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
-        table = _table(query)
+        table, rooms = queries.table_of(query), queries.rooms_of(query)
         name, oldest, first, last = self._row(
             f"SELECT coalesce(id, ''), coalesce((SELECT at / 1e3 FROM {table} "
             f"WHERE {queries.DATED} ORDER BY id), {_INFINITE}), iif(? IS NULL, 0, "
@@ -285,9 +280,6 @@ class SqliteDatabase:
             (start, *values, start, table, end, table, *values, end),
         )
         store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
-        rooms = () if query.stanzas else query.rooms
-        if query.connection_of and not query.stanzas:
-            rooms = ("", *rooms)
         evicted, whole_from, begin = self._row(
             "SELECT coalesce(max(gone), 0), coalesce(max(iif(gone, coalesce((SELECT at / 1e3 "
             f"FROM events WHERE room = known.id AND {queries.DATED} ORDER BY at LIMIT 1), "
@@ -325,14 +317,12 @@ class SqliteDatabase:
             if backward:
                 edge, rest = "max(id)", (after, after, first)
             (edge_id,) = self._row(
-                f"SELECT coalesce({edge}, ?) FROM {_table(query)} WHERE id > ? AND id <= ?", rest
+                f"SELECT coalesce({edge}, ?) FROM {queries.table_of(query)} "
+                "WHERE id > ? AND id <= ?",
+                rest,
             )
             read_to = min(edge_id, first) if backward else max(edge_id, last)
-        events = [event for row in rows if (event := queries.recorded(row)) is not None]
-        if len(events) < len(rows):
-            self.unreadable |= {row[0] for row in rows} - {event.id for event in events}
-            self.warnings["damaged"] = left_out(len(self.unreadable))
-        return events, read_to
+        return queries.readable(rows, self), read_to
 
     def latest(self) -> float:
         """Return the time of the newest event; minus infinity if there is none."""
@@ -379,16 +369,11 @@ class SqliteDatabase:
         statement = (
             f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} ORDER BY {order} LIMIT ?"
         )
-        ids, gone = list[int](), 0
         with (
             self._translated(),
             closing(self._connection.execute(statement, (*values, most.rows))) as rows,
         ):
-            for id_, weight in rows:
-                if gone + weight > (min(most.bytes, DELETED_BYTES) if ids else most.bytes):
-                    break
-                ids.append(id_)
-                gone += weight
+            ids, gone = queries.fitting(rows, most)
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         try:
             self.all(these, (queries.encoded(ids),))
@@ -452,10 +437,6 @@ class SqliteDatabase:
 
 def _code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def _table(query: Query) -> str:
-    return "stanzas" if query.stanzas else "events"
 
 
 def _make(path: Path) -> None:
