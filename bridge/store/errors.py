@@ -3,7 +3,7 @@
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """What a user can do if the path of the store leads to something else."""
 
-LEFT_OUT = "of the store cannot be read, being damaged, and what it held is left out"
+LEFT_OUT = "of the store cannot be read: damaged, and left out"
 """The end of a warning about rows that cannot be read."""
 
 

@@ -73,12 +73,17 @@ class Spool:
         if self._file is None and not self.path.exists():
             return None
         rows = self._opened().all(
-            "SELECT run, number, parts, id FROM batches WHERE target = ? ORDER BY id LIMIT 1",
+            "SELECT run, number, parts, id, events FROM batches WHERE target = ? "
+            "ORDER BY id LIMIT 1",
             (self._target,),
         )
-        return next(
-            (SpooledBatch(run, number, _parts(text), id_) for run, number, text, id_ in rows), None
-        )
+        for run, number, text, id_, events in rows:
+            if (parts := _parts(text)) is None:
+                log.warning(
+                    "a batch in %s is damaged: %d events and stanzas are lost", self.path, events
+                )
+            return SpooledBatch(run, number, parts or [], id_)
+        return None
 
     def remove(self, batch: SpooledBatch) -> None:
         """Drop a batch, which the database has."""
@@ -112,8 +117,8 @@ class Spool:
         return self._file
 
 
-def _parts(text: str) -> list[Addition]:
-    """Return the parts of a batch; none if the row is damaged."""
+def _parts(text: str) -> list[Addition] | None:
+    """Return the parts of a batch; None if the row is damaged."""
     with suppress(ValueError, TypeError):
         return [
             Addition(
@@ -123,5 +128,4 @@ def _parts(text: str) -> list[Addition]:
             )
             for observer, happened, stanzas in json.loads(text)
         ]
-    log.warning("a batch in the spool cannot be read, being damaged, and what it held is left out")
-    return []
+    return None

@@ -100,8 +100,11 @@ class SpooledDatabase:
     @property
     def waiting(self) -> int:
         """How many events and stanzas wait in the spool, or for a place in it."""
-        unsure = 0 if self._unsure is None else self._unsure.events
-        return self._spool.waiting() + unsure if self._behind else 0
+        return self._spool.waiting() + self._unsure_events if self._behind else 0
+
+    @property
+    def _unsure_events(self) -> int:
+        return 0 if self._unsure is None else self._unsure.events
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -166,8 +169,9 @@ class SpooledDatabase:
 
     def _say(self) -> None:
         """Say in `warnings` how many events wait."""
-        count = self.waiting
-        waits = f"{count:,} events and stanzas wait in {str(self._spool.path)!r}"
+        count, unsure = self.waiting, self._unsure_events
+        waits = f"{count - unsure:,} events and stanzas wait in {str(self._spool.path)!r}"
+        waits += f" and {unsure:,} in memory" if unsure else ""
         self.warnings[AWAY] = waits if count else ""
         if self._away is not None:
             self.warnings[AWAY] = f"The database is away ({self._away}); {waits}"
@@ -198,7 +202,7 @@ class SpooledDatabase:
             except AwayStoreError as error:
                 self._lose(error)
             else:
-                log.warning("the database is back; %d events wait", self._spool.waiting())
+                log.warning("the database is back; %d events and stanzas wait", self.waiting)
 
     def _follow(self, database: PostgresqlDatabase, until: float) -> bool:
         """Add to the database what waits; return whether something still does."""
@@ -284,7 +288,7 @@ class SpooledDatabase:
             self._database.close()
         self._keep_unsure()
         if self._unsure is not None:
-            log.warning("%d events and stanzas may be lost", self._unsure.events)
+            log.warning("%d events and stanzas may be lost", self._unsure_events)
         self._spool.close()
 
 

@@ -1,10 +1,11 @@
 """What becomes of what happens while a team's database is away, or slow, or refuses."""
 
 import asyncio
+import sqlite3
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from bridge.store.errors import RefusedStoreError
 from bridge.store.location import put_aside
 from bridge.store.opening import Team, open_recorder_store, open_store
 from bridge.store.recorder import Recorder
+from bridge.store.spool import Addition, Spool, SpooledBatch
 from bridge.store.writer import Entered
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
@@ -152,6 +154,8 @@ async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
         relay.once(Way.TO_SERVER, b"number 2", partial(relay.once, Way.TO_SERVER, moment, deed))
         member.hears(2, 3)
         await _until(member.waits_for_the_database)
+        if not megabytes:
+            assert any("memory" in one for one in member.recorder.warnings)
         relay.cut()
         await relay.heal()
         member.hears(4)
@@ -223,6 +227,21 @@ async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
         await asyncio.to_thread(postgresql.start)
         await _until(lambda: _marks(team) == [1, 2, 3, 4])
     assert {one["run"] for one in rows(team, "shared AND kind = 'message'")} == {"run", "later"}
+
+
+async def test_of_a_damaged_batch_the_log_says_how_much_is_lost_and_the_next_follows(
+    team: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Spool(team.spool, 10, team.url.name)) as spool:
+        for mark in (1, 3):
+            heard = [said(mark, at=time.time()), said(mark + 1, at=time.time())]
+            observer = Observer("bot@localhost", "McpDebug", "ended")
+            spool.add(SpooledBatch("ended", mark, [Addition(observer, heard, [])]))
+    with closing(sqlite3.connect(team.spool)) as file, file:
+        file.execute("UPDATE batches SET parts = '[' WHERE number = 1")
+    async with _member(team):
+        await _until(lambda: _marks(team) == [3, 4])
+    assert [one for one in caplog.messages if "2 events" in one and str(team.spool) in one]
 
 
 async def test_who_takes_over_first_fills_in_and_what_the_former_spooled_is_not_doubled(
