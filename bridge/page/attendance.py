@@ -8,9 +8,8 @@ from typing import Any
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import MAX_EVENTS, Lane, Presence
 from bridge.text import one_line
-from bridge.xmpp.model.events import STATUS_CODES
 from bridge.xmpp.model.formatting import unambiguous_nickname
-from bridge.xmpp.model.room import GONE_MEANWHILE, MAX_OCCUPANTS, PUT_OUT
+from bridge.xmpp.model.room import GONE_MEANWHILE, MAX_OCCUPANTS, put_out
 
 LOST = "the bridge lost its connection"
 
@@ -127,8 +126,7 @@ def _begin(span: tuple[str, Presence]) -> int:
 
 
 def _why(exact: Mapping[str, Any]) -> str:
-    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in exact.get("codes", ())]
-    why = meanings[0] if meanings else "left"
+    why = put_out(exact.get("codes", ())) or "left"
     if actor := exact.get("actor"):
         why += f" by <{unambiguous_nickname(actor)}>"
     text = exact.get("reason") or exact.get("status")

@@ -21,7 +21,7 @@ from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Pa
 from bridge.text import one_line, quoted, seconds_of, visible
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
-from bridge.xmpp.model.room import PUT_OUT
+from bridge.xmpp.model.room import put_out
 
 MAX_BODY_CHARACTERS = 16_384
 """Most characters of a body and of a stanza on a page. What is cut ends with its length."""
@@ -317,7 +317,7 @@ def _severity(exact: Mapping[str, Any]) -> str:
             return "error"
         case {"kind": "gap"} | {"kind": "leave", "destroyed": True}:
             return "warning"
-        case {"kind": "leave", "codes": codes} if not set(PUT_OUT).isdisjoint(codes):
+        case {"kind": "leave", "codes": codes} if put_out(codes):
             return "warning"
     return ""
 

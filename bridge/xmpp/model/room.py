@@ -1,6 +1,7 @@
 """Folds the events of one room into its state: who is here, what was said last. Pure."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ MAX_UNHEARD = 1_000
 MAX_DEPARTURES = 100
 """Most departures that are kept: the newest, and one for each nickname."""
 
-PUT_OUT = (332, 333, 301, 322, 321, 307)
+_PUT_OUT = (332, 333, 301, 322, 321, 307)
 """The status codes that say why somebody was removed from the room. A room may send 307 (kicked)
 with any other one, so 307 comes last."""
 
@@ -431,8 +432,13 @@ def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupan
     )
 
 
+def put_out(codes: Collection[int]) -> str:
+    """Return in words why the room removed somebody; empty if they left by themselves."""
+    return next((events.STATUS_CODES[code] for code in _PUT_OUT if code in codes), "")
+
+
 def _why(left: events.OccupantLeft) -> str:
-    meanings = [events.STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
-    text = left.reason or (None if meanings else left.status)
-    words = meanings[0] if meanings else "left"
+    removed = put_out(left.codes)
+    text = left.reason or (None if removed else left.status)
+    words = removed or "left"
     return f"{words}: {quoted(text)}" if text else words
