@@ -42,7 +42,7 @@ def run(parsed: argparse.Namespace) -> int:
         observe=page.take if parsed.report else None,
     )
     try:
-        report = report_path(parsed)
+        report = report_path(parsed, parsed.files)
         for name in parsed.files or [STDIN]:
             for format_, count in _read(name, capture).items():
                 formats[format_] = formats.get(format_, 0) + count

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
+from pathlib import Path
 from time import time
 
 from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
@@ -42,10 +43,11 @@ def run(parsed: argparse.Namespace) -> int:
 async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration, settings = usable(read, "BRIDGE_STORE")
     require_trust(configuration, "show recorded rooms")
-    selection, report = _selection(parsed, settings), report_path(parsed)
+    selection = _selection(parsed, settings)
     start, end = _times(parsed)
     path = store_path(configuration, os.environ, making=True)
     assert path is not None  # the settings are trusted
+    report = report_path(parsed, [path] if isinstance(path, Path) else [])
     filters = selection.filters if selection else ()
     rooms = (selection and selection.rooms) or settings.rooms
     walk_all = partial(StoreReader(path, settings.jid).walk, rooms, seconds=inf)

@@ -1,7 +1,7 @@
 """The options `--report` and `--pseudonyms` of a command."""
 
 import argparse
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
@@ -11,24 +11,20 @@ from bridge.page.timeline import Timeline
 from bridge.text import one_line
 
 
-def report_path(parsed: argparse.Namespace) -> Path | None:
+def report_path(parsed: argparse.Namespace, sources: Iterable[str | Path]) -> Path | None:
     """Return the file that `--report` names, if any.
 
-    Raises `UsageError` if no report can be there, if it is one of the `files` that are read, or if
-    `--pseudonyms` has none to be in.
+    Raises `UsageError` if no report can be there, if it is one of the `sources`, which are read,
+    or if `--pseudonyms` has no report to be in.
     """
     if parsed.report is None:
         if parsed.pseudonyms:
             raise UsageError("--pseudonyms is for the page that --report writes; name its file")
         return None
     try:
-        check(path := Path(parsed.report))
+        check(path := Path(parsed.report), sources)
     except UnusableReportError as error:
         raise UsageError(f"--report: {error}") from error
-    for name in getattr(parsed, "files", ()):
-        with suppress(OSError, ValueError):  # neither has to exist
-            if path.samefile(name):
-                raise UsageError(f"--report: {str(path)!r} is the log itself; name another file")
     return path
 
 

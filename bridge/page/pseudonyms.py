@@ -72,7 +72,7 @@ JIDS = frozenset({"from", "to", "jid", "by", "venue", "room", "service"})
 NICKNAMES = frozenset({"sender", "newNickname", "actor", "nick"})
 """The fields and attributes that hold a nickname; the actor may be a JID."""
 STRUCTURE = frozenset(
-    {"kind", "direction", "phase", "condition", "tls", "sasl", "at", "delayedFrom"}
+    {"kind", "direction", "phase", "condition", "tls", "sasl", "at", "delayedFrom", "meaning"}
 )
 """The fields that hold our own words, or times."""
 TEXTS = frozenset({"id", "node", "var", "subject", "status", "reason", "text"})

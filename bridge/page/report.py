@@ -3,10 +3,15 @@
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bridge.page.page import as_html, as_json
 from bridge.page.timeline import Timeline, encode
+
+TESTS = (".py", ".room.toml")
+"""The ends of the names of tests and bots, which a report would replace."""
 
 
 class ReportError(Exception):
@@ -17,8 +22,19 @@ class UnusableReportError(ReportError):
     """What the user named is no place for a file."""
 
 
-def check(path: Path) -> None:
-    """Raise `UnusableReportError` unless a file can be there; a command asks before its work."""
+def check(path: Path, sources: Iterable[str | Path] = ()) -> None:
+    """Raise `UnusableReportError` unless a report can be there; a command asks before its work.
+
+    It must be none of the `sources`, from which it is made.
+    """
+    if str(path) == "-":
+        raise UnusableReportError("'-' is no file, and stdout has the answer; name a file")
+    if path.name.endswith(TESTS):
+        raise UnusableReportError(f"{str(path)!r} is the name of a test; name another file")
+    for source in sources:
+        with suppress(OSError, ValueError):  # neither has to exist
+            if path.samefile(source):
+                raise UnusableReportError(f"{str(path)!r} is what is read; name another file")
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -15,7 +15,7 @@ def test_a_folder_that_is_gone_when_the_page_is_written_is_said_in_a_line(
 ) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
-    path = report_path(Namespace(report=str(folder / "page\n.html"), pseudonyms=True))
+    path = report_path(Namespace(report=str(folder / "page\n.html"), pseudonyms=True), [])
     assert path is not None
     assert write_report(incident(), path) == SUCCESS
     path.unlink()
@@ -27,6 +27,6 @@ def test_a_folder_that_is_gone_when_the_page_is_written_is_said_in_a_line(
 
 
 def test_pseudonyms_without_a_report_are_a_mistake() -> None:
-    assert report_path(Namespace(report=None, pseudonyms=False)) is None
+    assert report_path(Namespace(report=None, pseudonyms=False), []) is None
     with pytest.raises(UsageError, match="--report"):
-        report_path(Namespace(report=None, pseudonyms=True))
+        report_path(Namespace(report=None, pseudonyms=True), [])

@@ -68,6 +68,7 @@ def folder(tmp_path: Path) -> Path:
         (["good.room.toml", "--report=none/p.html"], 2, "'none' is no folder"),
         (["good.room.toml", "--pseudonyms"], 2, "--pseudonyms is for the page that --report"),
         (["--report", ".", "good.room.toml"], 2, "--report: '.' is a folder"),
+        (["good.room.toml", "--report=good.room.toml"], 2, "is the name of a test"),
         ([], 2, "the following arguments are required: FILE\n"),
     ],
 )

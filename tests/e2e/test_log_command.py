@@ -227,6 +227,8 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         (("--report", "p.html", "--json"), 2, "--report cannot be combined with --follow, --json"),
         (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
         (("--report", "none/p.html"), 2, "'none' is no folder"),
+        (("--report", ".local/state/xmpp-bridge/rooms.db"), 2, "rooms.db' is what is read"),
+        (("--report", "-"), 2, "stdout has the answer"),
         (("--pseudonyms",), 2, "--pseudonyms is for the page that --report writes"),
         (("--since", "soon"), 2, "is no time"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),

@@ -28,16 +28,29 @@ def test_the_file_is_for_its_owner_alone_and_json_by_its_name(tmp_path: Path, na
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_link_a_folder_and_a_missing_folder_are_no_place_for_it(tmp_path: Path) -> None:
+def test_a_link_a_folder_a_missing_one_stdout_and_a_test_are_no_place_for_it(
+    tmp_path: Path,
+) -> None:
     target, link = tmp_path / "target", tmp_path / "link.html"
     target.write_text("mine")
     link.symlink_to(target)
-    for path in (link, tmp_path, tmp_path / "none" / "page.html", Path("/dev/null"), Path("a\0b")):
+    gone = tmp_path / "none" / "page.html"
+    tests = (tmp_path / "test_it.py", tmp_path / "it.room.toml")
+    for path in (link, tmp_path, gone, Path("/dev/null"), Path("a\0b"), Path("-"), *tests):
         with pytest.raises(UnusableReportError):
             check(path)
         with pytest.raises(UnusableReportError):
             write(incident(), path)
     assert (target.read_text(), sorted(tmp_path.iterdir())) == ("mine", [link, target])
+
+
+def test_what_a_report_is_made_from_is_no_place_for_it_under_any_name(tmp_path: Path) -> None:
+    source, same = tmp_path / "bot.log", tmp_path / "same.log"
+    source.write_text("mine")
+    same.hardlink_to(source)
+    with pytest.raises(UnusableReportError, match="what is read"):
+        check(same, ["-", "a\0b", tmp_path / "none", source])
+    check(same, [tmp_path / "none"])
 
 
 def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Path) -> None:
