@@ -2,13 +2,14 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from bridge.xmpp.checks import probe
+from bridge.xmpp.link import connection
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import EXPLAINED, NotReflectedError
 from bridge.xmpp.queries.keepalive import TIMING
@@ -88,18 +89,40 @@ async def test_an_offer_that_was_cut_out_is_told_by_a_check(
     assert "cuts the offer of channel binding out" in told
 
 
-@pytest.mark.parametrize("condition", ["not-authorized", "account-disabled", "aborted"])
-async def test_a_second_login_is_tried_after_any_refusal_and_only_once(
-    condition: str, certificate: Certificate, authority: Authority
-) -> None:
+def refusing(condition: str, *mechanisms: str, bindings: Sequence[str] = ()) -> Script:
+    """Refuse each login with this condition."""
+
     async def refuse(wire: Wire) -> None:
-        await wire.open(scripted.mechanisms(*PLUS.offered, bindings=PLUS.bindings))
+        await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
         await wire.element("auth")
         wire.send(scripted.sasl_failure(condition))
         await wire.gone()
 
-    told = await attempt(replace(HONEST, authenticate=refuse), certificate, authority)
+    return replace(HONEST, authenticate=refuse)
+
+
+@pytest.mark.parametrize("condition", ["not-authorized", "account-disabled", "aborted"])
+async def test_a_second_login_is_tried_after_any_refusal_and_only_once(
+    condition: str, certificate: Certificate, authority: Authority
+) -> None:
+    script = refusing(condition, *PLUS.offered, bindings=PLUS.bindings)
+    told = await attempt(script, certificate, authority)
     assert f"failed, too ({condition})" in told
+
+
+@pytest.mark.parametrize("first", [("PLAIN",), (*PLUS.offered, "PLAIN")])
+async def test_the_password_itself_is_never_sent_twice_nor_in_a_second_login(
+    first: tuple[str, ...], certificate: Certificate, authority: Authority
+) -> None:
+    bindings = PLUS.bindings if len(first) > 1 else ()
+    scripts = refusing("not-authorized", *first, bindings=bindings), refusing("aborted", "PLAIN")
+    async with ScriptedServer(*scripts, certificate=certificate) as server:
+        report = await check(server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file)))
+        assert server.heard.count(AUTH) == 1
+        assert len(server.wires) == (2 if bindings else 1)
+    assert report.condition == "not-authorized"
+    told = "failed, too (invalid-mechanism)" in failed(report, "sasl").detail
+    assert told is bool(bindings)
 
 
 async def refused(condition: str, text: str) -> Script:
@@ -225,7 +248,13 @@ async def test_a_server_that_offers_sasl2_alone_is_told_of() -> None:
 # The limits of the stream.
 
 
-async def test_a_connection_that_is_lost_after_a_stanza_over_the_limit_is_told_with_both() -> None:
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_connection_that_is_lost_after_a_stanza_over_the_limit_is_told_with_both(
+    later: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert connection.LIMIT_SECONDS == 10
+    monkeypatch.setattr(connection, "LIMIT_SECONDS", 0.0 if later else 10.0)
+
     async def stand(wire: Wire) -> None:
         await wire.element("message")
         wire.hang_up()
@@ -237,7 +266,8 @@ async def test_a_connection_that_is_lost_after_a_stanza_over_the_limit_is_told_w
             await eyes.membership.say("x" * 20_000, 5)
         fault, _, _ = await eyes.fault()
         assert fault.condition == "connection-reset"
-        assert "takes 10,000 bytes a stanza, and was sent one of 20," in fault.message
+        told = "takes 10,000 bytes a stanza, and was sent one of 20," in fault.message
+        assert told is not later
 
 
 @pytest.mark.parametrize("idle", [1, 60])

@@ -49,6 +49,10 @@ REGULAR = 0.1
 HISTORY_SECONDS = 5.0
 """What a program says so soon after it came may answer the history."""
 
+HISTORY_ANSWERS = 2
+"""How many of the messages in the history are answered by who answers the history. One that seems
+to be an answer may be chance."""
+
 HISTORY_MESSAGES = 50
 """The most messages that a room's history is taken to have; rooms send 20 by default."""
 
@@ -211,20 +215,20 @@ def history(evidence: Evidence) -> Finding:
 
 
 def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
-    """Return what was `said` if it answers two or more of the messages that were `asked` before."""
+    """Return what was `said` if it answers several of the messages that were `asked` before."""
     ids = {getattr(it.event, "id", None) for it in asked} - {None}
     bodies = {text for it in asked if len(text := body_of(it)) >= QUOTED_CHARACTERS}
-    replies = [
-        reply
-        for reply in said
-        if getattr(reply.event, "reply_to", None) in ids
-        or any(text in body_of(reply) for text in bodies)
-    ]
-    if len(replies) > 1:
+    replies, answered = list[Record](), set[str | None]()
+    for reply in said:
+        to = {getattr(reply.event, "reply_to", None)} & ids
+        if to := to or {text for text in bodies if text in body_of(reply)}:
+            replies.append(reply)
+            answered |= to
+    if min(len(replies), len(answered)) >= HISTORY_ANSWERS:
         return replies
     commands = Counter(form for it in asked if SIGN.match(form := searchable(body_of(it))))
     for text, count in Counter(map(body_of, said)).items():
-        if count > 1 and count in commands.values():
+        if count >= HISTORY_ANSWERS and count in commands.values():
             return [reply for reply in said if body_of(reply) == text]
     return []
 

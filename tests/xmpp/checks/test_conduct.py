@@ -6,22 +6,29 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.checks.conduct import (
+    HISTORY_ANSWERS,
+    HISTORY_MESSAGES,
     HISTORY_SECONDS,
+    MAX_NAMESAKES,
+    QUOTED_CHARACTERS,
     STAYS,
     STAYS_SECONDS,
     namesakes,
     partners,
 )
 from bridge.xmpp.checks.diagnosis import FINDINGS, find
-from bridge.xmpp.checks.evidence import Evidence, Finding, Past, Ping
+from bridge.xmpp.checks.evidence import MAX_ACTS, Evidence, Finding, Past, Ping
 from bridge.xmpp.checks.exchanges import (
     ALTERNATIONS,
     ANSWER_SECONDS,
     ANSWERS,
+    FORM_CHARACTERS,
     MANY_ALTERNATIONS,
     SPREAD_SECONDS,
     THREAD_SECONDS,
     TURN_SECONDS,
+    form_of,
+    is_steady,
     regulars,
 )
 from bridge.xmpp.model.events import (
@@ -89,6 +96,37 @@ def duet(count: int, *nicknames: str) -> list[MessageReceived]:
 
 def commanded(times: int) -> list[MessageReceived]:
     return [it for _ in range(times) for it in (said("Robot", "!ping"), said("Parrot", "word 0"))]
+
+
+def test_the_limits_are_those_of_the_documents() -> None:
+    assert (ANSWERS, ANSWER_SECONDS, SPREAD_SECONDS) == (3, 2.0, 0.5)
+    assert (ALTERNATIONS, STAYS, STAYS_SECONDS, HISTORY_ANSWERS) == (6, 3, 3_600.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steady"),
+    [
+        ([ANSWER_SECONDS, ANSWER_SECONDS - 0.4], True),
+        ([ANSWER_SECONDS + 0.01, ANSWER_SECONDS - 0.4], False),
+        ([0.5, 0.5 + SPREAD_SECONDS - 0.01], True),
+        ([0.5, 0.5 + SPREAD_SECONDS], False),
+    ],
+)
+def test_answers_are_steady_up_to_two_limits(seconds: list[float], steady: bool) -> None:
+    assert is_steady(seconds) is steady
+
+
+def test_the_newest_acts_are_looked_at_up_to_a_limit() -> None:
+    for more in (0, 1):
+        acts = evidence(spaced(1.0, *[said("Robot", "a")] * (MAX_ACTS + more))).acts
+        assert (len(acts), acts[0].number) == (MAX_ACTS, 1 + more)
+
+
+def test_the_beginning_of_a_message_decides_its_form() -> None:
+    (short, long, other) = evidence(
+        [(float(it), said("Eve", "x" * (FORM_CHARACTERS + it - 1))) for it in range(3)]
+    ).acts
+    assert form_of(short, "Robot") != form_of(long, "Robot") == form_of(other, "Robot")
 
 
 TYPING = ("composing (http://jabber.org/protocol/chatstates)",)
@@ -197,8 +235,12 @@ def absences(
     ]
 
 
+def later(acts: list[Act], seconds: float) -> list[Act]:
+    return [(at + seconds, event) for at, event in acts]
+
+
 @pytest.mark.parametrize(
-    ("acts", "later", "words"),
+    ("acts", "after", "words"),
     [
         (absences(STAYS, 302.0, 2.0, 333), 0.0, "3 times, every 5 min 2 s, at last at "),
         (absences(STAYS, 20.0), 0.0, "3 times, every 20 s, at last at "),
@@ -206,9 +248,16 @@ def absences(
         (absences(STAYS - 1, 302.0), 0.0, ""),
         (absences(STAYS, 302.0)[:-1], 0.0, ""),
         (absences(STAYS, STAYS_SECONDS / 2), 0.0, ""),
-        (absences(STAYS, 302.0), STAYS_SECONDS, ""),
         (
-            [*absences(1, 1.0), *((at + 100, it) for at, it in absences(2, 900.0))],
+            absences(STAYS, 302.0, 2.0, 333),
+            STAYS_SECONDS - 606,
+            "3 times, every 5 min 2 s, at last at ",
+        ),
+        (absences(STAYS, 302.0), STAYS_SECONDS - 605, ""),
+        (absences(1, 1.0) + later(absences(2, 105.0), 95.0), 0.0, "3 times, every 1 min 40 s, "),
+        (absences(1, 1.0) + later(absences(2, 107.0), 93.0), 0.0, "3 times, within 3 min 20 s, "),
+        (
+            absences(1, 1.0) + later(absences(2, 900.0), 100.0),
             0.0,
             "3 times, within 16 min 40 s, at last at ",
         ),
@@ -217,10 +266,10 @@ def absences(
     ],
 )
 def test_who_leaves_and_comes_back_three_times_in_an_hour_comes_and_goes(
-    acts: list[Act], later: float, words: str
+    acts: list[Act], after: float, words: str
 ) -> None:
     given = evidence(acts)
-    found = look("stays", given._replace(now=given.now + later))
+    found = look("stays", given._replace(now=given.now + after))
     assert (found.ok is False) is bool(words)
     assert words in found.detail
     assert ("idle timeout?" in found.hint) is ("every" in words)
@@ -237,6 +286,18 @@ GREETING = said("Robot", "Hello, I am back.")
 def entering(*events: Event, wait: float = 0.1) -> list[Act]:
     """Return that it left and came back, and then this, one after the other."""
     return spaced(10.0, left(), came(), start=200.0) + spaced(wait, *events, start=220.0)
+
+
+SHORT = "ab"
+assert len(SHORT) == QUOTED_CHARACTERS - 1
+
+
+def echo_of_the_oldest(others: int) -> list[Act]:
+    """Return that it repeats the first two messages, after which came so many others."""
+    words = [said("Wilma", "how are you"), said("Fred", "fine, thanks")]
+    echo = [said("Robot", f"> {it.body}") for it in words]
+    rest = [said("Eve", f"word {number}") for number in range(others)]
+    return [*spaced(1.0, *words, *rest), *entering(*echo)]
 
 
 HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
@@ -267,6 +328,36 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
     ),
     "an echo of one": (
         [*spaced(9.0, said("Wilma", "how are you")), *entering(said("Robot", "> how are you"))],
+        True,
+    ),
+    "an echo of what is too short": (
+        [
+            *spaced(9.0, said("Wilma", SHORT), said("Fred", SHORT[::-1])),
+            *entering(said("Robot", f"> {SHORT}"), said("Robot", f"> {SHORT[::-1]}")),
+        ],
+        True,
+    ),
+    "an echo of what is just long enough": (
+        [
+            *spaced(9.0, said("Wilma", f"{SHORT}!"), said("Fred", f"{SHORT}?")),
+            *entering(said("Robot", f"> {SHORT}!"), said("Robot", f"> {SHORT}?")),
+        ],
+        False,
+    ),
+    "an echo of the oldest of the history": (echo_of_the_oldest(HISTORY_MESSAGES - 2), False),
+    "an echo of what is older": (echo_of_the_oldest(HISTORY_MESSAGES - 1), True),
+    "two greetings with a name that was said": (
+        [
+            *spaced(9.0, said("Wilma", "Robot"), said("Wilma", "Robot")),
+            *entering(said("Robot", "Robot 1.2 is here."), said("Robot", "Robot is ready.")),
+        ],
+        True,
+    ),
+    "two replies to one": (
+        [
+            *spaced(9.0, said("Wilma", "how are you", id="a")),
+            *entering(*(said("Robot", f"> how are you {it}", reply_to="a") for it in range(2))),
+        ],
         True,
     ),
     "replies to two": (
@@ -420,6 +511,12 @@ def test_a_namesake_has_the_account_or_a_suffix(
     bot = replace(BOT, real_jid="robot@example/1" if account else None)
     status = replace(STATUS, occupants=(*STATUS.occupants, bot, _other(nickname, account)))
     assert [it.nickname for it in namesakes(status, bot)] == ([nickname] if same else [])
+
+
+def test_few_namesakes_are_pinged() -> None:
+    crowd = [_other(f"Robot-{number}") for number in range(MAX_NAMESAKES + 1)]
+    status = replace(STATUS, occupants=(*STATUS.occupants, BOT, *crowd))
+    assert namesakes(status, BOT) == crowd[:MAX_NAMESAKES]
 
 
 @pytest.mark.parametrize(
