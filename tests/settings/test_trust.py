@@ -56,8 +56,11 @@ def beside_the_package(folders: Folders) -> Configuration:
     return load({"XMPP_PASSWORD": PASSWORD}, cwd=folders.here, package_root=folders.here)
 
 
-def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) -> None:
-    path = write(folders.here, ACCOUNT | IGNORED)
+@pytest.mark.parametrize("store", ["rooms.db", f"postgresql://bot:{PASSWORD}@evil.example/x"])
+def test_a_strangers_file_cannot_choose_tools_models_logs_and_stores(
+    store: str, folders: Folders
+) -> None:
+    path = write(folders.here, ACCOUNT | IGNORED | {"BRIDGE_STORE": store})
     configuration = folders.load({})
     settled(configuration)
     defaults = folders.load(ACCOUNT, env_file=write(folders.elsewhere, "", "empty")).loaded
@@ -67,6 +70,7 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     assert len(configuration.warnings) == len(IGNORED)
     for name in IGNORED:
         assert any(f"{name} in '{path}' is ignored" in one for one in configuration.warnings)
+    assert not any(PASSWORD in one for one in configuration.warnings)
 
 
 def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_own(
