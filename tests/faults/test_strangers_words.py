@@ -164,6 +164,9 @@ THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "of_destruction.venue": lambda it: faults.of_destruction(None, it, PLACE),
     "of_removal.reason": lambda it: faults.of_removal(frozenset({307}), it, None, PLACE),
     "of_removal.actor": lambda it: faults.of_removal(frozenset({301}), None, it, PLACE),
+    "with_services.services": lambda it: faults.with_services(
+        faults.of("no-room-service", PLACE), PLACE, [it] if it else []
+    ),
     "unexpected_element.name": lambda it: faults.unexpected_element(Stage.SASL, it, PLACE),
     "of_error.text": lambda it: iq_errors.of_error("conflict", it, TargetKind.ROOM, ROOM, "pings"),
     "of_error.address": lambda it: iq_errors.of_error(

@@ -193,7 +193,9 @@ class Membership:
             if connection.ended.done():
                 return
             self._leave_after(fault)
-            if faults.guesses_service(fault, self.place):
+            # A server that answered nothing is not asked again: its fault would be told late.
+            answered = fault.condition != roomservice.SILENCE
+            if answered and faults.guesses_service(fault, self.place):
                 with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
                     services = await roomservice.room_services(
                         connection, self.place.domain, self.place.room_service

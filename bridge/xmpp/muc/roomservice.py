@@ -34,7 +34,7 @@ MAX_SIMILAR = 5
 ITEM_NOT_FOUND = "item-not-found"
 """The condition of a room that does not exist (XEP-0045, section 6.4)."""
 
-_SILENCE = "remote-server-timeout"
+SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
 
@@ -45,7 +45,7 @@ async def ask(connection: Connection, target: str) -> tuple[Description, StanzaE
     """
     target = prepared(target) or target
     answer = await disco.ask(connection, target, stanzas.DISCO_INFO, DISCO_SECONDS)
-    refusal = None if isinstance(answer, Element) else answer.error or StanzaError(_SILENCE)
+    refusal = None if isinstance(answer, Element) else answer.error or StanzaError(SILENCE)
     return disco.description_in(answer), refusal
 
 
@@ -147,7 +147,7 @@ class RoomService:
             self._on_finding(f"{service} does not name {stanzas.MUC} among its features")
         else:
             self._on_finding(f"{service} says nothing of what it is; joining will show")
-        silent = refusal is not None and refusal.condition == _SILENCE
+        silent = refusal is not None and refusal.condition == SILENCE
         if stanzas.MUC not in description.features and not silent:
             await self._find_others(service)
         of_room = Description()
