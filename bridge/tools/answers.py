@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bridge.text import quoted
 from bridge.tools.entries import Entry, brief
-from bridge.xmpp.checks.evidence import SIGNALS
+from bridge.xmpp.checks.evidence import is_signal
 from bridge.xmpp.model.journal import Journal, Record
 
 MAX_ANSWERS = 10
@@ -28,7 +28,7 @@ class Said(NamedTuple):
 def answer(record: Record, journal: Journal, said: Said) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to `said`.
 
-    An answer is a live message of somebody else that has more than `SIGNALS` in it, or an error
+    An answer is a live message of somebody else that has more than signals in it, or an error
     about our message: from somebody who answered it, or from the room, which returned it.
     """
     exact = journal.encode(record)
@@ -65,7 +65,5 @@ def _how(exact: Entry, id_: str) -> str | None:
     if "encrypted" in exact:
         return "encrypted"
     if "body" not in exact:
-        payload = exact.get("payload")
-        silent = isinstance(payload, list) and all(str(name).endswith(SIGNALS) for name in payload)
-        return None if silent else "no-body"
+        return None if is_signal(exact.get("payload")) else "no-body"
     return "private" if exact.get("type") == "chat" else "public"

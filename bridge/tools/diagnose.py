@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, NamedTuple, TypeAlias
@@ -16,17 +16,14 @@ from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
-from bridge.xmpp.checks import conduct, diagnosis, evidence, exchanges
+from bridge.xmpp.checks import asking, conduct, diagnosis, evidence, exchanges
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.events import Kind, MessageReceived, MessageSent
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
-from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.membership import Membership
-from bridge.xmpp.queries import disco, iq_errors, ping
 
 RECORDED_SECONDS = 3_600.0
 """How long before this bridge came recorded events count: who spoke before that has forgotten."""
@@ -86,7 +83,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     pings: dict[str, evidence.Ping] = {}
     rooms: list[str] = []
     if occupant is not None and not occupant.own:
-        pings = await _ping(membership, occupant)
+        pings = await asking.ping_alike(membership, occupant)
     elif occupant is None:
         with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
             service = membership.jid.partition("@")[2]
@@ -98,7 +95,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     known = await seen.known_of(nickname if occupant is None else occupant.nickname, pings)
     known = known._replace(rooms=rooms)
     if partners := conduct.partners(known):
-        known = known._replace(programs=await _programs(membership, partners))
+        known = known._replace(programs=await asking.programs_among(membership, partners))
     # In a thread: a crowd may have said what takes long to compare.
     verdict, findings = await asyncio.to_thread(diagnosis.find, known)
     entries = [_entry(name, finding) for name, finding in findings.items()]
@@ -148,10 +145,13 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
         for occupant in sorted(status.occupants, key=lambda it: -(it.last_message_at or 0.0))
         if not occupant.own and (ours is None or occupant.account != ours)
     ]
-    says = await _programs(membership, [occupant.nickname for occupant in others[:MAX_ASKED]])
+    names = [occupant.nickname for occupant in others[:MAX_ASKED]]
+    says = await asking.programs_among(membership, names)
     even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
     programs = [it for it in others if says.get(it.nickname, it.nickname in even)][:MAX_PROGRAMS]
-    pings = await asyncio.gather(*(_ping(membership, occupant) for occupant in programs))
+    pings = await asyncio.gather(
+        *(asking.ping_alike(membership, occupant) for occupant in programs)
+    )
     room = _RoomFindings([], len(others), everybody.past.since or now)
     for occupant, pinged in zip(programs, pings, strict=True):
         known = await seen.known_of(occupant.nickname, pinged)
@@ -197,38 +197,6 @@ def _result(
     }
     fitting = fit(result, RESULT_BYTES - MARK_BYTES, answers=answers)
     return fitting | nonempty({"truncated": len(fitting["answers"]) < len(answers)})
-
-
-async def _ping(membership: Membership, occupant: Occupant) -> dict[str, evidence.Ping]:
-    """Ping an occupant, and those who may be the same program; return the results by nickname."""
-    everybody = [occupant, *conduct.namesakes(membership.status(), occupant)]
-    pings: dict[str, evidence.Ping] = {}
-    with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
-        connection, kind = membership.connection, iq_errors.TargetKind.OCCUPANT
-        targets = (iq_errors.Target(kind, who.jid, membership.occupant) for who in everybody)
-        asking = (ping.ping_compared(connection, it, diagnosis.PING_SECONDS) for it in targets)
-        for who, compared in zip(everybody, await asyncio.gather(*asking), strict=True):
-            pong, own = compared.pong, compared.own
-            alone = own is not None and own.in_room is ping.Verdict.IN
-            result = evidence.Ping(pong.seconds, pong.error, compared.verdict, alone)
-            pings[who.nickname] = result
-    return pings
-
-
-async def _programs(membership: Membership, nicknames: Collection[str]) -> dict[str, bool]:
-    """Ask occupants what they are; return who is a program and who is not, by nickname."""
-    asked = [it for it in membership.status().occupants if it.nickname in nicknames]
-    seconds = diagnosis.PING_SECONDS
-    with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
-        connection = membership.connection
-        asking = (disco.ask(connection, it.jid, stanzas.DISCO_INFO, seconds) for it in asked)
-        answers = map(disco.description_in, await asyncio.gather(*asking))
-        return {
-            occupant.nickname: description.is_program
-            for occupant, description in zip(asked, answers, strict=True)
-            if description.is_program is not None
-        }
-    return {}
 
 
 class _Seen:

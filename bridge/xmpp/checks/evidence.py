@@ -38,7 +38,6 @@ TEXT_CHARACTERS = 100
 MAX_ACTS = 1_000
 """Most public acts of the occupant, and of others, that are looked at together."""
 
-
 SIGNALS = (
     "(http://jabber.org/protocol/chatstates)",
     "(urn:xmpp:receipts)",
@@ -186,7 +185,7 @@ class Evidence(NamedTuple):
         """
         parts = (list(islice(part, MAX_ACTS)) for part in (self.past.spoken, self.past.others))
         acts = merge(*map(reversed, parts), key=attrgetter("number"))
-        return [act for act in acts if not _is_signal(act)]
+        return [act for act in acts if not is_signal(getattr(act.event, "payload", ()))]
 
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
@@ -202,9 +201,10 @@ def is_public(record: Record) -> bool:
     return getattr(record.event, "type", None) == "groupchat"
 
 
-def _is_signal(record: Record) -> bool:
-    payload = getattr(record.event, "payload", ())
-    return bool(payload) and all(str(name).endswith(SIGNALS) for name in payload)
+def is_signal(payload: object) -> bool:
+    """Whether nothing but `SIGNALS` is in the payload of a message."""
+    names = payload if isinstance(payload, list | tuple) else ()
+    return bool(names) and all(str(name).endswith(SIGNALS) for name in names)
 
 
 def name_of(nickname: object) -> str:
