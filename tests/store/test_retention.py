@@ -235,6 +235,7 @@ def test_what_ntp_corrects_is_no_jump(database: Database, place: Place) -> None:
     assert len(rows(place)) == 95
 
 
+@in_both
 def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
     database: Database, place: Place
 ) -> None:
@@ -351,6 +352,7 @@ def test_what_grows_too_old_while_the_clock_is_steady_goes_however_much_it_is(
     assert rows(place) == []
 
 
+@in_both
 def test_a_store_of_few_large_events_gets_rid_of_one_a_day(
     database: Database, place: Place
 ) -> None:
@@ -400,18 +402,21 @@ def _drained(database: Database, megabytes: int) -> int:
     return passes
 
 
+@in_both
 def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 100)
-    with closing(SqliteDatabase(path)) as database:
-        _say(database, 1_500, body="long " * 200)
-        assert 3 < _drained(database, 1) < 30
-        kept = [one["time"] for one in rows(path)]
-    assert kept[-1] == round(1000 * NOW) + 1_499
-    assert kept[0] > round(1000 * NOW)
-    assert len(kept) * 1_000 > 0.7 * MIB
-    assert path.stat().st_size < 1.5 * MIB
+    _say(database, 1_500, body="long " * 200)
+    assert 3 < _drained(database, 1) < 30
+    assert database.size() <= MIB
+    kept = [one["time"] for one in rows(place)]
+    assert kept == [round(1000 * NOW) + number for number in range(1_500 - len(kept), 1_500)]
+    assert 0 < len(kept) < 1_500
+    if isinstance(place, Path):
+        assert len(kept) * 1_000 > 0.7 * MIB
+        database.close()
+        assert place.stat().st_size < 1.5 * MIB
 
 
 @pytest.mark.parametrize("text", ["é", "x", "\U0001f600", '"\\'])
@@ -428,19 +433,21 @@ def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(text: str, path: Path) -
     assert kept[NOISY] * 6_000 > 6.9 * MIB
 
 
+@in_both
 @pytest.mark.parametrize("of", ["stanzas", "connections"])
-def test_neither_stanzas_nor_connections_push_a_room_out_of_its_share(of: str, path: Path) -> None:
-    with closing(SqliteDatabase(path)) as database:
-        _say(database, 400, room=QUIET, body="long " * 100)
-        _say(database, 400, room=NOISY, body="long " * 100)
-        if of == "stanzas":
-            with database.transaction():
-                xml = f"<message>{'long ' * 1_000}</message>"
-                database.append_stanzas(ME, [TracedXml(NOW, "in", "1", xml)] * 400)
-        else:
-            _say(database, 400, room="", body="long " * 1_000)
-        _drained(database, 1)
-    kept = _kept(path)
+def test_neither_stanzas_nor_connections_push_a_room_out_of_its_share(
+    of: str, database: Database, place: Place
+) -> None:
+    _say(database, 400, room=QUIET, body="long " * 100)
+    _say(database, 400, room=NOISY, body="long " * 100)
+    if of == "stanzas":
+        with database.transaction():
+            xml = f"<message>{'long ' * 1_000}</message>"
+            database.append_stanzas(ME, [TracedXml(NOW, "in", "1", xml)] * 400)
+    else:
+        _say(database, 400, room="", body="long " * 1_000)
+    _drained(database, 1)
+    kept = _kept(place)
     assert (kept[QUIET], kept[NOISY]) == (400, 400)
 
 
@@ -461,21 +468,21 @@ def test_each_text_is_stored_once_as_utf8(path: Path) -> None:
         assert 2_000_000 < database.size() < 2_600_000
 
 
-def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(path: Path) -> None:
+@in_both
+def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(database: Database) -> None:
     twice = {"kind": "message", "body": "é", "stanzaId": "1"}
-    with closing(SqliteDatabase(path)) as database:
-        for _ in range(2):
-            with database.transaction():
-                database.append(ME, [Happened(NOW, ROOM, twice, shared=True)] * 2)
-        _say(database, 7, body="ü" * 50)
+    for _ in range(2):
         with database.transaction():
-            (room,) = database.holdings()
-            gone = database.delete(room, Amount(3, inf), None)
-            assert gone == (3, room.bytes - database.holdings()[0].bytes)
+            database.append(ME, [Happened(NOW, ROOM, twice, shared=True)] * 2)
+    _say(database, 7, body="ü" * 50)
+    with database.transaction():
         (room,) = database.holdings()
-        with database.transaction():
-            assert database.delete(room, Amount(99, inf), None) == (5, room.bytes)
-        assert database.holdings() == []
+        gone = database.delete(room, Amount(3, inf), None)
+        assert gone == (3, room.bytes - database.holdings()[0].bytes)
+    (room,) = database.holdings()
+    with database.transaction():
+        assert database.delete(room, Amount(99, inf), None) == (5, room.bytes)
+    assert database.holdings() == []
 
 
 @given(
