@@ -166,6 +166,8 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
 
 
 def _described(child: Element) -> str:
+    if child.tag == "error":
+        return condition_of(child)[0]
     namespace, _, name = child.tag[1:].rpartition("}")
     return f"{name} ({namespace})" if namespace else child.tag
 

@@ -90,6 +90,7 @@ def test_the_stages_are_bars_and_the_refused_one_says_why() -> None:
         ("binding", True, ""),
         ("joining", False, "registration-required"),
     ]
+    assert part.events[-1].text.endswith(": registration-required")
 
 
 def test_a_clock_that_goes_back_leaves_no_event_outside_its_part() -> None:
