@@ -28,7 +28,7 @@ const SIGNS = { error: "✕", failed: "✕", warning: "▲", note: "●", passed
 /** By how many events a key moves the selection. */
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
-const OURSELVES = { room: "the bridge", stream: "this client", scenario: "seen by" };
+const OURSELVES = { room: "the bridge", stream: "this client", scenario: "this view" };
 const SHAPES = {
   error: "m-4.5-4.5l9 9m0-9l-9 9",
   warning: "m0-6l6 10h-12z",
@@ -549,12 +549,12 @@ function follow(hash) {
   the(id)?.closest(".part")?.scrollIntoView();
 }
 
-/** The event that says most about what went wrong. */
+/** The event that says most about what went wrong, or else what happened last. */
 function worst() {
   const told = [...parts.flatMap((part) => part.findings), ...events.values()];
   const errors = told.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
   const first = errors[0] ?? told.find(({ severity, id }) => severity === "warning" && id);
-  return first?.event ?? first?.id;
+  return first?.event ?? first?.id ?? parts[0]?.events.at(-1)?.id;
 }
 
 the("verdict").textContent = page.verdict ?? "";

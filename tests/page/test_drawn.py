@@ -75,6 +75,11 @@ def test_it_opens_at_the_event_that_explains_the_others(show: Show) -> None:
         assert words in said
 
 
+def test_without_any_trouble_it_opens_at_what_happened_last(show: Show) -> None:
+    with show(room({"at": 0}, {"at": 1}, {"at": 2})) as window:
+        assert window.selected() == "e3"
+
+
 OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
         const boxes = [...svg.querySelectorAll('text')].filter(it => it.firstChild?.data)
             .map(it => ({it, box: it.getBoundingClientRect()}))
@@ -127,7 +132,7 @@ def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> Non
     [
         ("room", "Bot (the bridge)", "The room"),
         ("stream", "Bot (this client)", "The stream"),
-        ("scenario", "Bot (seen by)", "The room"),
+        ("scenario", "Bot (this view)", "The room"),
     ],
 )
 def test_a_lane_says_whose_view_it_is_and_who_was_there_before(
