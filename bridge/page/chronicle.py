@@ -244,6 +244,8 @@ class Chronicle:
 
     def _event(self, id_: str, noted: Noted, lane: int | None, severity: str, zone: Zone) -> Event:
         exact = self.words.event(noted.exact)
+        if exact.get("meaning"):  # in words, for those who do not know XMPP
+            exact = {name: value for name, value in exact.items() if name != "codes"}
         body = exact.get("body", "")
         return Event(
             id_,
@@ -253,7 +255,7 @@ class Chronicle:
             lane,
             exact.get("direction", ""),
             visible(body),
-            severity or _severity(exact),
+            severity or _severity(noted.exact),
             self._where(noted.place),
             one_line(noted.place.at) if noted.place and zone != "utc" else "",
             tuple(map(self._stanza, noted.stanzas)),

@@ -122,12 +122,12 @@ def incident() -> Timeline:
     )
     silent = say(330, 2, "!deploy api")
     say(371, 2, "Robot? anybody?")
-    add(413.2, "leave", "* <Robot> left by <Alice> [307]: flooding", 4, severity="warning")
+    add(413.2, "leave", "* <Robot> left by <Alice> [kicked]: flooding", 4, severity="warning")
     add(420, "join", "* <Mallory> is here (participant, none)", 7)
     for number in range(12):
         say(430 + 18 * number, (1, 2, 5, 7)[number % 4], f"who restarts the robot? {number}")
     add(610, "leave", "* <Carol> left: good night", 3)
-    add(700, "leave", "* <Mallory> left by <Alice> [307]: bye", 7, severity="warning")
+    add(700, "leave", "* <Mallory> left by <Alice> [kicked]: bye", 7, severity="warning")
     add(
         away,
         "connection",

@@ -86,6 +86,15 @@ def test_a_gap_is_a_time_and_an_event_and_hidden_characters_show() -> None:
     assert part.events[1].lane == 0
 
 
+def test_what_a_status_code_means_is_said_in_words_and_without_words_by_its_number() -> None:
+    kept, course = chronicle()
+    for codes, meaning in (([307], ["kicked"]), ([399], [])):
+        left = {"kind": "leave", "sender": "Ann", "codes": codes, "meaning": meaning}
+        kept.take(course, 1, left)
+    (part,) = drawn(kept, course).parts
+    assert [event.text for event in part.events] == ["* <Ann> left [kicked]", "* <Ann> left [399]"]
+
+
 def test_what_filters_leave_out_still_tells_how_connecting_went() -> None:
     kept, course = chronicle()
     kept.take(course, 1, {"kind": "connection", "phase": "joining"}, listed=False)

@@ -134,9 +134,11 @@ def test_a_stanza_keeps_its_structure_and_loses_what_it_says() -> None:
 
 
 def test_a_word_of_the_standards_stays_where_it_is_one() -> None:
-    words = known("visitor")
+    words = known("visitor", "kicked")
     exact = {"kind": "role", "sender": "visitor", "role": "visitor", "reason": "visitor"}
     assert words.event(exact) == {**exact, "sender": "Nick1", "reason": "Nick1"}
+    kick = {"kind": "leave", "codes": [307], "meaning": ["kicked"], "reason": "kicked"}
+    assert words.event(kick) == {**kick, "reason": "Nick2"}
 
 
 def happened() -> Iterator[tuple[dict[str, Any], str]]:
