@@ -42,10 +42,9 @@ OTHERS = {
 """The other libraries, and a deed for each rule that a bot on it can be made to break."""
 
 TOLD_BY_SERVERS = frozenset(
-    ("ended", "login", "session", "join", "removed", "refused", "misplaced")
+    ("ended", "tls", "login", "session", "join", "removed", "refused", "misplaced")
 )
-"""The rules by which the logs of servers are explained, too; the others need a clock of ours, or,
-as `tls`, do not see of each server when the client hung up."""
+"""The rules by which the logs of servers are explained, too; the others need a clock of ours."""
 
 ATTEMPTS = 3
 """How often a bot may do a wrong until it is named: what its library and the server send at the

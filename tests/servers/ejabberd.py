@@ -164,6 +164,8 @@ modules:
         "erl",
         *("-noinput", "+K", "true"),
         *("-mnesia", "dir", f'"{spool}"'),
+        # Its log drops what goes beyond 500 entries a second, unless told otherwise.
+        *("-ejabberd", "log_burst_limit_count", "1000000"),
         *("-s", "ejabberd"),
         *("-eval", f'ok = file:eval("{accounts}").'),
     ]
