@@ -57,10 +57,10 @@ def run(parsed: argparse.Namespace) -> int:
     capture.finish()
     streams = _picked(capture.streams, parsed.account, parsed.nickname)
     if not streams:
-        accounts = sorted({bare(each.stream.account) or "?" for each in capture.streams})
+        named = _names(capture.streams, parsed.account)
         complain(
-            f"xmpp-bridge: no stream is that of {_asked(parsed)}; there are those of "
-            f"{one_line(', '.join(accounts[:20]))}"
+            f"xmpp-bridge: no stream is that of {_asked(parsed)}; the log names "
+            f"{', '.join(map(quoted, named[:20])) or 'nobody'}"
         )
         return USAGE
     if report:
@@ -139,6 +139,14 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
             )
         ]
     return streams
+
+
+def _names(streams: list[Examined], account: str | None) -> list[str]:
+    """Return what could have been asked for: nicknames of the account's streams, or accounts."""
+    names = {bare(each.stream.account) for each in streams}
+    if of_account := _picked(streams, account, None):
+        names = {room.nickname for each in of_account for room in each.stream.rooms.values()}
+    return sorted(names - {""})
 
 
 def _asked(parsed: argparse.Namespace) -> str:

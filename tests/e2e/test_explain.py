@@ -75,14 +75,17 @@ def test_json_has_each_stream_with_what_was_found(tmp_path: Path) -> None:
     assert finding["at"] == "12:00:01.400"
 
 
-@pytest.mark.parametrize("option", [("--account", "bot@example.org"), ("--nickname", "bot")])
-def test_one_client_is_picked_or_the_others_are_named(option: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "name"), [("--account", "bot@example.org"), ("--nickname", "bot")]
+)
+def test_one_client_is_picked_or_the_others_are_named(option: str, name: str) -> None:
     text = "\n".join(REFUSED)
-    assert explain(*option, text=text).returncode == 1
-    ran = explain(option[0], "somebody@else", text=text)
+    assert explain(option, name, text=text).returncode == 1
+    ran = explain(option, "somebody@else", text=text)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "somebody@else" in ran.stderr
-    assert "bot@example.org" in ran.stderr
+    assert f'"{name}"' in ran.stderr
+    assert explain(option, "x", text="SEND: <presence/>").stderr.rstrip().endswith("names nobody")
 
 
 def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
@@ -155,7 +158,9 @@ def test_what_strangers_write_forges_no_line_and_moves_no_cursor() -> None:
 MEMORY_KIB = 64 * 1024
 LONG_BODY = "x" * 700
 ATTRIBUTE = "<a b=''/>"
-LARGE_REQUEST = f"RECV: <iq type='get' id='{{0}}' from='a@b'><q>{'x' * 400_000}</q></iq>\n"
+LARGE_REQUEST = (
+    f"RECV: <iq type='get' id='{{0}}' from='a@b'><q xmlns='urn:q'>{'x' * 400_000}</q></iq>\n"
+)
 
 
 def lines_of_clients() -> Iterator[str]:
