@@ -121,7 +121,8 @@ FORMATS = (
             rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_TYPED}|{_SENT}|{_RECEIVED})"
             r"(?:\s\(\w+\))?[\s:=|\])]*['\"]?"
             # Python's repr of an object, as aioxmpp logs it too, has values without quotes.
-            r"(?P<xml><(?!\w+ \w+=[^'\"])[A-Za-z/?].*)"
+            # Prosody's mod_smacks writes `Sending <r> (inside timer`.
+            r"(?P<xml><(?!\w+ \w+=[^'\"]|r> \()[A-Za-z/?].*)"
         ),
         frozenset(_SENT.split("|")),
         means={_TYPED: ""},

@@ -220,6 +220,8 @@ def test_sessions_of_a_server_are_told_apart() -> None:
         "DEBUG:aioxmpp.x:connecting <bound method A.b of <c.A object at 0x7f67ce75aad0>> 'x'>",
         "Nov 24 17:49:31 c2s55\tdebug\tReceived[c2s]: <presence to='a@b/c' xml:lang='en'>",
         "Nov 24 17:49:31 c2s55\tdebug\tSending[c2s_unbound]: <iq id='a' type='result'>",
+        "Nov 24 17:49:31 c2s55\tdebug\tSending <r> (inside timer, before send) from x",
+        "Nov 24 17:49:31 localhost:mam\tdebug\tNot archiving stanza: <message to='a@b'> (subject)",
     ],
 )
 def test_what_looks_like_a_part_of_a_stanza_is_none(line: str) -> None:

@@ -16,6 +16,9 @@ process.on("uncaughtException", () => {});
 const { XMPP_SERVICE: service, XMPP_DOMAIN: domain } = process.env;
 const never = () => new Promise(() => {});
 
+const withoutAcknowledgements = (element) =>
+  element.is("features", "http://etherx.jabber.org/streams") && element.remove("sm", "urn:xmpp:sm:3");
+
 function login(number, username, password, resource, option) {
   const bot = client({ service, domain, resource, username, password });
   debug(bot, true);
@@ -24,6 +27,9 @@ function login(number, username, password, resource, option) {
   bot.on("disconnect", () => console.log(`closed ${number}`));
   bot.reconnect.delay = 0;
   if (option !== "manage") bot.reconnect.stop();
+  // The library may acknowledge less than it did before, if `enabled` and a stanza come at once.
+  // Then the server ends the stream; so it is not offered what the deed does not need.
+  if (option !== "manage" && option !== "resume") bot.prependListener("element", withoutAcknowledgements);
   if (option === "other-mechanism") bot.saslFactory._mechs.length = 0;
   if (option === "resume") bot.streamManagement.id = "unknown";
   if (option === "deaf") {
