@@ -43,12 +43,14 @@ class PageReport:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the page, if there is anything on it; the run has failed if that fails."""
-        if not self._has_tests:
-            return
-        try:
-            write(self._page.timeline(time.time()), self._path)
-        except ReportError as error:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-            if reporter is not None:
-                reporter.write_line(f"xmpp-bridge: --report: {error}", red=True)
+        trouble = "no page is written: no test was in a room"
+        if self._has_tests:
+            try:
+                write(self._page.timeline(time.time()), self._path)
+                return
+            except ReportError as error:
+                trouble = str(error)
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"\nxmpp-bridge: --report: {trouble}", red=True)

@@ -61,6 +61,7 @@ def folder(tmp_path: Path) -> Path:
     [
         (["good.room.toml", "bad.room.toml"], 1, "bad.room.toml, line 3, expect: Alice waited 0 s"),
         (["good.room.toml", "wrong.room.toml"], 2, "wrong.room.toml: line 2: step 1.expect.txt: "),
+        (["wrong.room.toml", "--report=p.html"], 2, "no page is written: no test was in a room"),
         (["good.room.toml", "--no-such-option"], 2, "--no-such-option"),
         (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
         (["--env-file", "none.env", "good.room.toml"], 2, "--xmpp-env-file none.env"),
