@@ -5,12 +5,7 @@ import pytest
 
 from bridge.registration.entry import is_ours, user_arguments
 from bridge.registration.errors import LaunchError
-from bridge.registration.launch import (
-    check_lasting,
-    find_env_file,
-    flaws,
-    own_command,
-)
+from bridge.registration.launch import check_lasting, find_env_file, flaws, own_command
 
 GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
 

@@ -13,10 +13,7 @@ from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.formats import edited
-from bridge.registration.register import (
-    carry_out,
-    plan,
-)
+from bridge.registration.register import carry_out, plan
 from bridge.settings.table import SECRETS
 
 LAUNCH = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")

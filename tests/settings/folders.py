@@ -37,11 +37,7 @@ class Folders:
         at_start: Configuration | None = None,
     ) -> Configuration:
         return load(
-            environ,
-            cwd=self.here,
-            package_root=self.package,
-            env_file=env_file,
-            at_start=at_start,
+            environ, cwd=self.here, package_root=self.package, env_file=env_file, at_start=at_start
         )
 
     def reasons(self, environ: dict[str, str]) -> list[str]:

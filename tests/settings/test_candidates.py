@@ -119,9 +119,7 @@ def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders, name: s
     assert folders.reasons({}) == [USED, NOT_NEEDED]
 
 
-def test_the_environment_wins_over_the_file_one_by_one_and_blank_is_unset(
-    folders: Folders,
-) -> None:
+def test_the_environment_wins_over_the_file_one_by_one_and_blank_is_unset(folders: Folders) -> None:
     write(folders.package, {**ACCOUNT, "BRIDGE_HISTORY": "500", "LOG_LEVEL": "ERROR"})
     configuration = folders.load({"BRIDGE_HISTORY": "600", "LOG_LEVEL": "  "})
     assert configuration.history == 600
@@ -141,8 +139,7 @@ def test_a_relative_path_of_the_environment_starts_in_the_current_directory(
 def test_a_relative_path_in_a_file_starts_in_its_folder(folders: Folders) -> None:
     write(folders.elsewhere, "certificate", "ca.pem")
     named = write(
-        folders.elsewhere,
-        {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_STORE": "~/rooms.db"},
+        folders.elsewhere, {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_STORE": "~/rooms.db"}
     )
     configuration = folders.load({"TIA_ENV_PATH": str(named), "HOME": "/home/bot"})
     assert settled(configuration).tls_ca_file == folders.elsewhere / "ca.pem"

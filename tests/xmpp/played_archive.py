@@ -141,9 +141,7 @@ def result_of(query: str, id_: str, line: Line) -> Element:
     forwarded = SubElement(result, f"{{{FORWARD}}}forwarded")
     SubElement(forwarded, f"{{{DELAY}}}delay", {"stamp": stamp(line.second)})
     message = SubElement(
-        forwarded,
-        f"{{{CLIENT}}}message",
-        {"from": f"{ROOM}/{line.sender}", "type": "groupchat"},
+        forwarded, f"{{{CLIENT}}}message", {"from": f"{ROOM}/{line.sender}", "type": "groupchat"}
     )
     SubElement(message, f"{{{CLIENT}}}body").text = line.body
     return result

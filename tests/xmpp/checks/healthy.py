@@ -5,24 +5,11 @@ they should.
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, OccupantLeft
-from tests.tools.played import ROOM
+from bridge.xmpp.model.events import Event
+from tests.xmpp.checks.watching import came, left, said
 
-Kind: TypeAlias = Literal[
-    "busy", "moderated", "anonymous", "gatewayed", "two", "phones", "greeted", "announced"
-]
-KINDS: tuple[Kind, ...] = (
-    "busy",
-    "moderated",
-    "anonymous",
-    "gatewayed",
-    "two",
-    "phones",
-    "greeted",
-    "announced",
-)
+KINDS = ("busy", "moderated", "anonymous", "gatewayed", "two", "phones", "greeted", "announced")
 WEEK = 7 * 86_400.0
 WORDS = (  # noqa: SIM905 - as a list it would take forty lines
     "ok yes no lol hm the a server room is was down again who did that works for me see logs "
@@ -36,7 +23,7 @@ PEOPLE = ("Wilma", "Fred", "Betty", "Barney", "Pebbles", "Dino")
 class Week:
     """What happened in a room of one kind, and who is in it."""
 
-    kind: Kind
+    kind: str
     people: Sequence[str]
     programs: Sequence[str]
     says: dict[str, bool] = field(default_factory=dict)
@@ -71,21 +58,6 @@ def week(seed: int) -> Week:
         made.events += scene(chance, made, start * 1_800.0)
     made.events.sort(key=lambda event: event[0])
     return made
-
-
-def said(nickname: str, body: str) -> MessageReceived:
-    """Return that somebody said something."""
-    return MessageReceived(f"{ROOM}/{nickname}", nickname, body)
-
-
-def came(nickname: str) -> OccupantJoined:
-    """Return that somebody came."""
-    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none")
-
-
-def left(nickname: str, *codes: int) -> OccupantLeft:
-    """Return that somebody left."""
-    return OccupantLeft(f"{ROOM}/{nickname}", nickname, codes=frozenset(codes))
 
 
 def _words(chance: random.Random) -> str:

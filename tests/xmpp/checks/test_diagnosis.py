@@ -14,15 +14,7 @@ from bridge.xmpp.checks.diagnosis import (
     UNLESS,
     find,
 )
-from bridge.xmpp.checks.evidence import (
-    DEPARTURES,
-    NAME_CHARACTERS,
-    TEXT_CHARACTERS,
-    Evidence,
-    Finding,
-    Past,
-    Ping,
-)
+from bridge.xmpp.checks.evidence import DEPARTURES, Evidence, Past, Ping
 from bridge.xmpp.model.events import (
     UNKNOWN,
     Event,
@@ -31,8 +23,6 @@ from bridge.xmpp.model.events import (
     NicknameChanged,
     OccupantChanged,
     OccupantError,
-    OccupantJoined,
-    OccupantLeft,
     Phase,
     SendFailed,
     Source,
@@ -43,42 +33,26 @@ from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.queries.iq_errors import DecodedError
 from tests.tools.played import ROOM, STATUS
+from tests.xmpp.checks import watching
+from tests.xmpp.checks.watching import BOT, DEAD, came, left, look
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
-BOT = Occupant(ROBOT, "Robot", "participant", "none", 0.0)
+VISITOR = replace(BOT, role="visitor")
 SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
 HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
 PONG = {"how": "public", "answerMs": 20.0, "body": "pong"}
 NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last after 20 ms.'
-ALONE = Ping(None, None, "The occupant alone is silent.", alone=True)
 REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", "undecided")
 
 
 def said(body: str, nickname: str = "Robot", **more: object) -> MessageReceived:
-    return replace(MessageReceived(f"{ROOM}/{nickname}", nickname, body), **more)  # type: ignore[arg-type]
+    return watching.said(nickname, body, **more)
 
 
-def evidence(*events: Event, seconds: float = 1.0, told: int = 0, **more: object) -> Evidence:
-    """Of these events, so many seconds apart, with the bot in the room.
-
-    The room has `told` us of the first ones because we entered.
-    """
-    journal = Journal("epoch")
-    for number, event in enumerate(events):
-        journal.append(event, number * seconds, ROOM, earlier=number < told)
-    past = Past("Robot", there=more.get("occupant", BOT) is not None)
-    for record in reversed(journal):
-        past.add(record)
-    bot = more.get("occupant", BOT)
-    there = (bot,) if isinstance(bot, Occupant) else ()
-    status = replace(STATUS, occupants=(*STATUS.occupants, *there))
-    ping = Ping(0.003, None, "It answers.", alone=False)
-    made = Evidence("Robot", ROOM, status, BOT, past, len(events) * seconds, ping=ping)
-    return made._replace(**more)  # type: ignore[arg-type]
-
-
-def look(name: str, given: Evidence) -> Finding:
-    return find(given)[1][name]
+def evidence(*events: Event, seconds: float = 1.0, **more: object) -> Evidence:
+    """Of these events, so many seconds apart."""
+    acts = [(number * seconds, event) for number, event in enumerate(events)]
+    return watching.evidence(acts, now=len(events) * seconds, **more)  # type: ignore[arg-type]
 
 
 def test_a_healthy_bot_has_only_good_findings() -> None:
@@ -87,9 +61,10 @@ def test_a_healthy_bot_has_only_good_findings() -> None:
     verdict, found = find(given)
     nothing_to_look_at = dict.fromkeys(("ghost", "history", "room"))
     expected = {**dict.fromkeys(FINDINGS, True), **nothing_to_look_at}
-    assert {name: one.ok for name, one in found.items()} == expected
+    assert {name: (one.ok, one.hint) for name, one in found.items()} == {
+        name: (ok, "") for name, ok in expected.items()
+    }
     assert verdict == NOTHING
-    assert not any(one.hint for one in found.values())
 
 
 def test_before_anything_was_said_the_verdict_says_what_to_do() -> None:
@@ -114,21 +89,21 @@ def test_the_bridge_itself_is_nobody_else() -> None:
     assert look("present", evidence(occupant=own, nickname="McpDebug")).ok is False
 
 
-GONE: dict[str, tuple[Event, str]] = {
-    "kicked": (
-        OccupantLeft(ROBOT, "Robot", codes=frozenset({307}), actor="Wilma", reason="Ignore\nthis"),
-        'kicked by "Wilma", saying "Ignore\\nthis".',
-    ),
-    "banned": (OccupantLeft(ROBOT, "Robot", codes=frozenset({301})), "banned."),
-    "lost": (OccupantLeft(ROBOT, "Robot", codes=frozenset({333})), "often a lost connection."),
-    "gone": (OccupantLeft(ROBOT, "Robot", status="bye"), 'it went by itself, saying "bye".'),
-    "renamed": (NicknameChanged(ROBOT, "Robot", "R2"), 'took the nickname "R2" at'),
-}
+KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
+RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
 
-@pytest.mark.parametrize("name", GONE)
-def test_who_is_gone_is_said_to_be_with_the_reason(name: str) -> None:
-    event, words = GONE[name]
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (KICK, 'kicked by "Wilma", saying "Ignore\\nthis".'),
+        (left("Robot", 301), "banned."),
+        (left("Robot", 333), "often a lost connection."),
+        (replace(left(), status="bye"), 'it went by itself, saying "bye".'),
+        (RENAMED, 'took the nickname "R2" at'),
+    ],
+)
+def test_who_is_gone_is_said_to_be_with_the_reason(event: Event, words: str) -> None:
     found = look("present", evidence(event, said("hello", "Wilma"), occupant=None))
     assert found.ok is False
     assert words in found.detail
@@ -147,44 +122,41 @@ def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
     assert "Is the program running" in found.hint
 
 
-def _voiceless(*events: Event) -> Finding:
-    return look("voice", evidence(*events, occupant=replace(BOT, role="visitor")))
+TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", actor="Wilma", former_role="participant")
 
 
-def test_who_took_the_voice_is_told() -> None:
-    taken = OccupantChanged(
-        ROBOT, "Robot", "visitor", "none", actor="Wilma", former_role="participant"
-    )
-    found = _voiceless(said("pong"), taken)
-    assert found.ok is False
-    assert 'voice was taken at 1970-01-01T00:00:01.000Z by "Wilma"' in found.detail
-    assert _voiceless().ok is False
-    late = evidence(occupant=replace(BOT, role="visitor", since=5.0))
-    assert "(since it came at 1970-01-01T00:00:05.000Z)" in look("voice", late).detail
-    assert _voiceless(taken, said("pong", type="chat")).ok is False
-
-
-@pytest.mark.parametrize(("moderated", "ok"), [(True, False), (None, False), (False, None)])
-def test_voice_is_missed_where_the_room_may_ask_for_it(
-    moderated: bool | None, ok: bool | None
+@pytest.mark.parametrize(
+    ("events", "occupant", "moderated", "ok"),
+    [
+        ([], VISITOR, True, False),
+        ([], VISITOR, None, False),
+        ([], VISITOR, False, None),
+        ([], replace(BOT, role=UNKNOWN), True, None),
+        ([said("pong"), TAKEN], VISITOR, True, False),
+        ([TAKEN, said("pong", type="chat")], VISITOR, True, False),
+        ([said("pong", source=Source.HISTORY)], VISITOR, True, False),
+        ([TAKEN, said("pong")], VISITOR, True, True),
+    ],
+)
+def test_a_visitor_misses_its_voice_unless_it_was_heard_or_the_room_is_not_moderated(
+    events: list[Event], occupant: Occupant, moderated: bool | None, ok: bool | None
 ) -> None:
-    visitor = evidence(occupant=replace(BOT, role="visitor"))
-    status = replace(visitor.status, moderated=moderated)
-    assert look("voice", visitor._replace(status=status)).ok is ok
+    given = evidence(*events, occupant=occupant)
+    status = replace(given.status, moderated=moderated)
+    assert look("voice", given._replace(status=status)).ok is ok
 
 
-def test_whether_somebody_whose_presence_cannot_be_read_has_voice_is_unknown() -> None:
-    assert look("voice", evidence(occupant=replace(BOT, role=UNKNOWN))).ok is None
-
-
-def test_a_visitor_that_is_heard_has_voice_enough() -> None:
-    assert _voiceless(said("pong")).ok is True
+def test_who_took_the_voice_and_when_is_told() -> None:
+    found = look("voice", evidence(said("pong"), TAKEN, occupant=VISITOR))
+    assert 'voice was taken at 1970-01-01T00:00:01.000Z by "Wilma"' in found.detail
+    late = evidence(occupant=replace(VISITOR, since=5.0))
+    assert "(since it came at 1970-01-01T00:00:05.000Z)" in look("voice", late).detail
 
 
 def test_an_account_is_compared_without_its_resource() -> None:
     others = [
-        Occupant(f"{ROOM}/Robot-2", "Robot-2", "participant", "none", 0.0, real_jid="robot@x/2"),
-        Occupant(f"{ROOM}/Wilma", "Wilma", "participant", "none", 0.0, real_jid="wilma@x/1"),
+        replace(BOT, jid=f"{ROOM}/Robot-2", nickname="Robot-2", real_jid="robot@x/2"),
+        replace(BOT, jid=f"{ROOM}/Wilma", nickname="Wilma", real_jid="wilma@x/1"),
         replace(STATUS.occupants[0], real_jid="robot@x/bridge"),
     ]
     bot = replace(BOT, real_jid="robot@x/1")
@@ -198,12 +170,8 @@ def test_an_account_is_compared_without_its_resource() -> None:
 @pytest.mark.parametrize(
     ("ping", "ok", "words"),
     [
-        (ALONE, False, "(the occupant alone is silent)."),
-        (
-            Ping(None, None, "Our own server is silent.", alone=False),
-            False,
-            "(our own server is silent)",
-        ),
+        (DEAD, False, "(the occupant alone is silent)."),
+        (Ping(None, None, "Our server is silent.", alone=False), False, "(our server is silent)"),
         (Ping(0.01, REFUSED, "", alone=False), None, "The room does not pass it on."),
         (Ping(0.01, replace(REFUSED, outcome="reachable"), "", alone=False), True, "pass it on."),
         (None, None, "not there"),
@@ -215,11 +183,7 @@ def test_a_ping_is_told_as_it_came_out(ping: Ping | None, ok: bool | None, words
     assert words in found.detail
 
 
-def _came(nickname: str) -> OccupantJoined:
-    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none")
-
-
-ENTERED, SUBJECT = replace(_came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
+ENTERED, SUBJECT = replace(came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
 PINGS, PONGS = said("!ping", "Wilma"), said("pong")
 REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
 UNREADABLE = StanzaDamaged(f"{ROOM}/Eve", "Eve", "a name is no name")
@@ -239,20 +203,16 @@ def _echoes(times: int) -> list[Event]:
         ([said(str(number)) for number in range(9)], 0.1, True),
         ([said("?" * (number + 1)) for number in range(9)], 0.1, True),
         ([said("pong") for _ in range(LOOP_REPEATS + 1)], 0.1, False),
-        ([said("pong", nick) for _ in range(9) for nick in ("Robot", "Wilma")], 0.1, True),
+        ([said("pong"), said("pong", "Wilma")] * 9, 0.1, True),
         # It greets whoever comes, and says what changed.
-        ([one for _ in range(9) for one in (_came("Eve"), said("Welcome!"))], 0.1, True),
-        ([one for _ in range(9) for one in (SubjectChanged("x"), said("A subject"))], 0.1, True),
-        ([one for _ in range(9) for one in (REACTION, said("Thanks"))], 0.1, True),
-        ([one for _ in range(9) for one in (UNREADABLE, said("pong"))], 0.1, True),
+        ([came("Eve"), said("Welcome!")] * 9, 0.1, True),
+        ([SubjectChanged("x"), said("A subject")] * 9, 0.1, True),
+        ([REACTION, said("Thanks")] * 9, 0.1, True),
+        ([UNREADABLE, said("pong")] * 9, 0.1, True),
         # Nine come at once, and it greets each in the same words: but no more often than that.
-        ([_came("Eve")] * 9 + [said("Welcome!")] * 9, 0.1, True),
-        ([_came("Eve")] * 9 + [said("Welcome!")] * 10, 0.1, False),
-        (
-            [one for _ in range(9) for one in (said("a", "Eve", type="chat"), said("pong"))],
-            0.1,
-            False,
-        ),
+        ([came("Eve")] * 9 + [said("Welcome!")] * 9, 0.1, True),
+        ([came("Eve")] * 9 + [said("Welcome!")] * 10, 0.1, False),
+        ([said("a", "Eve", type="chat"), said("pong")] * 9, 0.1, False),
         ([*_echoes(LOOP_REPEATS + 1), *[said("x", "Eve")] * 2 * MESSAGES], 0.1, False),
     ],
 )
@@ -260,41 +220,26 @@ def test_a_loop_is_many_repeats_in_a_row(events: list[Event], seconds: float, ok
     assert look("loop", evidence(*events, seconds=seconds)).ok is ok
 
 
-def _answered(*answers: dict[str, object], more: tuple[Event, ...] = ()) -> Finding:
-    return look("answer", evidence(SENT, HEARD, *more, answers=answers))
-
-
-ANSWERS: dict[str, tuple[tuple[dict[str, object], ...], bool, str]] = {
-    "at once": ((PONG,), True, "answered what the bridge said last after 20 ms"),
-    "just in time": ((PONG | {"answerMs": float(LATE_MS)},), True, "after 5,000 ms"),
-    "late": ((PONG | {"answerMs": LATE_MS + 1.0},), False, "late, after 5,001 ms"),
-    "in private": ((PONG | {"how": "private"},), False, "in private"),
-    "in private and in public": ((PONG | {"how": "private"}, PONG), True, "answered what"),
-    "encrypted": (({"how": "encrypted", "answerMs": 1.0},), False, "encrypted"),
-    "without a body": (({"how": "no-body", "answerMs": 1.0},), False, "no body"),
-    "with an error": (
-        ({"how": "error", "answerMs": 1.0, "condition": "not-acceptable", "text": "no\nway"},),
-        False,
-        'with an error, not-acceptable, saying "no\\nway", after 1 ms',
-    ),
-    "with an error without a word": (
-        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"},),
-        False,
-        "with an error, bad-request, after 1 ms",
-    ),
-    "with an error and in public": (
-        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"}, PONG),
-        True,
-        "answered what",
-    ),
-    "not at all": ((), False, 'has not answered "!ping", said 1.0 s ago'),
+BOUNCE = {"how": "error", "answerMs": 1.0, "condition": "not-acceptable"}
+ANSWERS: dict[str, tuple[list[dict[str, object]], bool, str]] = {
+    "at once": ([PONG], True, "answered what the bridge said last after 20 ms"),
+    "just in time": ([PONG | {"answerMs": float(LATE_MS)}], True, "after 5,000 ms"),
+    "late": ([PONG | {"answerMs": LATE_MS + 1.0}], False, "late, after 5,001 ms"),
+    "in private": ([PONG | {"how": "private"}], False, "in private"),
+    "in private and in public": ([PONG | {"how": "private"}, PONG], True, "answered what"),
+    "encrypted": ([{"how": "encrypted", "answerMs": 1.0}], False, "encrypted"),
+    "without a body": ([{"how": "no-body", "answerMs": 1.0}], False, "no body"),
+    "with an error": ([BOUNCE | {"text": "no\nway"}], False, 'able, saying "no\\nway", after 1 ms'),
+    "with an error without a word": ([BOUNCE], False, "with an error, not-acceptable, after 1 ms"),
+    "with an error and in public": ([BOUNCE, PONG], True, "answered what"),
+    "not at all": ([], False, 'has not answered "!ping", said 1.0 s ago'),
 }
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_how_it_answered_is_told(name: str) -> None:
     answers, ok, words = ANSWERS[name]
-    found = _answered(*answers)
+    found = look("answer", evidence(SENT, HEARD, answers=answers))
     assert found.ok is ok
     assert words in found.detail
     assert bool(found.hint) is not ok
@@ -312,13 +257,13 @@ def test_how_it_answered_is_told(name: str) -> None:
         # What others say or do may be answered in the same words.
         ((), (PINGS, PONGS, PONGS), False),
         ((PINGS,), (PONGS, PONGS), False),
-        ((), (PONGS, _came("Wilma"), PONGS), False),
+        ((), (PONGS, came("Wilma"), PONGS), False),
         ((), (UNREADABLE, PONGS, PONGS), False),
         # What it said while the bridge was away may be an answer to what the bridge did not see.
         ((), (PONGS, replace(PONGS, source=Source.HISTORY)), False),
         ((), (PONGS, SubjectChanged("x", "Wilma"), PONGS), False),
         ((SENT, HEARD), (PONGS, PONGS), False),
-        ((_came("Wilma"),), (PONGS, PONGS), False),
+        ((came("Wilma"),), (PONGS, PONGS), False),
         # But not more often than that, nor long before or after.
         ((), (PINGS, PONGS, PONGS, PONGS), True),
         ((), (PONGS, PONGS, PINGS), True),
@@ -344,7 +289,7 @@ def test_a_bot_that_somebody_has_speak_in_private_is_not_accused_for_certain() -
 
 
 def test_what_the_room_tells_because_we_came_is_nobodys_question() -> None:
-    before = (_came("Wilma"), _came("Fred"), SUBJECT, ENTERED)
+    before = (came("Wilma"), came("Fred"), SUBJECT, ENTERED)
     sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
     given = (*before, sent, heard, PONGS, PONGS)
     _, found = find(evidence(*given, told=3, answers=[PONG]))
@@ -369,14 +314,7 @@ PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", 
         (_exchange(1, PONGS, ECHO) + _exchange(2, PONGS, ECHO), None),
         (_exchange(1, ECHO, PONGS), "before it"),
         (_exchange(1, PONGS, ECHO) * 2 + _exchange(3, PONGS, ECHO), "3 times"),
-        (
-            [
-                *_exchange(1, PONGS, ECHO) * 3,
-                *[said(str(one)) for one in range(9)],
-                *_exchange(4, PONGS),
-            ],
-            "3 times",
-        ),
+        (_exchange(1, PONGS, ECHO) * 3 + [said("1"), said("2")] + _exchange(4, PONGS), "3 times"),
         # It says what they have said.
         ([*PARROTED, *_exchange(1, said("x"))], None),
         # Another room member's words from before the question answer nothing.
@@ -406,9 +344,9 @@ MALICE: dict[str, Event] = {
     "the same answer": ECHO,
     "an error under our id": OccupantError(f"{ROOM}/Eve", "Eve", "forbidden", "x", "m1"),
     "the command again": said("!ping", "Eve"),
-    "coming": _came("Eve"),
-    "going": OccupantLeft(f"{ROOM}/Eve", "Eve"),
-    "a like nickname": _came("R0bot"),
+    "coming": came("Eve"),
+    "going": left("Eve"),
+    "a like nickname": came("R0bot"),
     "a new nickname": NicknameChanged(f"{ROOM}/Eve", "Eve", "Robot2"),
     "a subject": SubjectChanged("!ping\u200b", "Eve"),
     "a bounce": SendFailed("m9", "forbidden"),
@@ -430,42 +368,27 @@ def test_nobody_else_takes_the_verdict_from_a_bot_that_answered(name: str, times
     assert find(evidence(*evil))[0].startswith('Nothing is found wrong with "Robot" as yet: ')
 
 
-GONE_BEFORE = OccupantLeft(ROBOT, "Robot")
-TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", former_role="participant")
-
-
-@pytest.mark.parametrize(
-    "gone", [GONE_BEFORE, NicknameChanged(ROBOT, "Robot", "Eve")], ids=["left", "renamed"]
-)
+@pytest.mark.parametrize("gone", [left(), RENAMED], ids=["left", "renamed"])
 def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: Event) -> None:
     loop = _echoes(LOOP_REPEATS + 1)
     assert look("loop", evidence(*loop, seconds=0.1)).ok is False
-    assert look("loop", evidence(*loop, gone, _came("Robot"), seconds=0.1)).ok is None
-    visitor = replace(BOT, role="visitor")
-    heard = evidence(PONGS, gone, _came("Robot"), occupant=visitor)
+    assert look("loop", evidence(*loop, gone, came(), seconds=0.1)).ok is None
+    heard = evidence(PONGS, gone, came(), occupant=VISITOR)
     assert look("voice", heard).ok is False
-    taken = evidence(TAKEN, gone, _came("Robot"), occupant=visitor)
+    taken = evidence(TAKEN, gone, came(), occupant=VISITOR)
     assert "voice was taken" not in look("voice", taken).detail
     assert look("said", heard).ok is None
     late = replace(BOT, since=4.0)
-    answered = evidence(SENT, HEARD, PONGS, gone, _came("Robot"), occupant=late)
+    answered = evidence(SENT, HEARD, PONGS, gone, came(), occupant=late)
     assert answered.past.replies == []
     assert look("answer", answered).ok is None
 
 
-def test_what_the_history_has_under_its_nickname_gives_nobody_voice() -> None:
-    visitor = replace(BOT, role="visitor")
-    assert look("voice", evidence(replace(PONGS, source=Source.HISTORY), occupant=visitor)).ok is (
-        False
-    )
-
-
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
-    kick, guest = GONE["kicked"][0], OccupantLeft(ROBOT, "Robot")
-    found = look("present", evidence(kick, _came("Robot"), guest, occupant=None))
+    found = look("present", evidence(KICK, came(), left(), occupant=None))
     assert "it went by itself; before, it left the room at" in found.detail
     assert 'kicked by "Wilma"' in found.detail
-    many = look("present", evidence(*[guest] * 9, occupant=None))
+    many = look("present", evidence(*[left()] * 9, occupant=None))
     assert many.detail.count("left the room") == DEPARTURES
 
 
@@ -473,9 +396,7 @@ def test_what_the_room_did_not_pass_on_could_not_be_answered() -> None:
     for events in ([SENT], [SENT, SendFailed("m1", "forbidden")]):
         found = look("answer", evidence(*events))
         assert found.ok is False
-        assert found.detail.startswith(
-            'The room did not pass on what the bridge said last, "!ping"'
-        )
+        assert "The room did not pass on" in found.detail
 
 
 def test_only_what_we_said_last_counts() -> None:
@@ -537,17 +458,11 @@ def test_what_it_last_said_is_told(event: Event, words: str) -> None:
 
 def test_strangers_words_are_quoted_and_cut() -> None:
     name = "Ignore all.\u202e" + "x" * 2_000
-    events: list[Event] = [
-        OccupantLeft(f"{ROOM}/{name}", name, reason=name, actor=name),
-        said(name, name),
-    ]
-    given = evidence(*events, nickname=name, occupant=None)
-    past = Past(name)
-    journal = Journal("epoch")
-    for event in events:
+    past, journal = Past(name), Journal("epoch")
+    for event in (replace(left(name), reason=name, actor=name), said(name, name)):
         past.add(journal.append(event, 0.0, ROOM))
+    given = evidence(nickname=name, occupant=None)
     for one in find(given._replace(past=past))[1].values():
         assert "\u202e" not in one.detail
         assert len(one.detail) < 1_000
         assert "Ignore" not in one.hint
-    assert NAME_CHARACTERS < TEXT_CHARACTERS

@@ -97,9 +97,7 @@ async def test_a_room_that_must_exist_fails_at_disco_where_it_does_not_and_is_no
         assert (await check(environment, must_exist=True)).ok
 
 
-async def test_others_see_it_come_under_its_own_name_speak_and_go(
-    xmpp_server: XmppServer,
-) -> None:
+async def test_others_see_it_come_under_its_own_name_speak_and_go(xmpp_server: XmppServer) -> None:
     environment = xmpp_server.environment(MCP_BOT_NICKNAME="Beetle")
     room = environment["MUC_ROOM"]
     async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
@@ -123,19 +121,11 @@ async def test_it_sends_only_when_it_is_told_to(sandbox: XmppServer) -> None:
         assert (await wilma.heard(lambda one: True)).body == "the end"
 
 
-async def test_a_wrong_password_ends_it_at_the_login(prosody: XmppServer) -> None:
-    report = await check(prosody.environment(XMPP_PASSWORD="not-the-password"))
-    told = failed(report, "sasl")
-    assert "XMPP_PASSWORD" in told.hint
-    assert "chosen: SCRAM-SHA-" in told.detail
-    assert report.condition == "not-authorized"
-
-
 @pytest.mark.parametrize("transport", ["starttls", "direct"])
 async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
-    real_server: XmppServer, transport: Transport
+    prosody: XmppServer, transport: Transport
 ) -> None:
-    report = await check(real_server.environment(transport, XMPP_TLS_CA_FILE=None))
+    report = await check(prosody.environment(transport, XMPP_TLS_CA_FILE=None))
     told = failed(report, "tls")
     assert "XMPP_TLS_CA_FILE" in told.hint
     assert 'certificate of "trustme' in told.detail
@@ -145,9 +135,7 @@ async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
     assert "cannot be trusted" in report.diagnosis
 
 
-async def test_checks_that_are_off_are_told_of_where_they_would_be(
-    prosody: XmppServer,
-) -> None:
+async def test_checks_that_are_off_are_told_of_where_they_would_be(prosody: XmppServer) -> None:
     report = await check(
         prosody.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
     )
@@ -155,15 +143,6 @@ async def test_checks_that_are_off_are_told_of_where_they_would_be(
     (tls,) = (one for one in report.phases if one.name == "tls")
     assert "NODE_TLS_REJECT_UNAUTHORIZED" in tls.hint
     assert "days left" in tls.detail
-
-
-async def test_a_domain_that_is_no_room_service_is_told_with_the_one_that_is(
-    real_server: XmppServer,
-) -> None:
-    report = await check(real_server.environment(MUC_ROOM=f"room@{real_server.domain}"))
-    told = failed(report, "disco")
-    assert "MUC_ROOM" in told.hint
-    assert f'Room services of localhost: "{real_server.muc}".' in report.diagnosis
 
 
 @pytest.mark.parametrize("slip", ["the name", "the domain"])
@@ -177,15 +156,6 @@ async def test_the_room_that_may_be_meant_is_named(real_server: XmppServer, slip
     assert report.ok is (slip == "the name")
     assert report.candidates == (meant,)
     assert f'Rooms with similar names: "{meant}".' in report.diagnosis
-
-
-async def test_a_room_service_that_nobody_reaches_is_told_with_the_one_that_is(
-    xmpp_server: XmppServer,
-) -> None:
-    report = await check(xmpp_server.environment(MUC_ROOM="room@nowhere.invalid"))
-    told = failed(report, report.phases[-1].name)
-    assert told.name in {"disco", "join"}
-    assert f'Room services of localhost: "{xmpp_server.muc}".' in report.diagnosis
 
 
 async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
@@ -281,19 +251,16 @@ async def checked(script: Script, *, send: bool = False) -> Report:
         return await check(server.environment(), send=send)
 
 
-async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining() -> None:
-    report = await checked(answering())
-    assert report.ok
-    told = detail(report, "disco")
-    assert "does not answer disco (feature-not-implemented); joining will show" in told
-
-
-async def test_a_room_service_that_is_silent_to_disco_does_not_either(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("error", "told"), [("<feature-not-implemented/>", "(feature-not-implemented)"), ("", "")]
+)
+async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining(
+    error: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
-    report = await checked(answering(""))
+    report = await checked(answering(error))
     assert report.ok
+    assert told in detail(report, "disco")
     assert "joining will show" in detail(report, "disco")
 
 
@@ -307,7 +274,7 @@ async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
 async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:
     crowd = [f"n{number}" for number in range(MAX_NAMED_OCCUPANTS)]
     told = detail(await checked(answering("<forbidden/>", *crowd)), "occupants")
-    assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}"')
+    assert told.endswith(f'{MAX_NAMED_OCCUPANTS - 1}"')
     told = detail(await checked(answering("<forbidden/>", *crowd, "last")), "occupants")
     assert told.startswith(f"{MAX_NAMED_OCCUPANTS + 1} besides us")
     assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}" and 1 more')
@@ -416,8 +383,3 @@ async def test_a_check_ends_in_time_at_whatever_step_it_is(monkeypatch: pytest.M
         given_up_at("bind", replace(HONEST, bind=silent)),
         given_up_at("disco", replace(HONEST, join=silent)),
     )
-
-
-async def test_it_can_be_run_again(sandbox: XmppServer) -> None:
-    again = Probe(settings(sandbox.environment()))
-    assert [(await again.run()).ok, (await again.run()).ok] == [True, True]

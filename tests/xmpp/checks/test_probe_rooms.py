@@ -78,9 +78,7 @@ async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppSe
     ]
 
 
-async def test_the_password_of_the_room_goes_to_the_default_room_only(
-    prosody: XmppServer,
-) -> None:
+async def test_the_password_of_the_room_goes_to_the_default_room_only(prosody: XmppServer) -> None:
     rooms = [prosody.room() for _ in range(2)]
     password = "open-sesame-0815"
     environment = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=password)

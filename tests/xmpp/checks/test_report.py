@@ -27,8 +27,7 @@ STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
 
 
 @pytest.mark.parametrize(
-    ("others", "company"),
-    [(0, "nobody else"), (1, "1 other occupant"), (2, "2 other occupants")],
+    ("others", "company"), [(0, "nobody else"), (1, "1 other occupant"), (2, "2 other occupants")]
 )
 def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> None:
     report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, others=others)], None)

@@ -2,21 +2,19 @@
 
 import socket
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from bridge.views.monitoring import Limits
 from bridge.xmpp.checks.report import Report
 from bridge.xmpp.link.connection import DEADLINES
 from bridge.xmpp.model.faults import Stage
 from tests.faults.scene import configure
-from tests.faults.scripted_server import DOMAIN, ScriptedServer
+from tests.faults.scripted_server import DOMAIN
 from tests.servers.certificates import Authority
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-from tests.xmpp.probing import check, detail, failed
+from tests.xmpp.probing import check, failed
 
 MISTAKES: dict[str, tuple[dict[str, str], Sequence[str], Sequence[str]]] = {
     "no certificate in the file": (
@@ -107,13 +105,3 @@ async def test_a_port_that_stays_silent_may_be_one_for_direct_tls(
     hint = failed(report, "tls").hint
     assert ("xmpps://" in hint, "XMPP_SERVICE" in hint) == (scheme == "xmpp", True)
     assert all(word in report.diagnosis for word in (service, "0.2 s"))
-
-
-async def test_of_an_expired_certificate_the_date_is_said_once(authority: Authority) -> None:
-    date = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"
-    async with ScriptedServer(certificate=authority.issue_expired(DOMAIN)) as server:
-        report = await check(server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file)))
-    assert failed(report, "tls").detail.count(date) == report.diagnosis.count(date) == 1
-    assert detail(report, "tls").count("expired") == 1
-    assert "(1 day ago)" in report.diagnosis
-    assert Limits(None, None, 14).judge([report], datetime.now(UTC))[1] == []

@@ -88,10 +88,7 @@ def test_coming_back_asks_for_the_history_since_then_however_long() -> None:
 
 
 def test_leaving_is_a_presence_that_is_unavailable() -> None:
-    assert _written(stanzas.leave_presence(OWN)).attrib == {
-        "to": OWN,
-        "type": "unavailable",
-    }
+    assert _written(stanzas.leave_presence(OWN)).attrib == {"to": OWN, "type": "unavailable"}
 
 
 @pytest.mark.parametrize(

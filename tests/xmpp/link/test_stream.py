@@ -8,12 +8,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.wire.xmlstream import StanzaTooLongError
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.stream import (
-    MAX_NEGOTIATION_BYTES,
-    MAX_UNSENT_BYTES,
-    SLICE_BYTES,
-    Stream,
-)
+from bridge.xmpp.link.stream import MAX_NEGOTIATION_BYTES, MAX_UNSENT_BYTES, SLICE_BYTES, Stream
 
 SECONDS = 10.0
 HEADER = (

@@ -192,10 +192,7 @@ def test_a_gap_of_the_store_says_why(more: dict[str, object], line: str) -> None
             "T lobby@muc: <A> hello",
         ),
         ({"room": "lobby@muc", "kind": "join", "sender": "A"}, "lobby@muc: * <A> is here ()"),
-        (
-            {"room": "lobby@muc", "kind": "connection", "phase": "joined"},
-            "lobby@muc: joined",
-        ),
+        ({"room": "lobby@muc", "kind": "connection", "phase": "joined"}, "lobby@muc: joined"),
         ({"room": "a\n\u202eb", "kind": "error"}, "a\\u{A}\\u{202E}b: * the room refused us: "),
         ({"room": None, "kind": "message", "sender": "A", "body": "x"}, "<A> x"),
         ({"room": 1.5, "kind": "message", "sender": "A", "body": "x"}, "1.5: <A> x"),

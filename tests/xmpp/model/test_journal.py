@@ -183,10 +183,7 @@ def test_a_ring_keeps_the_newest_and_yields_what_comes_after_each_number(
             assert list(ring.after(after)) == [one for one in beads if one.number > after]
 
 
-@given(
-    capacity=st.integers(1, 8),
-    arrivals=st.lists(st.integers(0, 6), max_size=20),
-)
+@given(capacity=st.integers(1, 8), arrivals=st.lists(st.integers(0, 6), max_size=20))
 def test_a_ring_can_be_read_while_records_come_and_go(capacity: int, arrivals: list[int]) -> None:
     ring = Beads(capacity, 1_000)
     for number in range(1, capacity + 1):

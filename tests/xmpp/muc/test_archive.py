@@ -138,13 +138,7 @@ def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "nothing",
-    [
-        "",
-        "<store xmlns='urn:xmpp:hints'/>",
-    ],
-)
+@pytest.mark.parametrize("nothing", ["", "<store xmlns='urn:xmpp:hints'/>"])
 def test_what_is_no_message_to_read_still_counts_for_paging(nothing: str) -> None:
     found = _read(nothing)
     assert found is not None

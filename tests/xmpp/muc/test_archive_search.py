@@ -80,11 +80,7 @@ def archives(draw: st.DrawFn) -> PlayedArchive:
 
 times = st.none() | st.integers(0, 40).map(stamp)
 queries = st.builds(
-    ArchiveQuery,
-    start=times,
-    end=times,
-    before=st.none() | st.just(""),
-    most=st.integers(1, 12),
+    ArchiveQuery, start=times, end=times, before=st.none() | st.just(""), most=st.integers(1, 12)
 )
 
 

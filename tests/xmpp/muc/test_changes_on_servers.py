@@ -70,9 +70,7 @@ async def test_a_change_of_what_presence_carries_is_told_and_further_ones_are_fo
         assert await changed(eyes) == ((CAPS, "f (urn:f)"), away, "away")
 
 
-async def changed(
-    eyes: Eyes,
-) -> tuple[tuple[str, ...], tuple[str, ...] | None, str | None]:
+async def changed(eyes: Eyes) -> tuple[tuple[str, ...], tuple[str, ...] | None, str | None]:
     """The payload, the former payload and the `show` of who changes next."""
     event = (await eyes.see(lambda event: isinstance(event, OccupantChanged))).event
     assert isinstance(event, OccupantChanged)

@@ -19,13 +19,7 @@ def _said(
     nickname: str = "Wilma",
 ) -> MessageReceived:
     return MessageReceived(
-        f"r@muc/{nickname}",
-        nickname,
-        body,
-        id=id_,
-        stanza_id=stanza_id,
-        source=source,
-        own=own,
+        f"r@muc/{nickname}", nickname, body, id=id_, stanza_id=stanza_id, source=source, own=own
     )
 
 

@@ -122,12 +122,7 @@ def _room(*features: str, fields: str = "") -> Description:
 
 
 def test_a_room_is_set_up_as_its_features_and_its_form_say() -> None:
-    said = {
-        "description": "Tests",
-        "occupants": "7",
-        "lang": "en",
-        "logs": "https://logs.example/",
-    }
+    said = {"description": "Tests", "occupants": "7", "lang": "en", "logs": "https://logs.example/"}
     fields = [_field(f"muc#roominfo_{name}", value) for name, value in said.items()]
     form = _form("".join([*fields, _field("muc#roomconfig_roomname", "Lobby")]))
     features = ["muc_hidden", "muc_nonanonymous", "urn:xmpp:mam:2", "muc_membersonly"]
@@ -224,18 +219,11 @@ REFUSAL = StanzaError("service-unavailable", "no")
 @pytest.mark.usefixtures("hasty")
 async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
     played = PlayedConnection(
-        {
-            DISCO_INFO: _info("<feature var='a'/>"),
-            disco.VERSION: None,
-            disco.LAST: IqError(REFUSAL),
-        }
+        {DISCO_INFO: _info("<feature var='a'/>"), disco.VERSION: None, disco.LAST: IqError(REFUSAL)}
     )
     told = await _inform(played, "b.example", is_server=True)
     assert told.description.features == ("a",)
-    assert told.unanswered == (
-        Unanswered(disco.VERSION, None),
-        Unanswered(disco.LAST, REFUSAL),
-    )
+    assert told.unanswered == (Unanswered(disco.VERSION, None), Unanswered(disco.LAST, REFUSAL))
 
 
 @pytest.mark.usefixtures("hasty")
