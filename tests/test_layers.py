@@ -14,6 +14,7 @@ PACKAGE = Path(bridge.__file__).parent
 LAYERS = (
     ("bridge.__main__",),
     ("bridge.cli",),
+    ("bridge.arguments",),
     ("bridge.commands",),
     ("bridge.service", "bridge.registration", "bridge.testing"),
     ("bridge.page",),
@@ -286,7 +287,7 @@ LAWS = {
     ),
     "registration is for the command line": Law(
         ("bridge.registration",),
-        except_by=("bridge.registration", "bridge.commands", "bridge.cli"),
+        except_by=("bridge.registration", "bridge.commands", "bridge.arguments"),
     ),
     "tests of bots know neither agents nor tools": Law(UNKNOWN_TO_TESTS, by=("bridge.testing",)),
     "tests of bots are known to commands alone": Law(

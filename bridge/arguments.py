@@ -1,0 +1,478 @@
+"""The arguments of each command of `xmpp-bridge`, and what its `--help` says of it."""
+
+import argparse
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from bridge.registration import KEYS
+from bridge.xmpp.model.events import KINDS
+
+MAX_REPEATS = 1_000
+"""The most runs of one check: each logs in, and servers limit logins."""
+
+MAX_MS = 1_000_000
+"""The highest threshold for a whole check, which is over sooner."""
+
+MAX_DAYS = 10_000
+"""The highest threshold for a certificate: none is valid for longer."""
+
+MAX_EVENTS = 999_999_999
+"""The most events that are shown of the log: a store holds no more."""
+
+MAX_SECONDS = 1_000_000
+"""The longest wait for an event: eleven days."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error: the most similar of the words that would be right, if any is."""
+    similar = get_close_matches(word.partition("=")[0], known, 1)
+    return f": {similar[0]}?" if similar else ""
+
+
+# Each of the following functions adds the arguments of one command. Its docstring has the texts of
+# `--help`: the line on the first page, the description, and examples.
+
+
+def _add_serve(command: argparse.ArgumentParser) -> None:
+    """The bridge: MCP on stdio, and a participant in the room.
+
+    The bridge: MCP on stdin and stdout, and a participant in the room.
+
+        codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
+    """
+    _add_settings(command)
+    _add_read_only(command)
+    sets = command.add_mutually_exclusive_group()
+    _add_toolsets(sets)
+    help_ = (
+        "serve this set of tools, and only sets that are named by this option; joins no room; may "
+        "be given again"
+    )
+    _add_repeatable(sets, "--only", "NAME", help_, dest="only")
+
+
+def _add_client(command: argparse.ArgumentParser) -> None:
+    """The interactive test client.
+
+    Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` lists
+    the commands. From a pipe, stdout has one answer a line and the exit code is 1 if any call
+    failed.
+
+        echo status | xmpp-bridge client --sandbox
+        Another server: xmpp-bridge client -- npx some-mcp-server
+    """
+    _add_settings(command)
+    _add_toolsets(command)
+    _add_flag(command, "--json", "each answer as it came, in one line")
+    help_ = "show all that the server logs while it starts"
+    command.add_argument("-v", "--verbose", action="store_true", help=help_)
+    command.add_argument(
+        "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
+    )
+
+
+def _add_check(command: argparse.ArgumentParser) -> None:
+    """Walk through a connection stage by stage, and say where it breaks.
+
+    Joins the room over a connection of its own and leaves it again, and shows what each stage found
+    and how long it took. Exit code 0 only if every stage passed, 1 if one failed, 2 if the settings
+    are wrong or incomplete.
+
+        xmpp-bridge check --repeat 10
+        xmpp-bridge check --format nagios --warn 2000 --crit 10000
+    """
+    _add_settings(command)
+    _add_flag(command, "--send", "also say something in the room, and await it back")
+    help_ = "if the room does not exist, fail instead of joining, which would create it"
+    _add_flag(command, "--room-must-exist", help_)
+    command.add_argument(
+        "--format",
+        choices=("text", "json", "prometheus", "nagios"),
+        default="text",
+        help="text, json (one object), prometheus (metrics), or nagios (one line, and the exit "
+        "codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN)",
+    )
+    command.add_argument(
+        "--json", action="store_const", dest="format", const="json", help="--format json"
+    )
+    _add_number(
+        command, "--warn", MAX_MS, "MS", "warn if the check takes so many ms or more (the median)"
+    )
+    help_ = "fail if it takes so many ms or more, even if every stage passed"
+    _add_number(command, "--crit", MAX_MS, "MS", help_)
+    help_ = (
+        "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
+        "code of nagios only"
+    )
+    _add_number(command, "--cert-days", MAX_DAYS, "N", help_, default=14)
+    help_ = (
+        "check N times, and show the median and the worst of each stage; a refused password "
+        "ends it, since further tries could lock the account"
+    )
+    _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
+
+
+def _add_send(command: argparse.ArgumentParser) -> None:
+    """Say something in the room, and prove that the room got it.
+
+    Says TEXT in the room, under the nickname with `-send` after it, as the tool xmppSend does, and
+    ends with exit code 0 once the room has sent it back. With --await it waits for an answer too.
+    Exit code 1 if it was not sent, or not answered.
+
+        xmpp-bridge send 'the build is done'
+        xmpp-bridge send '!ping' --await 10 --from Robot
+    """
+    _add_settings(command)
+    command.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
+    _add_room(command)
+    help_ = "wait so long for answers, and 1.5 s after the first one at most"
+    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=0)
+    command.add_argument(
+        "--from", dest="sender", metavar="NICKNAME", default="", help="whose answers"
+    )
+    help_ = "for the room to send it back (default: 10); with --await at most 50 together"
+    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_, default=10)
+    _add_flag(command, "--json", "the result of the tool, one JSON object")
+
+
+def _add_diagnose(command: argparse.ArgumentParser) -> None:
+    """Find out why somebody in the room, such as a bot, does not answer.
+
+    Enters the room under the nickname with `-diagnose` after it, looks at who has NICKNAME and at
+    what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Without
+    NICKNAME it looks at everybody who looks like a program. Exit code 0 if nothing is wrong, 1 if a
+    cause was found, 2 if too little was seen to say.
+
+        xmpp-bridge diagnose Robot --say '!ping'
+    """
+    command.set_defaults(timeout=10)
+    _add_settings(command)
+    command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="whom it concerns")
+    _add_room(command)
+    command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
+    help_ = "how long to wait after --say (default: 10)"
+    _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=10)
+    _add_flag(command, "--json", "the result of the tool, one JSON object")
+
+
+def _add_settings_command(command: argparse.ArgumentParser) -> None:
+    """Show every setting in effect, and where it is set.
+
+    Shows the value of each setting, with secrets as ***, where it is set (the environment, which
+    file, or the default), and what it means. Exit code 2 if a setting is wrong or missing.
+
+        xmpp-bridge settings --env-file ~/.config/xmpp-bridge.env
+    """
+    _add_settings(command)
+    _add_flag(command, "--json", "one JSON object")
+
+
+def _add_init(command: argparse.ArgumentParser) -> None:
+    """Ask for account, server and room, and write the settings file.
+
+    Asks for the account, the server and the room, tries each answer out, and writes them into a
+    file that only you can read. A certificate that is not trusted is shown, and trusted from then
+    on if you say so. Then checks the way into the room, and offers to register the bridge with the
+    coding agents on this machine. Only on a terminal. Exit code 0 if the check passed.
+
+        xmpp-bridge init
+        xmpp-bridge init --env-file ~/bots/lab.env
+    """
+    _add_env_file(command, "the file to write (default: ~/.config/xmpp-bridge.env)")
+    command.set_defaults(env_file=Path("~/.config/xmpp-bridge.env"))
+
+
+def _add_watch(command: argparse.ArgumentParser) -> None:
+    """Follow the room in the terminal.
+
+    Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends it. What
+    happens in the room goes to stdout, the state of the connection and everything else to stderr.
+    It takes part under the nickname with `-watch` after it, so that a bridge may be in the room at
+    the same time. Where stdout is no terminal, an event is one line, written at once. With a
+    filter, --first or --timeout, what the room sends on joining is left out: who is there, its
+    history, its subject.
+
+        xmpp-bridge watch --json | jq -ac 'select(.kind == "message") | .body'
+        xmpp-bridge watch --from Robot --contains error --first --timeout 600
+    """
+    _add_settings(command)
+    _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
+    _add_flag(command, "--json", "one JSON object a line")
+    _add_flag(command, "--first", "end with the first event, and exit code 0")
+    _add_local(command)
+    help_ = "end after this time; exit code 1 if nothing was shown by then"
+    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
+    _add_filters(command)
+
+
+def _add_log(command: argparse.ArgumentParser) -> None:
+    """Show what was recorded.
+
+    Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured rooms: one
+    event a line, oldest first; on a terminal long ones are laid out. Times are shown in UTC; a time
+    that is given without a zone is local, and may be 2026-01-31, 12:00, today, "yesterday 12:00",
+    1h or "2 hours ago". With --report it is drawn on a page that you can attach to a ticket. Exit
+    code 1 if there is nothing to show.
+
+        xmpp-bridge log --since yesterday --kind leave
+        xmpp-bridge log --since '2 hours ago' --report incident.html --pseudonyms
+        xmpp-bridge log --json --since '2 hours ago' | jq -c .body
+    """
+    command.set_defaults(sandbox=False)
+    _add_env_file(command, "the file with the settings, and no other")
+    command.add_argument("--since", metavar="TIME", help="what happened from then on")
+    command.add_argument("--until", metavar="TIME", help="what happened until then")
+    _add_number(command, "--limit", MAX_EVENTS, "N", "only the newest N of these")
+    _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
+    _add_flag(command, "--json", "one JSON object a line")
+    _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
+    _add_report(command)
+    _add_local(command)
+    _add_filters(command)
+
+
+def _add_record(command: argparse.ArgumentParser) -> None:
+    """Stay in the room and record what happens there.
+
+    Stays in the room, with no agent, and records what happens there for whoever asks later; every
+    bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
+    be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
+    room refuses it for good, 2 if the settings are wrong. Where the store is a team's database, its
+    role must be allowed to make the tables, unless they are there.
+
+        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env
+        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit
+    """
+    _add_settings(command)
+    _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
+    _add_flag(command, "--prepare-store", "make the store or its tables if there are none, and end")
+
+
+def _add_explain(command: argparse.ArgumentParser) -> None:
+    """Name what went wrong on a bot's own stream, from its debug log.
+
+    Reads debug logs of a bot, a client or a server, and names what went wrong between it and its
+    server: refused messages, a refused join, the end of the stream, requests that were never
+    answered. It finds the format by itself and passes other lines over. The last line is the
+    verdict. With --report the streams are drawn on a page, too. Exit code 0 if no error was found,
+    1 if one was, 2 if nothing could be read or no stream is the one asked for.
+
+        xmpp-bridge explain bot.log
+        xmpp-bridge explain bot.log --report stream.html
+        journalctl --user -u mybot | xmpp-bridge explain --command '!ping'
+    """
+    command.add_argument(
+        "files", nargs="*", metavar="FILE", help="a log; - or none for standard input"
+    )
+    command.add_argument("--account", metavar="JID", help="only the streams of this account")
+    command.add_argument("--nickname", metavar="NAME", help="only the streams of this occupant")
+    help_ = "how messages begin that the bot should answer"
+    command.add_argument("--command", dest="command_text", metavar="TEXT", help=help_)
+    _add_flag(command, "--all", "notes too, and streams without findings")
+    _add_flag(command, "--json", "one JSON object")
+    _add_report(command)
+
+
+def _add_expect(command: argparse.ArgumentParser) -> None:
+    """Run scenario files, which are tests of a bot in a room.
+
+    Plays each scenario in a room of its own, in the sandbox or at the server that --env-file names,
+    and says what came instead of what was expected. With --report all are drawn on a page, failed
+    ones first. pytest runs them.
+
+        xmpp-bridge expect ping.room.toml --junit-xml=report.xml
+        xmpp-bridge expect --report tests.html scenarios/
+    """
+    _add_env_file(command, "the file with the settings of a real server")
+    _add_report(command)
+    command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
+    more = command.add_argument(
+        "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
+    )
+    more.required = False  # Python 3.11 would name it with FILE if both are missing
+
+
+def _add_sandbox(command: argparse.ArgumentParser) -> None:
+    """A small local XMPP server to try things out with.
+
+    A small local XMPP server with a room whose resident answers, and any further room that is
+    joined. For trying out and for tests; use Prosody or ejabberd for anything else. Ctrl-C ends it.
+
+        xmpp-bridge sandbox > .env
+        (in another terminal: xmpp-bridge client)
+        xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
+    """
+    help_ = "require STARTTLS, with a certificate of its own, and take more mechanisms under it"
+    _add_flag(command, "--tls", help_)
+    _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
+    _add_repeatable(
+        command,
+        "--fault",
+        "NAME[:KEY=VALUE,...]",
+        "something that goes wrong: drop, kick, silence, duplicate-nickname, late-reflection, "
+        "lost-reflection, refused-login; the keys are room, nickname and seconds; may be given "
+        "again",
+    )
+
+
+def _add_register(command: argparse.ArgumentParser) -> None:
+    """Tell a coding agent's program how to start this bridge.
+
+    Registers this bridge in a client's configuration file, of which a copy is kept. What is
+    registered is the path of this command and the path of your settings file; no password. First
+    the command is started once, to see that it answers and whether it gets into the room.
+
+        xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
+    """
+    _add_env_file(
+        command,
+        "the file with the settings; without it, the one that the bridge would find now, unless "
+        "that merely lies in the current directory",
+    )
+    _add_flag(
+        command,
+        "--approve-send",
+        "let the agent speak in the room without asking you each time; nothing else",
+    )
+    _add_read_only(command)
+    _add_toolsets(command)
+    _add_entry(command)
+
+
+def _add_unregister(command: argparse.ArgumentParser) -> None:
+    """Undo `register`.
+
+    Takes out of a client's configuration what `register` put there.
+
+        xmpp-bridge unregister codex
+    """
+    _add_entry(command)
+
+
+COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "serve": _add_serve,
+    "client": _add_client,
+    "init": _add_init,
+    "check": _add_check,
+    "send": _add_send,
+    "diagnose": _add_diagnose,
+    "settings": _add_settings_command,
+    "watch": _add_watch,
+    "record": _add_record,
+    "log": _add_log,
+    "explain": _add_explain,
+    "expect": _add_expect,
+    "sandbox": _add_sandbox,
+    "register": _add_register,
+    "unregister": _add_unregister,
+}
+"""The function for each command, in the order of the first page."""
+
+
+def _add_flag(command: argparse.ArgumentParser, option: str, help_: str) -> None:
+    command.add_argument(option, action="store_true", help=help_)
+
+
+def _add_number(
+    command: argparse.ArgumentParser, option: str, most: int, unit: str, help_: str, **more: Any
+) -> None:
+    def number(text: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+        return int(text)
+
+    command.add_argument(option, type=number, metavar=unit, help=help_, **more)
+
+
+def _add_repeatable(
+    command: argparse._ActionsContainer, option: str, metavar: str, help_: str, **more: Any
+) -> None:
+    named = {"dest": f"{option[2:]}s", "metavar": metavar, "help": help_, "action": "append"} | more
+    command.add_argument(option, default=[], **named)
+
+
+def _add_env_file(command: argparse.ArgumentParser, help_: str) -> None:
+    command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    _add_env_file(command, "the file with the settings, and no other")
+    _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
+
+
+def _add_room(command: argparse.ArgumentParser) -> None:
+    help_ = "its JID, or the part of it before the @; without it the default room"
+    command.add_argument("--room", metavar="ROOM", help=help_)
+
+
+def _add_filters(command: argparse.ArgumentParser) -> None:
+    """Add the options that `bridge.views.selection` reads: each narrows what is shown."""
+    group = command.add_argument_group(
+        "filters", "A room, sender or kind may be given again, for one more of them."
+    )
+    _add_repeatable(group, "--room", "ROOM", "its JID, or the part of it before the @")
+    _add_repeatable(group, "--from", "SENDER", "a nickname, an occupant JID or a real JID")
+    group.add_argument(
+        "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
+    )
+    group.add_argument(
+        "--pattern", metavar="RE2", help="a regular expression, found in body, subject or status"
+    )
+    help_ = (
+        f"one of {', '.join(KINDS)}, or several, comma-separated; without it all but connection, "
+        "and no chat states"
+    )
+    _add_repeatable(group, "--kind", "KIND", help_, action="extend", type=_kinds)
+
+
+def _kinds(text: str) -> list[str]:
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {unknown[0]!r} (choose from {', '.join(KINDS)})"
+            + nearest(unknown[0], KINDS)
+        )
+    return kinds
+
+
+def _add_local(command: argparse.ArgumentParser) -> None:
+    _add_flag(command, "--local", "on a terminal, show times in the local zone")
+
+
+def _add_report(command: argparse.ArgumentParser) -> None:
+    help_ = "write a page that a browser opens, or its data if FILE ends with .json"
+    command.add_argument("--report", metavar="FILE", help=help_)
+    help_ = "on the page, replace nicknames, JIDs and hosts one for one, messages by their length"
+    _add_flag(command, "--pseudonyms", help_)
+
+
+def _add_read_only(command: argparse.ArgumentParser) -> None:
+    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
+
+
+def _add_toolsets(command: argparse._ActionsContainer) -> None:
+    _add_repeatable(
+        command,
+        "--toolset",
+        "NAME",
+        "a further set of tools: llm, samples, one that a package offers, or MODULE:ATTRIBUTE; may "
+        "be given again",
+    )
+
+
+def _add_entry(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(module="register")
+    command.add_argument("client", choices=KEYS, help="which program")
+    command.add_argument(
+        "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
+    )
+    _add_flag(command, "--print", "show what would be done, and do nothing")
+
+
+def _server_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
+    return text
