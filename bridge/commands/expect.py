@@ -21,9 +21,7 @@ OURS = re.compile("^--(env-file|report|pseudonyms)(?=$|=)")
 def run(parsed: argparse.Namespace) -> int:
     """Run pytest on the files, with the options that were given."""
     if find_spec("pytest") is None:
-        complain(
-            "xmpp-bridge: pytest is not installed; pip install '/path/to/xmpp-debug-bridge[expect]'"
-        )
+        complain("xmpp-bridge: pytest is not installed; pip install 'xmpp-debug-bridge[expect]'")
         return USAGE
     words = [OURS.sub(r"--xmpp-\1", word) for word in parsed.more]
     if parsed.env_file is not None:

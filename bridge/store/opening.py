@@ -51,6 +51,7 @@ def open_recorder_store(place: Place, *, making: bool) -> RecorderDatabase:
     if isinstance(place, Path):
         return SqliteDatabase(place)
     with _psycopg_needed():
+        # As above.
         from bridge.store.postgresql import PostgresqlDatabase
         from bridge.store.spooled import SpooledDatabase
     spool = Spool(place.spool, place.megabytes, place.url.name)
