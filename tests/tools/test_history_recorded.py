@@ -22,7 +22,7 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import EventFilter
-from bridge.xmpp.model.journal import Loss, Record
+from bridge.xmpp.model.journal import Journal, Record
 from tests.memory import traced
 from tests.store.damaged import damage
 from tests.store.recorded import in_a_file
@@ -86,10 +86,8 @@ async def test_what_was_recorded_before_the_bridge_was_there_is_told_from_then_o
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
-        ({"after": iso(NOW)}, ["now"]),
         ({"after": iso(NOW - 0.001)}, ["now, recorded"]),
         ({"before": iso(NOW + 9)}, ["now"]),
-        ({"before": iso(NOW - 1)}, ["one", "two"]),
         ({"before": iso(NOW - 1), "limit": 1}, ["two"]),
         ({"after": iso(100), "before": iso(150)}, ["one"]),
         ({}, ["now"]),
@@ -106,8 +104,6 @@ async def test_memory_answers_as_far_as_it_reaches_and_else_the_store(
 
 
 async def test_memory_that_has_lost_its_oldest_does_not_reach_there(shelf: Shelf) -> None:
-    from bridge.xmpp.model.journal import Journal
-
     played = _played(shelf, Played(journal=Journal("epoch", 2)))
     for at in (1, 2, 3):
         shelf.say(f"recorded {at}", at=NOW + at)
@@ -207,41 +203,15 @@ async def test_what_was_deleted_of_another_room_is_no_gap(shelf: Shelf) -> None:
     assert (bodies(page), "gap" in page) == (["1", "2", "3", "4"], False)
 
 
-async def test_of_several_rooms_what_was_deleted_of_one_is_a_gap_and_the_rest_is_told(
+async def test_what_is_no_cursor_of_a_store_or_ahead_of_everything_is_refused(
     shelf: Shelf,
 ) -> None:
-    other = "noisy@conference.example"
-    for at in (1, 2, 3, 4):
-        shelf.say(f"noise {at}", at=at, room=other)
-        shelf.say(str(at), at=at)
-    walk = await shelf.reader.walk([ROOM, other], EventFilter())
-    (first, *_) = [one.id async for one in walk]
-    cursor = walk.cursor_of(first)
-    shelf.expire(3.5, other)
-    for since, start, loss in (
-        (None, iso(2), Loss(1, 5, "evicted")),
-        (cursor, None, Loss(2, 5, "evicted")),
-        (None, iso(4), None),
-    ):
-        walk = await shelf.reader.walk([ROOM, other], EventFilter(), since=since, start=start)
-        assert walk.gap == loss
-        told = [one.event["body"] async for one in walk]
-        assert told[-2:] == ["noise 4", "4"]
-        assert ("2" in told) == (loss is not None)
-
-
-@pytest.mark.parametrize("since", ["recorded:zz-1", "recorded:00-x", "recorded:"])
-async def test_what_is_no_cursor_of_a_store_is_refused(shelf: Shelf, since: str) -> None:
-    with pytest.raises(ArgumentError, match="since is not a cursor"):
-        await page_of(_played(shelf), since=since)
-
-
-async def test_a_cursor_ahead_of_everything_is_refused(shelf: Shelf) -> None:
     shelf.say("one", at=1)
     played = _played(shelf)
     ahead = (await page_of(played, after=iso(1)))["next"].replace("-1", "-9")
-    with pytest.raises(ArgumentError, match="ahead of everything"):
-        await page_of(played, since=ahead)
+    for since, why in (("recorded:00-x", "is not a cursor"), (ahead, "ahead of everything")):
+        with pytest.raises(ArgumentError, match=f"since.* {why}"):
+            await page_of(played, since=since)
 
 
 async def test_no_other_tool_takes_such_a_cursor_and_each_says_who_does(shelf: Shelf) -> None:
@@ -273,17 +243,14 @@ async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> Non
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
-        ({"from": "Wilma"}, ["Hello, World", "again"]),
         ({"from": "wilma"}, []),
         ({"from": 'Zo\u00eb "\\'}, ["umlaut"]),
         ({"from": "Z\\u{200B}Z"}, ["ag\u200bain"]),
         ({"from": "GATEWAY.example"}, ["of a component"]),
         ({"from": "LOBBY@conference.example/Fred"}, ["ELSE"]),
-        ({"contains": "hello"}, ["Hello, World"]),
         ({"contains": "hel\u200blo"}, ["Hello, World"]),
         ({"contains": "\u200b"}, ["ag\u200bain"]),
         ({"pattern": "^.LSE$"}, ["ELSE"]),
-        ({"kinds": ["leave"]}, []),
     ],
 )
 async def test_a_filter_picks_as_it_does_in_memory(
@@ -360,36 +327,30 @@ async def test_what_the_store_has_is_told_once_however_much_came_since(shelf: Sh
     assert bodies(page) == ["7"]
 
 
+@in_a_file
 async def test_large_events_of_the_store_are_compared_with_memory_a_few_at_a_time(
     shelf: Shelf,
 ) -> None:
-    shelf.say(*(f"{number} {'x' * 200_000}" for number in range(300)), at=NOW + 1)
+    shelf.say(*(f"{number} {'x' * 200_000}" for number in range(150)), at=NOW + 1)
     walk = await shelf.reader.walk([ROOM], EventFilter())
     now = Record(1, NOW + 1, MessageReceived(f"{ROOM}/W", "W", "now"), ROOM)
     with traced() as memory:
         assert await walk.unrecorded([now], "epoch") == [now]
-        assert memory()[1] < 45_000_000  # of 60 MB twice, as text and as events
+        assert memory()[1] < 40_000_000  # of 30 MB twice, as text and as events
 
 
-@pytest.mark.parametrize(
-    ("detail", "told"),
-    [("brief", [("heard", None), ("never heard", False)]), ("full", None)],
-)
-@pytest.mark.parametrize("times", [{"after": iso(1)}, {"before": iso(3)}])
-async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
-    shelf: Shelf, times: dict[str, str], detail: str, told: list[tuple[str, bool | None]] | None
-) -> None:
+async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(shelf: Shelf) -> None:
     own = f"{ROOM}/McpDebug"
     shelf.put(MessageSent(own, "McpDebug", "heard", "1"), at=1, shared=False)
     shelf.put(MessageReceived(own, "McpDebug", "heard", id="1"), at=1.1)
     shelf.put(MessageSent(own, "McpDebug", "never heard", "2"), at=2, shared=False)
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "imitated", id="2"), at=2.1)
-    page = await page_of(_played(shelf), **times, detail=detail)
-    if told is None:
+    for times in ({"after": iso(1)}, {"before": iso(3)}):
+        page = await page_of(_played(shelf), **times, detail="full")
         assert bodies(page) == ["heard", "heard", "never heard", "imitated"]
-    else:
-        found = [(one["body"], one.get("heard")) for one in page["entries"]]
-        assert found == [*told, ("imitated", None)]
+        page = await page_of(_played(shelf), **times)
+        told = [("heard", None), ("never heard", False), ("imitated", None)]
+        assert [(one["body"], one.get("heard")) for one in page["entries"]] == told
 
 
 @in_a_file

@@ -124,16 +124,13 @@ async def test_after_a_restart_what_the_room_tells_of_meanwhile_is_told_once(
 ) -> None:
     if ending == "ended":
         night.ends()
-    day.enters(
-        _said("early", stanza_id="s0", source=Source.HISTORY),
-        _said("meanwhile", stanza_id="s1", source=Source.HISTORY),
-    )
+    past = (("early", "s0"), ("meanwhile", "s1"))
+    day.enters(*(_said(one, stanza_id=id_, source=Source.HISTORY) for one, id_ in past))
     day.happens(_said("late"))
     page = await day.page()
     assert (bodies(page), page["more"]) == (["early", "meanwhile", "late"], False)
     assert bodies(await day.page(since=page["next"])) == []
-    rooms = await day.page(room="lobby")
-    assert bodies(rooms) == bodies(page)
+    assert bodies(await day.page(room="lobby")) == bodies(page)
 
 
 async def test_what_a_locked_store_does_not_take_is_told(
@@ -149,7 +146,7 @@ async def test_what_a_locked_store_does_not_take_is_told(
         lock.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("limit", [1, 4])
 async def test_pages_of_any_size_tell_each_once(limit: int, night: Night, day: Day) -> None:
     day.enters()
     night.hears(_said("seen by it alone"))

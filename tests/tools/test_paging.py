@@ -40,12 +40,6 @@ async def _matches(wanted: EventFilter) -> bool:
     return await TimeSlice().run(wanted.matches, SAID, wanted.cost(SAID))
 
 
-async def test_a_short_search_is_done_at_once() -> None:
-    where: list[str] = []
-    assert await _matches(_searching(MAX_INLINE_COST // 1_000, where))
-    assert where == [threading.current_thread().name]
-
-
 async def test_long_searches_are_done_one_by_one_in_a_thread_of_their_own() -> None:
     where: list[str] = []
     filters = [_searching(MAX_INLINE_COST // 1_000 + 1, where) for _ in range(20)]
@@ -75,7 +69,7 @@ async def test_a_page_is_read_in_that_thread_where_an_event_costs_too_much(
 
 
 @pytest.mark.parametrize("spare", [0, -1])
-def test_a_fold_that_fills_the_page_to_the_byte_is_made_and_a_longer_one_is_not(spare: int) -> None:
+def test_what_fills_the_page_to_the_byte_is_on_it_and_what_is_longer_is_not(spare: int) -> None:
     both = {"a": "xy"}
     page: Page[dict[str, str]] = Page(
         size=json_size(both) + spare, fold=lambda entries, _: (0, both) if entries else None
@@ -83,16 +77,9 @@ def test_a_fold_that_fills_the_page_to_the_byte_is_made_and_a_longer_one_is_not(
     assert page.add({"a": "x"})
     assert page.add({"a": "y"}) is (spare == 0)
     assert page.entries == [both if spare == 0 else {"a": "x"}]
-
-
-@pytest.mark.parametrize("spare", [0, -1])
-def test_an_entry_that_fills_the_page_to_the_byte_is_on_it_and_a_longer_one_is_not(
-    spare: int,
-) -> None:
-    entry = {"text": "x" * 10}
-    page: Page[dict[str, str]] = Page(size=2 * json_size(entry) + len(", ") + spare)
-    assert page.add(entry)
-    assert page.add(entry) is not bool(spare)
+    page = Page(size=2 * json_size(both) + len(", ") + spare)
+    assert page.add(both)
+    assert page.add(both) is (spare == 0)
 
 
 async def _turns(work: TimeSlice, pieces: int) -> int:

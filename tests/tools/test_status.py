@@ -17,16 +17,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp.model.events import MessageReceived, Phase, SubjectChanged
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.room import LastError, LastIncoming
-from tests.tools.played import (
-    FAULT,
-    LOGS,
-    OTHER_LOBBY,
-    ROOM,
-    STATUS,
-    Played,
-    in_room,
-    in_rooms,
-)
+from tests.tools.played import FAULT, LOGS, OTHER_LOBBY, ROOM, STATUS, Played, in_room, in_rooms
 
 
 @pytest.fixture
@@ -50,16 +41,12 @@ def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
     return wire
 
 
-def test_an_echo_is_what_was_said() -> None:
+def test_an_echo_is_what_was_said_in_one_text() -> None:
     assert status_module.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
-    assert status_module.echo(text="hello\n\u202e") == "hello\n\u202e"
     assert (status_module.echo(message=""), status_module.echo(text="")) == ("Echo: ", "")
-
-
-@pytest.mark.parametrize("given", [{}, {"message": "a", "text": "a"}])
-def test_an_echo_takes_one_text_and_says_so(given: dict[str, str]) -> None:
-    with pytest.raises(ArgumentError, match="message or text, and exactly one"):
-        status_module.echo(**given)
+    for given in ({}, {"message": "a", "text": "a"}):
+        with pytest.raises(ArgumentError, match="message or text, and exactly one"):
+            status_module.echo(**given)
 
 
 def test_a_status_in_the_room_has_what_there_is_to_say(configuration: Configuration) -> None:
@@ -114,8 +101,7 @@ def test_a_status_out_of_the_room_tells_why_and_when_next(configuration: Configu
 
 
 @pytest.mark.parametrize(
-    ("role", "moderated", "voice"),
-    [("visitor", True, False), ("participant", False, True), ("moderator", None, True)],
+    ("role", "moderated", "voice"), [("visitor", True, False), ("moderator", None, True)]
 )
 def test_a_status_in_the_room_says_what_the_bridge_may_do_there(
     role: str, moderated: bool | None, voice: bool, configuration: Configuration
@@ -135,7 +121,6 @@ def test_a_status_in_the_room_says_what_the_bridge_may_do_there(
         ({}, False),
         ({"subject": "ours"}, True),
         ({"similar_rooms": ("a@b",)}, True),
-        ({"last_error": LastError(FAULT, 0.0)}, False),
         ({"last_error": LastError(FAULT._replace(quotes=True), 0.0)}, True),
         ({"last_incoming": LastIncoming(MessageReceived("a@b/c", "c", "hi"), 0.0)}, True),
     ],
@@ -177,11 +162,10 @@ def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration)
         in_room(OTHER_LOBBY, "Wilma"), last_incoming=_last("new", OTHER_LOBBY, 3.0), crowded=True
     )
     status = _status(played, configuration)
-    assert (status["room"], status["phase"]) == (ROOM, "joined")
+    assert (status["room"], status["phase"], status["occupants"]) == (ROOM, "joined", 1)
     assert "lastError" not in status
-    assert (status["connected"], status["occupants"]) == (True, 1)
-    assert status["lastIncoming"]["body"] == "new"
-    assert status["lastIncoming"]["room"] == OTHER_LOBBY
+    incoming = status["lastIncoming"]
+    assert (incoming["body"], incoming["room"]) == ("new", OTHER_LOBBY)
     assert [one for one in status["warnings"] if one.startswith(f"{OTHER_LOBBY}: The room has ")]
     well = {"phase": "joined", "nickname": "McpDebug"}
     assert status["rooms"] == [
@@ -203,8 +187,8 @@ def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration)
     ]
 
 
-@pytest.mark.parametrize("text", ["m" * 150, "m" * 5_000, '"' * 5_000, "\u202e" * 5_000])
-@pytest.mark.parametrize(("characters", "whole"), [(8, True), (20, True), (1_000, False)])
+@pytest.mark.parametrize("text", ["m" * 150, "\u202e" * 5_000])
+@pytest.mark.parametrize(("characters", "whole"), [(20, True), (1_000, False)])
 def test_fifty_rooms_in_trouble_fit_into_a_status(
     configuration: Configuration, text: str, characters: int, whole: bool
 ) -> None:

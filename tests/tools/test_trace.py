@@ -137,19 +137,12 @@ async def test_an_entry_without_a_stanza_is_said_to_have_none() -> None:
     played.publish(ConnectionChanged(Phase.WAITING))
     played.publish(Gap("2026-01-01T00:00:00.000Z", "2026-01-01T00:01:00.000Z"))
     played.hear("hello")
-    for cursor, note in (
-        ("epoch-1", trace.NO_STANZA),
-        ("epoch-2", trace.NO_STANZA),
-        ("epoch-3", trace.LOST_STANZA),
-        ("archive:a%201", trace.LOST_STANZA),
-    ):
-        page = await _trace(played, of=cursor)
-        assert (page["entries"], page["note"], page["more"]) == ([], note, False)
+    cursors = ("epoch-1", "epoch-2", "epoch-3", "archive:a%201")
+    notes = [(await _trace(played, of=cursor))["note"] for cursor in cursors]
+    assert notes == [trace.NO_STANZA] * 2 + [trace.LOST_STANZA] * 2
 
 
-@pytest.mark.parametrize(
-    "cursor", ["yesterday", "epoch-99", "former-1", "epoch-0", "epoch-1", "epoch-2"]
-)
+@pytest.mark.parametrize("cursor", ["yesterday", "epoch-99", "former-1", "epoch-1"])
 async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
     played = Played(journal=Journal("epoch", 1))
     append(played.trace, "in", "1", _message("a stanza"), 0.0)

@@ -61,10 +61,6 @@ async def _armed(room: Played, number: int = 1) -> None:
         await asyncio.sleep(0)
 
 
-def _from(name: str) -> dict[str, Any]:
-    return {"from": name}
-
-
 def _said(body: str, nickname: str = "Wilma", *, own: bool = False) -> MessageReceived:
     return MessageReceived(f"{ROOM}/{nickname}", nickname, body, own=own)
 
@@ -107,13 +103,7 @@ async def test_what_did_not_match_is_counted_and_the_last_five_are_shown() -> No
     played.publish(OccupantJoined(f"{ROOM}/W", "W", "participant", "none"))
     waited = await _wait(played, since="epoch-0", contains="zebra", timeoutSeconds=0)
     assert (waited["matched"], "entry" in waited, waited["seen"]) == (False, False, 8)
-    assert [one.get("body", one["kind"]) for one in waited["passed"]] == [
-        "d",
-        "e",
-        "f",
-        "g",
-        "join",
-    ]
+    assert [one.get("body", one["kind"]) for one in waited["passed"]] == [*"defg", "join"]
     assert waited["next"] == "epoch-8"
 
 
@@ -134,9 +124,9 @@ async def test_our_own_messages_match_only_when_from_names_us() -> None:
     assert (waited["matched"], waited["seen"], waited["next"]) == (False, 1, "epoch-2")
     assert [one["heard"] for one in waited["passed"]] == [True]
     for name in ("McpDebug", f"{ROOM}/McpDebug"):
-        back = await _wait(played, since="epoch-0", **_from(name))
+        back = await _wait(played, since="epoch-0", **{"from": name})
         assert (back["entry"]["heard"], back["entry"]["body"]) == (True, "mine")
-    theirs = await _wait(played, since="epoch-0", timeoutSeconds=0, **_from("Wilma"))
+    theirs = await _wait(played, since="epoch-0", timeoutSeconds=0, **{"from": "Wilma"})
     assert (theirs["matched"], theirs["seen"]) == (False, 1)
 
 

@@ -26,6 +26,7 @@ from tests.servers.witness import Witness
 
 ROBOT = "Robot"
 COMMAND, ANSWER = "!ping", "pong"
+ENCRYPTED = "{eu.siacs.conversations.axolotl}encrypted"
 DISGUISED = "!p\u200bing"
 """The same to a reader."""
 LOOPS = 6
@@ -107,22 +108,6 @@ def at_once(robot: Robot, sender: str) -> None:
 
 def not_at_all(robot: Robot, sender: str) -> None:
     robot.send(Element("{http://jabber.org/protocol/chatstates}composing"))
-
-
-def in_private(robot: Robot, sender: str) -> None:
-    robot.send(to=sender, body=ANSWER)
-
-
-def encrypted(robot: Robot, sender: str) -> None:
-    robot.send(Element("{eu.siacs.conversations.axolotl}encrypted"), body="Use OMEMO.")
-
-
-def without_a_body(robot: Robot, sender: str) -> None:
-    robot.send(Element("{urn:example:answer}pong"))
-
-
-def with_an_empty_body(robot: Robot, sender: str) -> None:
-    robot.send(Element("{jabber:client}body"))
 
 
 def with_an_error(robot: Robot, sender: str) -> None:
@@ -231,7 +216,7 @@ async def meets_another_program(stage: Stage) -> None:
 
 async def is_given_an_encrypted_command(stage: Stage) -> None:
     message = stage.wilma.client.make_message(mto=JID(stage.scene.room), mtype="groupchat")
-    message.append(Element("{eu.siacs.conversations.axolotl}encrypted"))
+    message.append(Element(ENCRYPTED))
     message.send()
     await stage.eyes.see(lambda event: getattr(event, "encrypted", None))
 
@@ -261,10 +246,6 @@ async def is_silenced(stage: Stage) -> None:
 async def ignores_pings(stage: Stage) -> None:
     assert stage.robot is not None
     stage.robot.ignore_pings()
-
-
-async def shows_accounts(stage: Stage) -> None:
-    await configure(stage.wilma, whois="anyone")
 
 
 async def runs_twice(stage: Stage) -> None:
@@ -348,7 +329,11 @@ TROUBLES: dict[str, Trouble] = {
     "it changed its nickname": Trouble("present", then=is_renamed, says=None, around=False),
     "it has no voice": Trouble("voice", then=is_silenced, says=None, on_both=True),
     "it runs twice": Trouble(
-        "account", before=shows_accounts, then=runs_twice, says=None, on_both=True
+        "account",
+        before=lambda stage: configure(stage.wilma, whois="anyone"),
+        then=runs_twice,
+        says=None,
+        on_both=True,
     ),
     "it runs twice, in a room that hides accounts": Trouble(
         "alike", soon, then=runs_twice, hows=("public", "public"), around=False
@@ -377,10 +362,20 @@ TROUBLES: dict[str, Trouble] = {
         "encrypted", then=is_given_an_encrypted_command, says=None, around=False, on_both=True
     ),
     "it does not answer": Trouble("answer", not_at_all, around=False),
-    "it answers in private": Trouble("answer", in_private, hows=("private",)),
-    "it answers encrypted": Trouble("answer", encrypted, hows=("encrypted",)),
-    "it answers without a body": Trouble("answer", without_a_body, hows=("no-body",)),
-    "it answers with an empty body": Trouble("answer", with_an_empty_body, hows=("no-body",)),
+    "it answers in private": Trouble(
+        "answer", lambda bot, to: bot.send(to=to, body=ANSWER), hows=("private",)
+    ),
+    "it answers encrypted": Trouble(
+        "answer",
+        lambda bot, _: bot.send(Element(ENCRYPTED), body="Use OMEMO."),
+        hows=("encrypted",),
+    ),
+    "it answers without a body": Trouble(
+        "answer", lambda bot, _: bot.send(Element("{urn:example:answer}pong")), hows=("no-body",)
+    ),
+    "it answers with an empty body": Trouble(
+        "answer", lambda bot, _: bot.send(Element("{jabber:client}body")), hows=("no-body",)
+    ),
     "it answers with an error": Trouble("answer", with_an_error, hows=("error",), on_both=True),
     "it answers twice": Trouble("answer", twice, hows=("public", "public")),
     "it answers late": Trouble("answer", late, hows=("public",), seconds=10),
