@@ -74,25 +74,11 @@ class Bench:
         script = str(RIVALS / "participant.py")
         return Peer([str(self.environments.bridge), script, *options], settings)
 
-    def floor(self) -> Peer:
-        """The least process that answers a line."""
-        return Peer([str(self.environments.bridge), str(RIVALS / "floor.py")])
-
-    def loop(self) -> Peer:
-        """The bare loop."""
-        return Peer([str(self.environments.bridge), str(RIVALS / "loop.py")])
-
-    def tasks(self) -> Peer:
-        """The bare asyncio loop, with a task for each line."""
-        return Peer([str(self.environments.bridge), str(RIVALS / "tasks.py")])
-
-    def sdk(self) -> Peer:
-        """An echo server on the official SDK."""
-        return Peer([str(self.environments.rivals), str(RIVALS / "sdk.py")])
-
-    def fast(self) -> Peer:
-        """An echo server on FastMCP."""
-        return Peer([str(self.environments.rivals), str(RIVALS / "fast.py")])
+    def answering(self, rival: str) -> Peer:
+        """A process that answers lines, by the name that tables have for it."""
+        environments = self.environments
+        python = environments.rivals if rival in {SDK, FAST} else environments.bridge
+        return Peer([str(python), str(RIVALS / SCRIPTS[rival])])
 
 
 BRIDGE = "xmpp-bridge"
@@ -103,5 +89,5 @@ SDK = "MCP SDK, low level"
 FAST = "FastMCP"
 PARTICIPANT = "bare slixmpp"
 PARTICIPANT_FAST = "bare slixmpp, fast SCRAM"
-PARTICIPANT_MANAGED = "bare slixmpp, XEP-0198"
 """The names that tables have for them."""
+SCRIPTS = {FLOOR: "floor.py", LOOP: "loop.py", TASKS: "tasks.py", SDK: "sdk.py", FAST: "fast.py"}

@@ -120,7 +120,10 @@ class Peer:
     def line(self) -> bytes:
         """The next line of stdout."""
         while b"\n" not in self._received:
-            self._received += self.chunk()
+            data = os.read(self._out, 1 << 20)
+            if not data:
+                raise self._failure("closed its stdout")
+            self._received += data
         line, _, self._received = self._received.partition(b"\n")
         return line
 
@@ -151,19 +154,6 @@ class Peer:
         self.write(LIST)
         return result_of(self.answer_to("list"))
 
-    def pour(self, messages: bytes, replies: int) -> float:
-        """Write everything without waiting; the seconds until as many lines came back."""
-        writer = threading.Thread(target=self.write, args=(messages,), daemon=True)
-        started = perf_counter()
-        writer.start()
-        count = 0
-        while count < replies:
-            count += self.chunk().count(b"\n")
-        seconds = perf_counter() - started
-        writer.join()
-        assert count == replies, f"{count} lines for {replies} calls"
-        return seconds
-
     def says(self, text: bytes) -> float:
         """When this first stood on stderr, on the clock of `started`."""
         with self._news:
@@ -192,13 +182,6 @@ class Peer:
         """What it holds of the memory (resident)."""
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
-
-    def chunk(self) -> bytes:
-        """The next bytes of stdout, however many there are."""
-        data = os.read(self._out, 1 << 20)
-        if not data:
-            raise self._failure("closed its stdout")
-        return data
 
     def _listen(self) -> None:
         assert self._process.stderr is not None

@@ -1,10 +1,11 @@
 """One `echo` call at a time."""
 
+from functools import partial
 from time import perf_counter
 
 from tests.benchmarks.bench import BRIDGE, FAST, LOOP, SDK, TASKS, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated, percentile
-from tests.benchmarks.peer import Peer, called, result_of
+from tests.benchmarks.peer import called, result_of
 
 NAME = "echo"
 CALLS = 2_000
@@ -13,16 +14,8 @@ WARM_CALLS = 200
 
 def measure(bench: Bench) -> Outcome:
     """Ask, wait for the reply, ask again."""
-    found = alternated(
-        bench.pairs,
-        {
-            BRIDGE: lambda: _asked(bench.bridge({})),
-            LOOP: lambda: _asked(bench.loop()),
-            TASKS: lambda: _asked(bench.tasks()),
-            SDK: lambda: _asked(bench.sdk()),
-            FAST: lambda: _asked(bench.fast()),
-        },
-    )
+    names = (BRIDGE, LOOP, TASKS, SDK, FAST)
+    found = alternated(bench.pairs, {name: partial(_asked, bench, name) for name in names})
     middle = {
         name: Series(name, "p50", "µs", tuple(percentile(run, 0.5) for run in runs))
         for name, runs in found.items()
@@ -42,8 +35,8 @@ def measure(bench: Bench) -> Outcome:
     )
 
 
-def _asked(peer: Peer) -> list[float]:
-    with peer:
+def _asked(bench: Bench, name: str) -> list[float]:
+    with bench.bridge({}) if name == BRIDGE else bench.answering(name) as peer:
         peer.shake_hands()
         calls = [called(id_, "echo", message=f"hello {id_}") for id_ in range(CALLS + WARM_CALLS)]
         taken: list[float] = []

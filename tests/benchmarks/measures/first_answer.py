@@ -16,14 +16,17 @@ def measure(bench: Bench) -> Outcome:
     # In turns with the floor alone: who follows a rival finds the processor's caches cold.
     beside_floor = alternated(
         bench.pairs,
-        {BRIDGE: lambda: _listed(bench.bridge(settings)), FLOOR: lambda: _answered(bench.floor())},
+        {
+            BRIDGE: lambda: _listed(bench.bridge(settings)),
+            FLOOR: lambda: _answered(bench.answering(FLOOR)),
+        },
     )
     beside_rivals = alternated(
         bench.pairs,
         {
             AMONG_RIVALS: lambda: _listed(bench.bridge(settings)),
-            SDK: lambda: _listed(bench.sdk()),
-            FAST: lambda: _listed(bench.fast()),
+            SDK: lambda: _listed(bench.answering(SDK)),
+            FAST: lambda: _listed(bench.answering(FAST)),
         },
     )
     series = {

@@ -1,8 +1,6 @@
 """A bare slixmpp participant: joins the room that the bridge's settings name and does nothing.
 
-What comes on stdin is said in the room, a line a message, and stdout has a line for each of its
-reflections. `--fast-scram` derives the key with OpenSSL instead of slixmpp's own Python,
-`--managed` asks for stream management (XEP-0198), as the bridge does.
+`--fast-scram` derives the key with OpenSSL instead of slixmpp's own Python. It ends with its stdin.
 """
 
 import asyncio
@@ -24,28 +22,6 @@ def nothing(_: object) -> None:
     pass
 
 
-class Talk:
-    """What the driver says through us."""
-
-    def __init__(self, client: ClientXMPP, room: str, nickname: str) -> None:
-        self._client = client
-        self._room = room
-        self._own = f"{room}/{nickname}"
-        self._unsaid = b""
-
-    def say(self) -> None:
-        data = os.read(0, 65536)
-        if not data:
-            asyncio.get_running_loop().stop()
-        *lines, self._unsaid = (self._unsaid + data).split(b"\n")
-        for line in lines:
-            self._client.send_message(JID(self._room), line.decode(), mtype="groupchat")
-
-    def heard(self, message: Any) -> None:
-        if message["from"] == self._own:
-            os.write(1, message["body"].encode() + b"\n")
-
-
 def main() -> None:
     settings = os.environ
     plaintext = settings.get("XMPP_ALLOW_PLAINTEXT") == "1"
@@ -65,9 +41,6 @@ def main() -> None:
     client.enable_starttls = not plaintext
     client.plugin["feature_mechanisms"].unencrypted_scram = plaintext
     client.register_plugin("xep_0045")
-    if "--managed" in sys.argv:
-        client.register_plugin("xep_0198")
-    talk = Talk(client, room, nickname)
 
     def enter(_: object) -> None:
         client.plugin["xep_0045"].join_muc(JID(room), nickname, maxhistory="0")
@@ -78,8 +51,13 @@ def main() -> None:
 
     client.add_event_handler("session_start", enter)
     client.add_event_handler(f"muc::{room}::self-presence", entered)
-    client.add_event_handler("groupchat_message", talk.heard if "--talk" in sys.argv else nothing)
-    loop.add_reader(0, talk.say)
+    client.add_event_handler("groupchat_message", nothing)
+
+    def look() -> None:
+        if not os.read(0, 65536):
+            loop.stop()
+
+    loop.add_reader(0, look)
     address = settings["XMPP_SERVICE"].partition("://")[2]
     host, _, port = address.rpartition(":")
     client.connect(host, int(port))
