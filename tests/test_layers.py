@@ -1,7 +1,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,88 +45,26 @@ SETS = ("bridge.samples",)
 """Sets of tools that are loaded when they are asked for, by name."""
 
 PURE = frozenset(
-    {
-        "bridge.text",
-        *(f"bridge.client.{name}" for name in ("arguments", "errors", "formatting")),
-        "bridge.views.screen",
-        "bridge.wire.meaning",
-        *(
-            f"bridge.capture.{name}"
-            for name in (
-                "capture",
-                "causes",
-                "connecting",
-                "finding",
-                "formats",
-                "reader",
-                "rules",
-                "speaking",
-                "stanza",
-                "stream",
-                "taking",
-                "times",
-            )
-        ),
-        *(
-            f"bridge.mcp.{name}"
-            for name in (
-                "framing",
-                "asking",
-                "content",
-                "context",
-                "errors",
-                "jsonrpc",
-                "revisions",
-                "schema",
-                "subscriptions",
-                "toolset",
-                "server",
-            )
-        ),
-        "bridge.llm.prompt",
-        *(
-            f"bridge.xmpp.{name}"
-            for name in (
-                "errors",
-                "model.events",
-                "model.room",
-                "model.journal",
-                "model.filter",
-                "model.faults",
-                "model.formatting",
-                "model.backoff",
-                "model.message_body",
-                "link.trace",
-                "queries.iq_errors",
-                "checks.report",
-            )
-        ),
-    }
+    f"bridge.{package}{name}"
+    for package, *names in (
+        ("", "text", "views.screen", "wire.meaning", "llm.prompt"),
+        ("client.", "arguments", "errors", "formatting"),
+        ("capture.", "capture", "causes", "connecting", "finding", "formats", "reader", "rules"),
+        ("capture.", "speaking", "stanza", "stream", "taking", "times"),
+        ("mcp.", "framing", "asking", "content", "context", "errors", "jsonrpc", "revisions"),
+        ("mcp.", "schema", "subscriptions", "toolset", "server"),
+        ("xmpp.", "errors", "link.trace", "queries.iq_errors", "checks.report"),
+        ("xmpp.model.", "events", "room", "journal", "filter", "faults", "formatting"),
+        ("xmpp.model.", "backoff", "message_body"),
+    )
+    for name in names
 )
 """Modules that take values and return values."""
 
-IMPURE = frozenset(
-    {
-        "asyncio",
-        "logging",
-        "multiprocessing",
-        "os",
-        "pathlib",
-        "random",
-        "secrets",
-        "select",
-        "selectors",
-        "shutil",
-        "signal",
-        "slixmpp",
-        "socket",
-        "ssl",
-        "subprocess",
-        "tempfile",
-        "threading",
-        "time",
-        "uuid",
-    }
+IMPURE = (
+    *("asyncio", "logging", "multiprocessing", "os", "pathlib", "random", "secrets", "select"),
+    *("selectors", "shutil", "signal", "slixmpp", "socket", "ssl", "subprocess", "tempfile"),
+    *("threading", "time", "uuid"),
 )
 """What opens files or connections, waits, reads a clock or rolls dice."""
 
@@ -140,6 +78,10 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 """The methods by which `datetime` reads one."""
 
 
+def _lies_in(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
 @dataclass(frozen=True)
 class Import:
     """One import, wherever in the module it stands."""
@@ -148,21 +90,15 @@ class Import:
     imported: str
     """The module, with the name taken from it where there is one."""
     on_loading: bool
-    """Whether it happens when the importer is loaded: not in a function, not for types only."""
+    """Whether it happens when the importer is loaded: not in a function."""
 
     def of(self, *packages: str) -> bool:
         """Whether what is imported is, or lies in, one of these."""
-        return any(
-            self.imported == package or self.imported.startswith(f"{package}.")
-            for package in packages
-        )
+        return _lies_in(self.imported, packages)
 
     def by(self, *packages: str) -> bool:
         """Whether the importer is, or lies in, one of these."""
-        return any(
-            self.importer == package or self.importer.startswith(f"{package}.")
-            for package in packages
-        )
+        return _lies_in(self.importer, packages)
 
     def __str__(self) -> str:
         return f"{self.importer} imports {self.imported}"
@@ -187,11 +123,6 @@ def _imports(module: str, node: ast.AST, *, on_loading: bool = True) -> Iterator
                 raise AssertionError(f"{module} has a relative import: write it out")
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 yield from _imports(module, child, on_loading=False)
-            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=otherwise):
-                for one in body:
-                    yield from _imports(module, ast.Module([one], []), on_loading=False)
-                for one in otherwise:
-                    yield from _imports(module, ast.Module([one], []), on_loading=on_loading)
             case ast.Call(func=ast.Attribute(attr="import_module"), args=[*_, ast.Constant(value)]):
                 yield Import(module, str(value), on_loading)
             case _:
@@ -219,7 +150,7 @@ def _layer(module: str) -> tuple[int, str]:
     """The number of its layer, and what it belongs to in it."""
     for number, layer in enumerate(LAYERS):
         for part in layer:
-            if module == part or module.startswith(f"{part}."):
+            if _lies_in(module, [part]):
                 return number, part
     raise AssertionError(f"{module} stands in no layer")
 
@@ -302,57 +233,38 @@ def test_each_law_on_imports_holds(law: str) -> None:
     assert not _breaches(*(one for one in IMPORTS if LAWS[law].is_broken_by(one)))
 
 
-def test_what_authors_import_loads_neither_the_set_of_nodes_nor_what_asks_the_web() -> None:
-    program = "import bridge.toolkit, sys; print(*sys.modules)"
-    child = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    loaded = set(child.stdout.split())
-    assert "bridge.llm.node" in loaded
-    assert not loaded & {"bridge.llm.tools", "httpx", "slixmpp", "dotenv"}
+PLUGIN = ("bridge.testing.collector", "bridge.testing.report", "bridge.testing.server")
+USERS = {
+    "tomlkit": {("bridge.registration.formats", True)},
+    "wcwidth": {("bridge.views.screen", True)},
+    "slixmpp": {("bridge.xmpp.link.from_slixmpp", False)},
+    "prompt_toolkit": {("bridge.client.terminal", True), ("bridge.client.completion", True)},
+    "pytest": {(name, True) for name in ("bridge.testing.plugin", *PLUGIN)},
+}
+"""The modules that import a library for one purpose, and whether they do when they are loaded."""
 
 
-def test_the_http_client_has_one_wrapper() -> None:
-    users = {
-        module
-        for module, tree in TREES.items()
-        if any(isinstance(node, ast.Constant) and node.value == "httpx" for node in ast.walk(tree))
-    }
-    assert users - {"bridge.logs"} == {"bridge.llm.httpclient"}  # the log keeps it quiet
-
-
-def test_only_the_terminal_imports_what_edits_lines() -> None:
-    parts = [f"bridge.client.{name}" for name in ("terminal", "completion")]
-    assert {one.importer for one in IMPORTS if one.of("prompt_toolkit")} == set(parts)
-    assert not _breaches(
-        *(one for one in IMPORTS if one.of(*parts) and one.on_loading and one.importer != parts[0])
-    )
-
-
-def test_the_plugin_of_pytest_imports_nothing_of_ours_while_it_is_loaded() -> None:
-    assert {one.importer for one in IMPORTS if one.of("pytest")} == {
-        "bridge.testing.collector",
-        "bridge.testing.plugin",
-        "bridge.testing.report",
-        "bridge.testing.server",
-    }
-    plugin = [one for one in IMPORTS if one.by("bridge.testing.plugin")]
-    assert not _breaches(*(one for one in plugin if one.of("bridge") and one.on_loading))
+@pytest.mark.parametrize("library", USERS)
+def test_a_library_for_one_purpose_is_imported_where_it_serves_that(library: str) -> None:
+    assert {(one.importer, one.on_loading) for one in IMPORTS if one.of(library)} == USERS[library]
 
 
 @pytest.mark.parametrize(
-    ("library", "importer", "on_loading"),
+    ("of", "by", "but_by"),
     [
-        ("tomlkit", "bridge.registration.formats", True),
-        ("wcwidth", "bridge.views.screen", True),
-        ("slixmpp", "bridge.xmpp.link.from_slixmpp", False),
+        (
+            ("bridge.client.terminal", "bridge.client.completion"),
+            "bridge",
+            "bridge.client.terminal",
+        ),
+        (("bridge",), "bridge.testing.plugin", "nobody"),  # pytest loads it in every run
     ],
 )
-def test_a_library_for_one_purpose_is_imported_by_one_module(
-    library: str, importer: str, on_loading: bool
+def test_what_is_for_few_is_loaded_when_it_is_asked_for(
+    of: tuple[str, ...], by: str, but_by: str
 ) -> None:
-    users = {(one.importer, one.on_loading) for one in IMPORTS if one.of(library)}
-    assert users == {(importer, on_loading)}
+    found = (one for one in IMPORTS if one.on_loading and one.of(*of))
+    assert not _breaches(*(one for one in found if one.by(by) and not one.by(but_by)))
 
 
 @pytest.mark.parametrize("module", sorted(HELD))
@@ -385,27 +297,26 @@ def test_what_stands_on_the_standard_library_stands_on_nothing_else(
     )
 
 
-def test_serve_starts_without_what_is_heavy() -> None:
-    program = "import bridge.cli, bridge.commands.serve, bridge.service, sys; print(*sys.modules)"
+HEAVY = (
+    *("importlib.metadata", "httpx", "slixmpp", "aiodns", "dotenv", "prompt_toolkit", "psycopg"),
+    *("re2", "tomlkit", "wcwidth", "bridge.llm.tools", "bridge.registration.", "bridge.client"),
+    *("bridge.views", *SETS),
+)
+
+
+@pytest.mark.parametrize(
+    ("modules", "needed", "heavy"),
+    [
+        ("bridge.cli, bridge.commands.serve, bridge.service", "bridge.mcp.stdio", HEAVY),
+        ("bridge.toolkit", "bridge.llm.node", ("bridge.llm.tools", "httpx", "slixmpp", "dotenv")),
+    ],
+    ids=["serve", "what authors of tools import"],
+)
+def test_it_starts_without_what_is_heavy(modules: str, needed: str, heavy: tuple[str, ...]) -> None:
+    program = f"import {modules}, sys; print(*sys.modules)"
     child = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    loaded = set(child.stdout.split())
-    assert "bridge.mcp.stdio" in loaded
-    heavy = {
-        "importlib.metadata",
-        "httpx",
-        "bridge.llm.tools",
-        "bridge.samples",
-        "slixmpp",
-        "aiodns",
-        "dotenv",
-        "prompt_toolkit",
-        "psycopg",
-        "re2",
-        "tomlkit",
-        "wcwidth",
-    }
-    assert not loaded & heavy
-    later = ("bridge.registration.", "bridge.client", "bridge.views", *SETS)
-    assert not {one for one in loaded if one.startswith(later)}
+    loaded = child.stdout.split()
+    assert needed in loaded
+    assert not [one for one in loaded if one.startswith(heavy)]

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tests.docs.pages import TOP, blocks, section
 
 SECONDS = 60.0
@@ -39,11 +37,6 @@ def _hunks(diff: str) -> Iterator[Hunk]:
             yield Hunk(path, new, old)
 
 
-def _copied(home: Path) -> None:
-    """Copy the package, with what was compiled of it, which takes seconds otherwise."""
-    shutil.copytree(TOP / "bridge", home / "bridge")
-
-
 def _take_out(title: str, home: Path) -> None:
     """Take out of the package in `home` what the diff under this heading adds."""
     diff, *_ = blocks(section("docs/contributing.md", title), "diff")
@@ -54,9 +47,9 @@ def _take_out(title: str, home: Path) -> None:
         path.write_text(text.replace(f"\n{hunk.new}", f"\n{hunk.old}"), "utf-8")
 
 
-def _run(home: Path, *command: str, said: str = "") -> str:
+def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> str:
     ran = subprocess.run(
-        [sys.executable, "-m", "bridge", *command],
+        [sys.executable, "-m", module, *command],
         input=said,
         capture_output=True,
         text=True,
@@ -65,52 +58,41 @@ def _run(home: Path, *command: str, said: str = "") -> str:
         timeout=SECONDS,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
-def _request(method: str) -> str:
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}) + "\n"
-
-
-@dataclass(frozen=True)
-class Feature:
-    """What a diff adds: a sign of it in what a command prints."""
-
-    sign: str
-    command: tuple[str, ...]
-    said: str = ""
-
-
 FEATURES = {
-    "### A setting": Feature("BRIDGE_HISTORY", ("help", "settings")),
-    "### An event kind": Feature('"config"', (), _request("tools/list")),
-    "### A tool": Feature('"Echo"', (), _request("tools/list")),
+    "### A setting": "BRIDGE_HISTORY",
+    "### An event kind": '"config"',
+    "### A tool": '"Echo"',
 }
+"""What each adds to the manual of the settings or to the list of tools."""
 
 
-@pytest.mark.parametrize("title", FEATURES)
-def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None:
-    feature = FEATURES[title]
-    _copied(tmp_path)
-    assert feature.sign in _run(tmp_path, *feature.command, said=feature.said)
-    _take_out(title, tmp_path)
-    assert feature.sign not in _run(tmp_path, *feature.command, said=feature.said)
+def _shown(home: Path) -> str:
+    listing = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}) + "\n"
+    return _run(home, "help", "settings") + _run(home, said=listing)
+
+
+def test_a_diff_is_all_that_its_feature_took(tmp_path: Path) -> None:
+    shutil.copytree(TOP / "bridge", tmp_path / "bridge")
+    shown = _shown(tmp_path)
+    assert all(sign in shown for sign in FEATURES.values())
+    for title in FEATURES:
+        _take_out(title, tmp_path)
+    shown = _shown(tmp_path)
+    assert not any(sign in shown for sign in FEATURES.values())
     # All else works: the room is joined, and its events are kept and read.
-    (said, looked) = _run(
-        tmp_path,
-        "client",
-        "--sandbox",
-        "--json",
-        said='send hello\n/call xmppHistory {"detail": "full"}\n',
-    ).splitlines()
+    asked = 'send hello\n/call xmppHistory {"detail": "full"}\n'
+    (said, looked) = _run(tmp_path, "client", "--sandbox", "--json", said=asked).splitlines()
     assert json.loads(said)["structuredContent"]["sent"] is True
     kinds = {one["kind"] for one in json.loads(looked)["structuredContent"]["entries"]}
     assert {"message", "join", "subject", "connection"} <= kinds
 
 
 def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None:
-    _copied(tmp_path)
+    shutil.copytree(TOP / "bridge", tmp_path / "bridge")
     for name in ("code_lines.py", "test_layers.py", "test_structure.py"):
         (tmp_path / "tests").mkdir(exist_ok=True)
         shutil.copy(TOP / "tests" / name, tmp_path / "tests" / name)
@@ -123,17 +105,8 @@ def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None
             path.write_text(text.replace(f"\n{hunk.old}", f"\n{hunk.new}"), "utf-8")
         else:
             path.write_text(hunk.new, "utf-8")
-    rules = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-    ran = subprocess.run(
-        [*rules, f"--rootdir={tmp_path}", "--import-mode=importlib"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)},
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout
+    rules = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests")
+    _run(tmp_path, *rules, module="pytest")
     said = "/call xmppSubject\n"
     (answer,) = _run(tmp_path, "client", "--sandbox", "--json", said=said).splitlines()
     told = json.loads(answer)["structuredContent"]

@@ -1,7 +1,6 @@
 """The documents leave nothing out: their lists are those of the code, and their links lead on."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from bridge.registration import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
-from bridge.testing import plugin
 from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
@@ -103,16 +101,6 @@ def test_every_command_line_in_it_is_one_that_the_parser_knows() -> None:
             assert used <= known or command == "expect", line  # which has all of pytest's
             seen.add(command)
     assert seen == set(OPTIONS)
-
-
-def test_every_option_in_it_is_one_that_the_parser_knows() -> None:
-    known = set().union(*OPTIONS.values())
-    # `code --add-mcp`, `ruff format --check`, `codex exec resume --last`, `biome check --write` and
-    # the options of pytest are others'.
-    foreign = {"--add-mcp", "--check", "--last", "--update-transcripts", "--update-screens"}
-    foreign |= {"--junit-xml", "--xmpp-pseudonyms", "--write", "--config-path", *plugin.OPTIONS}
-    used = {word for line in SPOKEN for word in re.findall(r"(?<!\S)--[a-z][a-z-]*", line)}
-    assert used - foreign <= known
 
 
 @pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {""}))
@@ -294,21 +282,3 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
         one for one in quoted(prose(PAGES[page])) if re.match(r"(tests|bridge|docs|\.ci)/", one)
     ]
     assert [one for one in named if not (TOP / one).exists()] == []
-
-
-def test_what_contributors_are_told_to_run_is_what_ci_runs() -> None:
-    ci = (TOP / ".ci" / "run").read_text("utf-8")
-    (test,) = (one for one in blocks(README, "sh") if one.mark == "test")
-    told = [
-        line.partition("  #")[0]
-        for one in blocks(PAGES["docs/contributing.md"], "sh")
-        for line in one.lines
-    ]
-    assert told
-    for line in told:
-        known = line in ci or line in test.text or line.split()[-1] == ".ci/run"
-        assert known or line.startswith(".venv/bin/python -m pytest "), line
-        for word in line.split():
-            if word.startswith("tests/"):
-                assert (TOP / word).exists()
-    assert os.access(TOP / ".ci" / "run", os.X_OK)
