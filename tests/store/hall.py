@@ -1,21 +1,27 @@
 """A room in which several bridges sit that share a store, without network, threads and time."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import finalize
 
+from hypothesis import strategies as st
+
 from bridge.store.database import Database, Happened, Observer, Query, Recorded
 from bridge.store.errors import FullStoreError
 from bridge.store.opening import Place, open_store
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
+from bridge.text import iso
 from tests.store.recorded import selected
 
 ROOM = "room@conference.localhost"
 EPOCH = 1_700_000_000.0
 STEP = 0.5
+SETTLED = 20.0
+"""Seconds after which everything is decided."""
 MOMENT = 0.01
 """Between two deeds: never are two at once."""
 
@@ -73,6 +79,8 @@ class Hall:
         self.now = 1_000.0
         self.jump = 0.0
         self.bridges: list[Bridge] = []
+        self.alike = set[int]()
+        """The marks of what is like something else, which may stand for it."""
         self.happened: dict[int, float] = {}
         """What happened while a bridge was in the room: the mark, and when."""
         self._runs = 0
@@ -151,6 +159,11 @@ class Hall:
         self.write(bridge, closing=True)
         self.bridges.remove(bridge)
 
+    def mend(self) -> None:
+        """Let nothing be in anybody's way."""
+        for bridge in self.bridges:
+            bridge.stalled = False
+
     def pass_time(self, seconds: float) -> None:
         """Let time pass, in which every bridge that is not stalled writes."""
         for _ in range(round(seconds / STEP)):
@@ -167,6 +180,52 @@ class Hall:
             "ORDER BY events.id",
         )
         return [(json.loads(event), bool(shared), run) for event, shared, run in found]
+
+
+STEPS = (
+    st.tuples(st.just("start")),
+    st.tuples(st.just("say"), st.sampled_from(["", "again", "named"])),
+    st.tuples(st.sampled_from(["enter", "leave", "kill", "close"]), st.integers(0, 3)),
+    st.tuples(st.just("pass"), st.sampled_from([0.5, 1.0, 3.0, 8.0])),
+)
+"""What may happen in a room."""
+
+
+def play(hall: Hall, steps: Sequence[tuple[Any, ...]], meet: Callable[..., None]) -> None:
+    """Let it happen, and the faults that `meet` knows; then every event is there once, or a gap."""
+    hall.start_two_inside()
+    hall.pass_time(0.5)
+    for step in steps:
+        match step:
+            case ["start"]:
+                hall.start()
+            case ["say", body]:
+                more = {"stanzaId": f"id{len(hall.happened)}-{hall.now}"} if body == "named" else {}
+                mark = hall.say("" if more else body, **more)
+                hall.alike |= {mark} if body == "again" else set()
+            case ["pass", seconds]:
+                hall.pass_time(seconds)
+            case ["enter" | "leave" | "kill" | "close" as name, number]:
+                if hall.bridges:
+                    getattr(hall, name)(hall.bridges[number % len(hall.bridges)])
+            case _ if hall.bridges:
+                meet(hall, *step)
+    hall.mend()
+    hall.pass_time(SETTLED)
+    for one in [*hall.bridges]:
+        hall.close(one)
+    hall.enter(hall.start())
+    hall.pass_time(2)
+    rows = hall.rows()
+    told = [(event["jid"], shared) for event, shared, _ in rows if "jid" in event]
+    gaps = [(event["from"], event["to"]) for event, _, _ in rows if event["kind"] == "gap"]
+    missing = {
+        mark
+        for mark, at in hall.happened.items()
+        if not any(begin <= iso(at) <= end for begin, end in gaps)
+    } - {mark for mark, _ in told}
+    assert max(Counter(mark for mark, shared in told if shared).values(), default=1) == 1
+    assert missing <= hall.alike
 
 
 class Watched:

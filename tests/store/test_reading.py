@@ -234,17 +234,6 @@ async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: P
     assert perf_counter() - began < 1
 
 
-@in_a_file
-def test_a_damaged_row_that_the_index_cannot_read_can_be_deleted(shelf: Shelf) -> None:
-    shelf.say("early", at=1)
-    with shelf.opened() as database:
-        assert isinstance(database, SqliteDatabase)
-        database._connection.execute("UPDATE events SET event = '{'")  # noqa: SLF001 - nothing of ours does
-    shelf.expire(2)
-    with shelf.opened() as database:
-        assert database.page(Query((ROOM,), "example"), after=0, until=9, limit=9)[0] == []
-
-
 def _ours(number: int, direction: str) -> Happened:
     said = {"from": f"{ROOM}/McpDebug", "sender": "McpDebug", "id": f"m{number}"}
     event = {"kind": "message", "direction": direction, **said}

@@ -198,18 +198,6 @@ def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
     assert len(rows(place)) == 2_000 - 5 * 300
 
 
-def test_age_is_by_the_wall_clock_on_a_machine_that_sleeps_most_of_the_time(
-    database: Database, place: Place
-) -> None:
-    _say(database, 100, NOW - DAYS * DAY_SECONDS + 3_600)
-    machine = Machine(database)
-    for _ in range(4):
-        machine.run(600)
-        machine.sleep(1_800)
-    machine.run(60)
-    assert rows(place) == []
-
-
 @pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])
 def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
     jump: float, database: Database, place: Place, caplog: pytest.LogCaptureFixture
@@ -250,20 +238,6 @@ def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
         machine.sleep(7_200)
         machine.start()
     machine.run(120)
-    assert len(rows(place)) == 95
-
-
-@pytest.mark.parametrize("ageing", [Ageing(put_off=9e18), Ageing(day_left=9e18)])
-def test_a_damaged_number_does_not_put_it_off_for_good(
-    ageing: Ageing, database: Database, place: Place
-) -> None:
-    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
-    _say(database, 95)
-    with database.transaction():
-        database.set_ageing(ageing)
-    machine = Machine(database)
-    for _ in range(25):
-        machine.run(PUT_OFF_SECONDS)
     assert len(rows(place)) == 95
 
 
@@ -374,20 +348,6 @@ def test_stanzas_and_connections_grow_old_as_rooms_do(database: Database, place:
     Machine(database)
     assert len(rows(place)) == 60
     assert selected(place, "SELECT at FROM stanzas") == [(NOW * 1000,)]
-
-
-def test_a_row_that_is_damaged_is_deleted_as_any_other(path: Path) -> None:
-    event = {"kind": "message", "body": "x", "stanzaId": "of-the-room"}
-    with closing(SqliteDatabase(path)) as database:
-        with database.transaction():
-            database.append(ME, [Happened(NOW - 60 * DAY_SECONDS, ROOM, event, shared=True)])
-        _say(database, 20)
-    content = path.read_bytes()
-    assert content.count(b'{"kind":"message","body":"x","stanzaId"') == 1
-    path.write_bytes(content.replace(b'{"kind":"message","body":"x","stanzaId"', b"\xff" * 39))
-    with closing(SqliteDatabase(path)) as database:
-        Machine(database)
-    assert len(rows(path)) == 20
 
 
 # --- Size ---------------------------------------------------------------------------------------

@@ -1,11 +1,7 @@
 """Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
 
 import asyncio
-import shutil
-import subprocess
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,40 +17,12 @@ from bridge.store.opening import Team, open_store
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from tests.servers.certificates import Authority
-from tests.servers.ports import free_ports
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import EPOCH, ROOM, said
+from tests.store.member import ended, started, tell
 from tests.store.recorded import rows, selected
 
-RECORDER = """
-import sys, time
-from functools import partial
-from pathlib import Path
-from bridge.settings.database_url import database_url
-from bridge.store.database import Happened, Observer
-from bridge.store.opening import Team, open_recorder_store
-from bridge.store.recorder import Recorder
-from bridge.store.writer import Entered
-from tests.store.hall import ROOM, said
-
-place, run = Team(database_url(sys.stdin.readline().strip()), Path(sys.argv[1]), 10), sys.argv[2]
-recorder = Recorder(partial(open_recorder_store, place, making=False), lambda _: None)
-recorder.add(Observer("bot@localhost", run, run))
-recorder.add(Entered(ROOM, time.time(), time.monotonic()))
-for number in range(int(sys.argv[3])):
-    recorder.add(said(number, f"of all, {number}", time.time(), stanzaId=str(number)))
-    recorder.add(said(number, f"of {run}, {number}", time.time())._replace(shared=False))
-    time.sleep(0.02)
-while recorder.warnings or recorder._added != recorder._written:
-    time.sleep(0.1)
-recorder.close()
-"""
-"""Records what everybody hears, and as much that it alone hears."""
-
 RECORDERS, READERS, EACH = 16, 4, 25
-
-SECONDS = 10.0
-"""Limit for the end of a server."""
 
 
 @pytest.fixture
@@ -69,13 +37,13 @@ async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders
     url = postgresql.new()
     team = Team(database_url(url), tmp_path / "spool.db", 10)
     open_store(team).close()
-    ended, told = asyncio.Event(), [list[int]() for _ in range(READERS)]
+    over, told = asyncio.Event(), [list[int]() for _ in range(READERS)]
 
     def read(ids: list[int]) -> None:
         query, place, last = Query((ROOM,), "localhost"), 0, False
         with closing(open_store(team, writable=False)) as database:
             while not last:
-                last = ended.is_set()
+                last = over.is_set()
                 newest = database.newest()
                 while place < newest:
                     events, place = database.page(query, after=place, until=newest, limit=50)
@@ -84,27 +52,20 @@ async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders
     readers = [Thread(target=read, args=(ids,)) for ids in told]
     for reader in readers:
         reader.start()
-    recorders = []
-    for number in range(RECORDERS):
-        words = (str(team.spool), f"run{number}", str(EACH))
-        recorder = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", RECORDER, *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE
-        )
-        assert recorder.stdin is not None
-        recorder.stdin.write(f"{url}\n".encode())  # not among its arguments
-        recorder.stdin.close()
-        recorders.append(recorder)
-    for recorder in recorders:
-        _, errors = await recorder.communicate()
-        assert (recorder.returncode, errors.decode()) == (0, "")
-    ended.set()
+    members = [await started(url, f"run{run}", team.spool) for run in range(RECORDERS)]
+    for number in range(EACH):
+        for run, member in enumerate(members):
+            tell(member, f"{number} id{number}")  # of which everybody tells
+            tell(member, str(-1 - number - EACH * run))
+        await asyncio.sleep(0.02)
+    await ended(*members)
+    over.set()
     for reader in readers:
         await asyncio.to_thread(reader.join)
     ids = [row[0] for row in selected(team, "SELECT id FROM events ORDER BY id")]
     assert told == [ids] * READERS
-    bodies = sorted(one["body"] for one in rows(team, "kind = 'message'"))
-    own = [f"of run{run}, {number}" for run in range(RECORDERS) for number in range(EACH)]
-    assert bodies == sorted([f"of all, {number}" for number in range(EACH)] + own)
+    marks = sorted(one["jid"] for one in rows(team, "kind = 'message'"))
+    assert marks == [*range(-EACH * RECORDERS, EACH)]
 
 
 def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
@@ -142,25 +103,6 @@ def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
             first, second = second, first
         read()
     assert told == [*range(1, 21)]
-
-
-def test_a_test_run_that_is_killed_leaves_no_server_behind(postgresql: Postgresql) -> None:
-    killed = f"""
-import os, pathlib, signal, tempfile
-from tests.servers.postgresql import Postgresql
-folder = pathlib.Path(tempfile.mkdtemp())
-server = Postgresql(folder, {free_ports(1)[0]}, pathlib.Path({str(postgresql.programs)!r}))
-server.make()
-server.start()
-print(folder, server._process.pid, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    ended = subprocess.run([sys.executable, "-c", killed], stdout=PIPE, text=True, check=False)
-    folder, pid = ended.stdout.split()
-    until = time.monotonic() + SECONDS
-    while Path(f"/proc/{pid}/exe").exists():
-        assert time.monotonic() < until
-    shutil.rmtree(folder)
 
 
 def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
