@@ -1,14 +1,10 @@
-"""Timelines for tests and pictures: an incident, a crowded room, and hostile texts.
+"""Timelines for tests and pictures: an incident, a crowded room, and hostile texts."""
 
-python -m tests.page.samples FOLDER    writes each as a page and as JSON
-"""
-
-import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
-from bridge.page.page import as_html, as_json
 from bridge.page.timeline import (
     MAX_EVENTS,
     Bar,
@@ -19,7 +15,6 @@ from bridge.page.timeline import (
     Part,
     Presence,
     Timeline,
-    encode,
 )
 
 START = 1_795_000_000_000
@@ -47,6 +42,12 @@ HOSTILE = (
 
 def _at(seconds: float) -> int:
     return START + round(seconds * 1_000)
+
+
+def _bars(names: Sequence[str], times: Sequence[float]) -> list[Bar]:
+    """Stages one after the other, which begin at these times; the last is the end."""
+    spans = zip(names, pairwise(map(_at, times)), strict=True)
+    return [Bar(name, begin, end, ok=True) for name, (begin, end) in spans]
 
 
 def incident() -> Timeline:
@@ -158,21 +159,14 @@ def incident() -> Timeline:
         ),
     )
     names_of_stages = ("resolving", "connecting", "securing", "authenticating", "joining")
-    stages = []
-    seconds = 0.0
-    for number, name in enumerate(names_of_stages):
-        took = (0.02, 0.11, 0.24, 0.31, 0.09)[number]
-        stages.append(Bar(name, _at(seconds), _at(seconds + took), ok=True))
-        seconds += took
-    stages.append(Bar("waiting", _at(away), _at(away + 60), ok=True, detail="attempt 1"))
-    stages.append(
+    times = [0.0, 0.02, 0.13, 0.37, 0.68, 0.77]
+    again = [away + 183 + 0.3 * number for number in range(6)]
+    stages = [*_bars(names_of_stages, times), Bar("waiting", _at(away), _at(away + 60), ok=True)]
+    stages += [
         Bar("connecting", _at(away + 60), _at(away + 70), ok=False, detail="no answer in 10 s")
-    )
-    stages.append(Bar("waiting", _at(away + 70), _at(away + 183), ok=True, detail="attempt 2"))
-    seconds = away + 183
-    for name in names_of_stages:
-        stages.append(Bar(name, _at(seconds), _at(seconds + 0.3), ok=True))
-        seconds += 0.3
+    ]
+    stages += [Bar("waiting", _at(away + 70), _at(away + 183), ok=True, detail="attempt 2")]
+    stages += _bars(names_of_stages, again)
     room = Part(
         "p1",
         "room",
@@ -281,11 +275,3 @@ def hostile() -> Timeline:
 
 
 SAMPLES = {"incident": incident, "crowd": crowd, "hostile": hostile}
-
-
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    for name, make in SAMPLES.items():
-        encoded = encode(make())
-        (folder / f"{name}.html").write_text(as_html(encoded), "utf-8")
-        (folder / f"{name}.json").write_text(as_json(encoded), "utf-8")

@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from dataclasses import fields
+from dataclasses import fields, replace
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -27,7 +27,7 @@ from bridge.page.timeline import (
     Timeline,
     encode,
 )
-from tests.page.samples import HOSTILE, SAMPLES, crowd, hostile, incident
+from tests.page.samples import HOSTILE, SAMPLES, hostile, incident
 
 DATA = re.compile(r'<script type="application/json" id="data">([^<]*)</script>')
 
@@ -66,27 +66,13 @@ def test_what_has_its_default_is_absent_and_all_else_is_in_camel_case() -> None:
     entry = Event("e1", 5, "message", "<A> b", lane=0)
     lane = Lane("A", self_=True, spans=(Presence(1, before=True),))
     part = Part("p1", "room", "r@x", 1, 9, lanes=(lane,), events=(entry,))
-    encoded = encode(crowd(1, 1))
-    assert {"format", "madeAt", "leftOut", "pseudonyms", "notice"} <= encoded.keys()
-    assert "verdict" not in encoded
-    timeline = incident()
-    assert "leftOut" not in encode(timeline)
-    made = encode(type(timeline)("log", "t", 1, "b", "utc", False, "n", (part,)))["parts"]
-    assert made == [
-        {
-            "id": "p1",
-            "kind": "room",
-            "title": "r@x",
-            "from": 1,
-            "to": 9,
-            "lanes": [{"name": "A", "self": True, "spans": [{"from": 1, "before": True}]}],
-            "events": [{"id": "e1", "at": 5, "kind": "message", "text": "<A> b", "lane": 0}],
-        }
-    ]
-    assert len(crowd().parts[0].events) == MAX_EVENTS
-
-
-CAPTURED_LIMITS = MAX_CAPTURED_EVENTS, MAX_CAPTURED_CHARACTERS
+    timeline = Timeline("log", "t", 1, "b", "utc", False, "n", (part,), left_out=2)
+    assert {"format", "madeAt", "leftOut", "pseudonyms"} <= encode(timeline).keys()
+    assert not {"leftOut", "verdict"} & encode(replace(timeline, left_out=0)).keys()
+    lanes = [{"name": "A", "self": True, "spans": [{"from": 1, "before": True}]}]
+    events = [{"id": "e1", "at": 5, "kind": "message", "text": "<A> b", "lane": 0}]
+    told = {"id": "p1", "kind": "room", "title": "r@x", "from": 1, "to": 9}
+    assert encode(timeline)["parts"] == [{**told, "lanes": lanes, "events": events}]
 
 
 def test_the_document_names_every_field_of_the_json_form() -> None:
@@ -99,5 +85,6 @@ def test_the_document_names_every_field_of_the_json_form() -> None:
             head, *tail = field.name.rstrip("_").split("_")
             used.add(head + "".join(map(str.capitalize, tail)))
     assert used <= named
-    for limit in (*CAPTURED_LIMITS, MAX_EVENTS, MAX_BODY_CHARACTERS, MAX_CHARACTERS, MAX_LANES):
+    limits = (MAX_CAPTURED_EVENTS, MAX_CAPTURED_CHARACTERS, MAX_EVENTS, MAX_LANES)
+    for limit in (*limits, MAX_BODY_CHARACTERS, MAX_CHARACTERS):
         assert f"{limit:,}" in text

@@ -1,16 +1,13 @@
 """The template, the script and the style of a page: small, linted, and of colours that hold."""
 
 import re
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 import bridge.page.page
-from tests.prerequisites import npm_packages
 
-TOP = Path(__file__).parent.parent.parent
 SOURCES = {
     suffix: Path(bridge.page.page.__file__).with_suffix(f".{suffix}").read_text("utf-8")
     for suffix in ("html", "css", "js")
@@ -25,20 +22,11 @@ def test_it_is_small() -> None:
     assert sum(len(source.splitlines()) for source in SOURCES.values()) <= MAX_LINES
 
 
-def test_it_is_linted_and_formatted() -> None:
-    biome = npm_packages() / ".bin" / "biome"
-    subprocess.run([biome, "ci", "--config-path=.ci", "bridge/page"], cwd=TOP, check=True)
-
-
 def test_it_makes_no_html_of_texts_and_names_no_other_host() -> None:
     for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "import"):
         assert word not in SOURCES["js"]
     addresses = re.findall(r"https?://[^\"']*", "".join(SOURCES.values()))
     assert addresses == ["http://www.w3.org/2000/svg"]
-
-
-def test_nothing_in_it_moves_by_itself() -> None:
-    assert not re.search(r"animat|transition|scroll-behavior|smooth", "".join(SOURCES.values()))
 
 
 def _luminance(colour: str) -> float:
