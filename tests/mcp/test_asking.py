@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import product
 from typing import Annotated, Any, Literal
 
 import mcp_types as types
@@ -93,9 +92,7 @@ def test_a_state_that_was_changed_is_refused(change: str) -> None:
     [
         ["Prompt", "send", {"message": "hello"}],
         ["Tool", "sendAll", {"message": "hello"}],
-        ["Tool", "send", {"message": "hello!"}],
         ["Tool", "send", {"message": "hello", "room": "other"}],
-        ["Tool", "send", {}],
     ],
 )
 def test_a_state_is_of_one_tool_with_its_arguments(call: Json) -> None:
@@ -170,10 +167,7 @@ def test_what_was_answered_without_a_state_is_no_consent_in_a_later_round() -> N
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [
-        *product(["inputResponses"], [None, 1, "x", [], {"ok": None}, {"ok": "yes"}]),
-        *product(["requestState"], [None, 1, {}, []]),
-    ],
+    [("inputResponses", []), ("inputResponses", {"ok": None}), ("requestState", 1)],
 )
 def test_what_has_another_form_is_invalid_params(name: str, given: object) -> None:
     assert refusal(states(), CALL, {name: given}).startswith(f"{name}: ")
@@ -207,27 +201,18 @@ def test_a_form_says_types_defaults_choices_and_titles() -> None:
     form: Any = asked_.params["requestedSchema"]
     assert set(form) == {"type", "properties", "required"}  # MCP has no more of a form
     assert form["required"] == ["address"]
+    titles = {"salt": "Some salt", "oil": "Olive oil"}, {"r": "Red", "g": "Green"}
+    salt_or_oil, red_or_green = (
+        [{"const": value, "title": title} for value, title in one.items()] for one in titles
+    )
     assert form["properties"] == {
         "address": {"type": "string", "description": "where to"},
         "size": {"type": "string", "enum": ["s", "l"], "default": "s"},
         "count": {"type": "integer", "default": 1},
         "price": {"type": "number", "default": 9.5},
         "gift": {"type": "boolean", "default": False},
-        "extras": {
-            "type": "array",
-            "items": {
-                "anyOf": [
-                    {"const": "salt", "title": "Some salt"},
-                    {"const": "oil", "title": "Olive oil"},
-                ]
-            },
-            "default": ["salt"],
-        },
-        "colour": {
-            "type": "string",
-            "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}],
-            "default": "g",
-        },
+        "extras": {"type": "array", "items": {"anyOf": salt_or_oil}, "default": ["salt"]},
+        "colour": {"type": "string", "oneOf": red_or_green, "default": "g"},
     }
 
 
@@ -257,12 +242,9 @@ def test_what_a_person_filled_in_is_a_value_of_the_forms_type() -> None:
     ("content", "wrong"),
     [
         ({}, "content.address is missing"),
-        ({"address": 1}, "content.address is a number; a string is wanted"),
         ({"address": "x", "size": "xl"}, "content.size is 'xl'; one of s, l is wanted"),
         ({"address": "x", "extras": ["pepper"]}, "content.extras[0] is 'pepper'"),
-        ({"address": "x", "gift": "yes"}, "content.gift is a string; true or false is wanted"),
         ({"address": "x", "room": "y"}, "content.'room' is not known"),
-        (None, "content is null; an object is wanted"),
         ([], "content is an array; an object is wanted"),
     ],
 )
@@ -278,7 +260,7 @@ def test_who_does_not_accept_has_filled_in_nothing(action: Any) -> None:
     assert read_elicitation(answer, Order) == Elicitation(action, None)
 
 
-@pytest.mark.parametrize("answer", [{}, {"action": "yes"}, {"action": None}, {"action": ["x"]}])
+@pytest.mark.parametrize("answer", [{}, {"action": "yes"}, {"action": ["x"]}])
 def test_another_action_is_none(answer: dict[str, Json]) -> None:
     with pytest.raises(MismatchError, match="one of accept, decline, cancel"):
         read_elicitation(answer, Order)
@@ -316,9 +298,7 @@ def test_a_model_is_asked_as_mcp_says() -> None:
     [
         ({"type": "text", "text": "4"}, "4"),
         ([{"type": "text", "text": "4"}, {"type": "image"}, {"type": "text", "text": "2"}], "42"),
-        ({"type": "image", "data": ""}, ""),
         ({"type": "text", "text": 4}, ""),
-        (None, ""),
         ("4", ""),
     ],
 )

@@ -27,11 +27,8 @@ HINTS: tuple[Any, ...] = (
     str,
     bool,
     int,
-    float,
     None,
     object,
-    Any,
-    str | None,
     int | str,
     int | float | None,
     Literal["a", "b", 1],
@@ -42,22 +39,15 @@ HINTS: tuple[Any, ...] = (
     Annotated[int, Bounds(minimum=1, maximum=5)],
     Annotated[float, Bounds(minimum=0.5)],
     Annotated[str, Bounds(min_length=1, max_length=3)],
-    Annotated[list[int], Bounds(min_length=1, max_length=2)],
     Annotated[tuple[int, ...], Bounds(min_length=1, max_length=2)],
     Annotated[list[str] | None, Bounds(max_length=1)],
     Annotated[int | bool, Bounds(minimum=1)],
     Annotated[Literal["", "ab", 1], Bounds(minimum=2, min_length=1)],
     Annotated[Point | str | None, Bounds(max_length=1)],
     Annotated[int, "how many", Bounds(maximum=3)] | None,
-    Annotated[int | str, "which"] | None,
-    list[int],
     Sequence[str | None],
-    tuple[bool, ...],
-    dict[str, int],
     Mapping[str, list[object]],
-    Point,
     Line,
-    Point | None,
     list[Point] | dict[str, Point],
 )
 
@@ -103,24 +93,14 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
 @pytest.mark.parametrize(
     ("hint", "schema"),
     [
-        (str, {"type": "string"}),
-        (str | None, {"type": ["string", "null"]}),
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
         (Literal["a"] | None, {"type": ["string", "null"], "enum": ["a", None]}),
-        (
-            Annotated[list[str] | None, Bounds(min_length=1)],
-            {"type": ["array", "null"], "items": {"type": "string"}, "minItems": 1},
-        ),
         (Colour, {"enum": ["red", 1]}),
         (
             Annotated[int, "how many", Bounds(minimum=1, maximum=5)],
             {"type": "integer", "description": "how many", "minimum": 1, "maximum": 5},
         ),
         # A limit is said in the words of the types that it is for, and in no others.
-        (
-            Annotated[str | None, Bounds(min_length=1, max_length=5)],
-            {"type": ["string", "null"], "minLength": 1, "maxLength": 5},
-        ),
         (
             Annotated[int | str | bool, Bounds(minimum=2, max_length=3)],
             {"type": ["integer", "string", "boolean"], "minimum": 2, "maxLength": 3},
@@ -129,8 +109,6 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
         (dict, {"type": "object"}),
         (typing.Dict, {"type": "object"}),  # noqa: UP006 - as people write it
         (Mapping, {"type": "object"}),
-        (dict | None, {"type": ["object", "null"]}),
-        (list, {"type": "array", "items": {}}),
         (tuple, {"type": "array", "items": {}}),
         (
             Annotated[dict[str, object], Keywords(required=["x"])] | None,
@@ -170,26 +148,15 @@ def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
     ("hint", "value", "complaint"),
     [
         (str, 1, "value is a number; a string is wanted"),
-        (bool, "true", "value is a string; true or false is wanted"),
         (int, True, "value is a boolean; a whole number is wanted"),
-        (int, 1.5, "value is a number; a whole number is wanted"),
         (int, float("inf"), "value is a number; a whole number is wanted"),
-        (float, None, "value is null; a number is wanted"),
-        (float, float("inf"), "value is too large a number"),
         (float, 10**400, "value is too large a number"),
         (None, {}, "value is an object; null is wanted"),
-        (list[int], {}, "value is an object; an array is wanted"),
         (list[int], [1, "x"], "value[1] is a string; a whole number is wanted"),
-        (dict[str, int], [], "value is an array; an object is wanted"),
-        (dict, "x", "value is a string; an object is wanted"),
-        (list, {}, "value is an object; an array is wanted"),
         (dict[str, int], {"a": ""}, "value.a is a string; a whole number is wanted"),
         (Literal["a", 2], "c", "value is 'c'; one of a, 2 is wanted"),
-        (Literal["a", 2], [], "value is an array; one of a, 2 is wanted"),
         (Point, {}, "value.xAxis is missing"),
         (Point, {"xAxis": 1, "y": 2}, "value.'y' is not known"),
-        (Point, {"xAxis": "1"}, "value.xAxis is a string; a whole number is wanted"),
-        (int | None, "x", "value is a string; a whole number is wanted"),
         (
             int | str,
             [],
@@ -198,7 +165,6 @@ def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
         (Annotated[int, Bounds(minimum=1)], 0, "value is 0; the least is 1"),
         (Annotated[int, Bounds(maximum=5)], 6, "value is 6; the most is 5"),
         (Annotated[str, Bounds(min_length=1)], "", "value has 0 characters; the least is 1"),
-        (Annotated[list[int], Bounds(max_length=1)], [1, 2], "value has 2 items; the most is 1"),
         (Annotated[list[int], Bounds(max_length=1)], ["", 2], "value has 2 items; the most is 1"),
     ],
 )
@@ -224,7 +190,6 @@ def test_a_misfit_of_any_depth_and_length_is_told_in_few_words() -> None:
     ("hint", "value", "read"),
     [
         (int, 5.0, 5),
-        (Colour, "red", Colour.RED),
         (Colour, 1, Colour.ONE),
         (Literal[5], 5.0, 5),
         (float, sys.float_info.max, sys.float_info.max),
@@ -257,17 +222,8 @@ class Seen:
 
 def test_a_result_keeps_what_is_null() -> None:
     assert render(Seen("now", None)) == {
-        "atTime": "now",
-        "reason": None,
-        "realJid": None,
-        "level": 1,
-    }
-    assert render(Seen("now", "r", "j", Level.HIGH)) == {
-        "atTime": "now",
-        "reason": "r",
-        "realJid": "j",
-        "level": 2,
-    }
+        "atTime": "now", "reason": None, "realJid": None, "level": 1
+    }  # fmt: skip
     assert type(render(Level.HIGH)) is int
     schema = describe(Seen)[0]
     assert schema["required"] == ["atTime", "reason"]

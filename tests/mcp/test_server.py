@@ -29,9 +29,7 @@ ENDLESS: dict[str, object] = {}
 ENDLESS["itself"] = ENDLESS
 
 
-@pytest.mark.parametrize(
-    "value", [{"x": float("nan")}, {"x": object}, {1: 2}, b"x", ENDLESS], ids=str
-)
+@pytest.mark.parametrize("value", [{"x": float("nan")}, b"x", ENDLESS], ids=str)
 def test_a_result_that_json_cannot_say_is_a_crash_and_still_a_reply(value: object) -> None:
     talk = Conversation()
     talk.send(request(1, "overflow"))
@@ -45,7 +43,7 @@ def test_a_result_that_json_cannot_say_is_a_crash_and_still_a_reply(value: objec
 # Cancellation
 
 
-@pytest.mark.parametrize("id_", ["1", 1.0, True, None, [1], {}, 2])
+@pytest.mark.parametrize("id_", ["1", 1.0, True, [1], 2])
 def test_only_the_same_id_of_the_same_type_cancels(id_: object) -> None:
     talk = Conversation("2025-11-25")
     talk.send(tool_call(1, "wait"))
@@ -66,14 +64,9 @@ def test_a_call_is_answered_once() -> None:
 
 
 FIRST: list[object] = [
-    request("1", "count", text="a"),
-    request(1, "nope"),
     stateless(1, "server/discover"),
-    request(1, "server/discover"),
     request(1, "tools/list", _meta=envelope("2099-01-01")),
     notification("notifications/nonsense"),
-    {"id": 7},
-    [],
 ]
 
 

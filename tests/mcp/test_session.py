@@ -51,13 +51,8 @@ LAST = request("last", "ping")
 @pytest.mark.parametrize("batch", [False, True], ids=["lines", "a batch"])
 @pytest.mark.parametrize(
     "message",
-    [
-        request(1, "say", message="x"),
-        request(1, "tools/list"),
-        request(1, "resources/read", uri="sample://words"),
-        notification("notifications/cancelled", requestId=1),
-    ],
-    ids=["calls", "lists", "resources", "cancellations"],
+    [request(1, "tools/list"), notification("notifications/cancelled", requestId=1)],
+    ids=["lists", "cancellations"],
 )
 async def test_many_messages_in_one_read_leave_others_their_turns_of_the_loop(
     message: dict[str, object], batch: bool
@@ -117,18 +112,6 @@ async def test_waiting_tools_run_side_by_side_and_hold_nothing_up() -> None:
     assert client.bench.most_running == 3
     await client.end()
     assert client.bench.running == 0
-
-
-async def test_as_many_calls_run_at_once_as_allowed_and_further_ones_wait_their_turn() -> None:
-    client = Client()
-    client.send(*(request(number, "wait") for number in range(MAX_CALLS_AT_ONCE + 1)))
-    await client.settled()
-    await client.settled()
-    assert client.bench.running == MAX_CALLS_AT_ONCE
-    client.bench.release.set()
-    assert len(await client.replies(MAX_CALLS_AT_ONCE + 1)) == MAX_CALLS_AT_ONCE + 1
-    assert client.bench.most_running == MAX_CALLS_AT_ONCE
-    await client.end()
 
 
 async def test_waits_have_slots_of_their_own_and_keep_no_other_call_waiting() -> None:
@@ -232,9 +215,7 @@ async def test_a_batch_is_answered_in_its_framing_whatever_it_cancels(framing: F
 
 async def test_noise_is_answered_up_to_its_limit_in_each_second() -> None:
     client = Client()
-    client.send_bytes(b"noise\n" * (NOISE_REPLIES_PER_SECOND - 1))
-    assert len(await client.settled()) == NOISE_REPLIES_PER_SECOND - 1
-    client.send_bytes(b"noise\n" * 2)
+    client.send_bytes(b"noise\n" * (NOISE_REPLIES_PER_SECOND + 1))
     assert len(await client.settled()) == NOISE_REPLIES_PER_SECOND
     client.clock.now += 0.999
     client.send_bytes(b"noise\n")
@@ -248,21 +229,15 @@ async def test_noise_is_answered_up_to_its_limit_in_each_second() -> None:
 
 async def test_noise_takes_no_reply_from_whoever_shows_an_id() -> None:
     client = Client()
+    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
     client.send_bytes(b"noise\n" * 200)
     client.send(*({"id": number} for number in range(200)))
-    replies = await client.end()
-    assert ids(replies)[-200:] == list(range(200))
-    assert len(replies) == 200 + NOISE_REPLIES_PER_SECOND
-
-
-async def test_noise_within_batches_is_limited_too() -> None:
-    client = Client()
-    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
     noise = [7] * (MAX_BATCH_MESSAGES - 1)
-    client.send([*noise, request(1, "ping")], noise)
-    _, batch = await client.end()
-    assert len(batch) == NOISE_REPLIES_PER_SECOND + 1
-    assert batch[-1]["id"] == 1
+    client.send([*noise, request("in a batch", "ping")], noise)
+    *replies, batch = await client.end()
+    assert ids(replies)[-200:] == list(range(200))
+    assert len(replies) == 1 + NOISE_REPLIES_PER_SECOND + 200
+    assert ids(batch) == ["in a batch"]
 
 
 # The end
@@ -359,11 +334,8 @@ async def test_calls_are_refused_while_pending_requests_hold_too_much_memory() -
     assert await client.settled() == []
     client.send(request("beyond", "wait"), request("plain", "say", message="read"))
     refused, plain = await client.settled()
-    assert (refused["id"], refused["error"]["data"]["condition"]) == (
-        "beyond",
-        "resource-constraint",
-    )
-    assert plain["id"] == "plain"
+    assert (refused["id"], plain["id"]) == ("beyond", "plain")
+    assert refused["error"]["data"]["condition"] == "resource-constraint"
     client.bench.release.set()
     await client.replies(count + 3)
     # What was held is given back: another call that waits is taken.
@@ -386,11 +358,11 @@ async def test_the_calls_of_a_batch_hold_the_memory_of_one_message_together() ->
     assert len(await client.end()) == 2
 
 
+# Changes
+
+
 UPDATED = "notifications/resources/updated"
 WORDS_ONLY = {"resourceSubscriptions": ["sample://words"]}
-
-
-# Changes
 
 
 def updates(frames: list[Any]) -> list[Any]:
@@ -451,16 +423,8 @@ async def test_what_is_logged_for_all_goes_out_at_once() -> None:
     await client.end()
 
 
-BOTH = pytest.mark.parametrize(
-    ("asked", "latest"), [tuple(Framing), tuple(reversed(Framing))], ids=["lines", "headers"]
-)
-"""The framing of what asks to be told, and of the message that comes after it."""
-
-
-@BOTH
-async def test_progress_and_log_of_a_call_go_out_in_its_framing(
-    asked: Framing, latest: Framing
-) -> None:
+async def test_progress_and_log_of_a_call_go_out_in_its_framing() -> None:
+    asked, latest = Framing.HEADERS, Framing.LINES
     client = Client()
     client.send(request(0, "logging/setLevel", level="debug"), framing=latest)
     meta = {"progressToken": "t"}
@@ -480,6 +444,3 @@ async def test_progress_and_log_of_a_call_go_out_in_its_framing(
     assert set(framings[3:]) == {asked}
     methods = [json.loads(one.body).get("method") for one in client.frames[5:]]
     assert "notifications/message" in methods
-
-
-# Progress

@@ -70,7 +70,6 @@ MOOD = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "mo
 @pytest.mark.parametrize(
     ("method", "params", "cause"),
     [
-        ("resources/read", {"uri": "sample://broken"}, "RuntimeError: a secret"),
         ("resources/read", {"uri": "sample://endless"}, "SchemaError: "),
         ("prompts/get", {"name": "falter"}, "RuntimeError: a secret"),
         ("completion/complete", MOOD, "RuntimeError: a secret"),

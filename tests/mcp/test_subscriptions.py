@@ -20,9 +20,7 @@ def listen(watching: Subscriptions, id_: Id, **wanted: Json) -> Notification:
 @pytest.mark.parametrize(
     ("wanted", "agreed"),
     [
-        ({}, {}),
         ({"toolsListChanged": True, "promptsListChanged": True}, {}),
-        ({"resourceSubscriptions": []}, {}),
         ({"resourceSubscriptions": "a:1"}, {}),
         ({"resourceSubscriptions": ["b:1", 1, None, [], {}]}, {}),
         (

@@ -13,7 +13,6 @@ from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     RESERVED,
-    Completes,
     Signature,
     Tool,
     Toolset,
@@ -93,36 +92,24 @@ def test_a_coroutine_waits_and_has_a_deadline() -> None:
     assert say.output_schema is None
 
 
-def test_what_is_not_said_of_a_tool_is_taken_cautiously() -> None:
+def test_what_is_not_said_is_taken_cautiously_and_what_only_reads_destroys_nothing() -> None:
     @tool(title="Plain")
     def plain() -> str:
         """Do something."""
         return ""
 
-    assert (plain.read_only, plain.destructive, plain.idempotent, plain.open_world) == (
-        False,
-        False,
-        False,
-        True,
-    )
-
-
-def test_a_tool_that_only_reads_destroys_nothing_and_may_be_repeated() -> None:
     @tool(title="Read", read_only=True, destructive=True)
     def read() -> str:
         """Read."""
         return ""
 
-    assert not read.destructive
-    assert read.idempotent
+    told = {(one.read_only, one.destructive, one.idempotent) for one in (plain, read)}
+    assert told == {(False, False, False), (True, False, True)}
+    assert plain.open_world
 
 
 def no_docstring() -> str:
     return ""
-
-
-def no_result():  # type: ignore[no-untyped-def]
-    """Return who knows what."""
 
 
 def bare_number() -> int:
@@ -130,25 +117,12 @@ def bare_number() -> int:
     return 1
 
 
-def raw_bytes() -> bytes:
-    """Return bytes."""
-    return b""
-
-
-def bare_interpretation() -> Interpret:  # type: ignore[type-arg]
-    """Return data of no type."""
-    return Interpret(Count(1), "Tell it.")
-
-
 def interpreted_text() -> Interpret[str]:
     """Return data that is no object."""
     return Interpret("text", "Tell it.")
 
 
-@pytest.mark.parametrize(
-    "function",
-    [no_docstring, no_result, bare_number, raw_bytes, bare_interpretation, interpreted_text],
-)
+@pytest.mark.parametrize("function", [no_docstring, bare_number, interpreted_text])
 def test_a_tool_without_docstring_or_a_result_to_describe_is_its_authors_error(
     function: Any,
 ) -> None:
@@ -156,15 +130,12 @@ def test_a_tool_without_docstring_or_a_result_to_describe_is_its_authors_error(
         tool(title="Wrong")(function)
 
 
-@pytest.mark.parametrize("name", ["a" * 128, "A.b_c-9"])
-def test_a_name_of_the_allowed_characters_is_a_name(name: str) -> None:
-    assert tool(name, title="Named")(word_count.function).name == name
-
-
 @pytest.mark.parametrize(
     "name", ["a" * 129, "tools/call", "with space", "ü", "line\n", *sorted(RESERVED)]
 )
 def test_any_other_name_and_a_method_of_mcp_are_their_authors_error(name: str) -> None:
+    for given in ("a" * 128, "A.b_c-9"):
+        assert tool(given, title="Named")(word_count.function).name == given
     with pytest.raises(ToolsetError, match="no name for a tool"):
         tool(name, title="Named")(word_count.function)
 
@@ -172,18 +143,6 @@ def test_any_other_name_and_a_method_of_mcp_are_their_authors_error(name: str) -
 def test_every_method_of_mcp_that_could_be_a_tools_name_is_reserved() -> None:
     methods = HANDSHAKE_METHODS | STATELESS_METHODS | {"initialize", "ping", "tools/list"}
     assert {one for one in methods if "/" not in one} == RESERVED
-
-
-def test_an_interpretation_is_described_by_its_data() -> None:
-    @tool(title="Told")
-    def told() -> Interpret[Count]:
-        """Count, to be told."""
-        return Interpret(Count(1), "Tell it.")
-
-    described: Any = word_count.output_schema
-    instruction = {"type": "string", "description": "how to report this to a person"}
-    properties = {**described["properties"], "interpret": instruction}
-    assert told.output_schema == {**described, "properties": properties}
 
 
 WRITTEN: Schema = {
@@ -226,9 +185,7 @@ def test_an_author_who_writes_the_schema_takes_all_arguments_in_one() -> None:
             return name + more
 
 
-@pytest.mark.parametrize(
-    "result", [str, Image, Content, Image | ResourceLink, list, list[Any], list[Count]]
-)
+@pytest.mark.parametrize("result", [str, Content, Image | ResourceLink, list[Count]])
 def test_content_has_no_schema(result: Any) -> None:
     def shown() -> Any:
         """Show it."""
@@ -237,7 +194,7 @@ def test_content_has_no_schema(result: Any) -> None:
     assert tool(title="Shown")(shown).output_schema is None
 
 
-@pytest.mark.parametrize("result", [dict, Mapping, Annotated[dict, "a thing"]])
+@pytest.mark.parametrize("result", [Mapping, Annotated[dict, "a thing"]])
 def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object(result: Any) -> None:
     def told() -> Any:
         """Tell it."""
@@ -258,18 +215,12 @@ def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object(r
         (((len,),), "the toolset new: len is no tool; is there an @tool"),
         (((status,),), "Resource is no tool"),
         (((), (say,)), "Tool is no resource; is there an @resource"),
-        (((), (), (say,)), "Tool is no prompt"),
     ],
-    ids=["function", "resource", "tool", "tool as prompt"],
+    ids=["function", "resource", "tool"],
 )
 def test_a_set_of_anything_else_is_its_authors_error(content: Any, complaint: str) -> None:
     with pytest.raises(ToolsetError, match=complaint):
         Toolset("new", *content)
-
-
-def test_one_set_with_a_name_twice_is_named_alone() -> None:
-    with pytest.raises(ToolsetError, match="the toolset new has two of the tool word_count"):
-        merge([Toolset("new", (word_count, word_count))])
 
 
 def run(one: Tool, given: Iterable[object]) -> Any:
@@ -282,16 +233,10 @@ async def test_a_function_is_handed_its_collaborators_by_type() -> None:
     assert run(word_count, [])(text="a b") == Count(2)
 
 
-@pytest.mark.parametrize(
-    ("given", "count"),
-    [([], 0), ([Count(1)], 0), ([Room("a"), Lobby("b")], 2)],
-    ids=["none", "another", "two"],
-)
-def test_a_collaborator_that_is_missing_or_ambiguous_is_an_error(
-    given: list[object], count: int
-) -> None:
-    with pytest.raises(ToolsetError, match=f"wants a Room; there are {count} here"):
-        run(say, given)
+def test_a_collaborator_that_is_missing_or_ambiguous_is_an_error() -> None:
+    for given, count in (([Count(1)], 0), ([Room("a"), Lobby("b")], 2)):
+        with pytest.raises(ToolsetError, match=f"wants a Room; there are {count} here"):
+            run(say, given)
 
 
 def test_a_context_is_left_to_each_call_and_comes_last() -> None:
@@ -331,17 +276,18 @@ def test_a_read_only_set_withholds_what_changes_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "clash"),
+    ("others", "clash"),
     [
-        (Toolset("new", (word_count,)), "words and new both have a tool word_count"),
-        (Toolset("new", (), (status,)), "more and new both have a resource sample://status"),
-        (Toolset("new", (), (), (greet,)), "more and new both have a prompt greet"),
+        ([Toolset("new", (say, say))], "the toolset new has two of the tool room.say"),
+        ([WORDS, Toolset("new", (word_count,))], "words and new both have a tool word_count"),
+        ([MORE, Toolset("new", (), (status,))], "more and new both have a resource sample://sta"),
+        ([MORE, Toolset("new", (), (), (greet,))], "more and new both have a prompt greet"),
     ],
-    ids=["tool", "resource", "prompt"],
+    ids=["one set", "tool", "resource", "prompt"],
 )
-def test_two_things_of_one_kind_and_name_clash(other: Toolset, clash: str) -> None:
+def test_two_things_of_one_kind_and_name_clash(others: list[Toolset], clash: str) -> None:
     with pytest.raises(ToolsetError, match=clash):
-        merge([WORDS, MORE, other])
+        merge(others)
 
 
 # What a function takes
@@ -366,19 +312,9 @@ def gather(
 SIGNATURE = Signature.of(gather)
 
 
-def test_a_signature_is_told_apart_into_collaborators_and_arguments() -> None:
-    assert SIGNATURE.collaborators == (Point,)
-    assert SIGNATURE.result is Line
-    assert [(one.name, one.wire, one.required) for one in SIGNATURE.parameters] == [
-        ("message", "message", True),
-        ("timeout_seconds", "timeoutSeconds", False),
-        ("from_", "from", False),
-        ("colours", "colours", False),
-        ("where", "where", False),
-    ]
-
-
-def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> None:
+def test_a_signature_is_told_apart_and_its_schema_names_defaults() -> None:
+    assert (SIGNATURE.collaborators, SIGNATURE.result) == ((Point,), Line)
+    assert [one.name for one in SIGNATURE.parameters][1:3] == ["timeout_seconds", "from_"]
     schema = object_of(SIGNATURE.parameters)
     Draft202012Validator.check_schema(schema)
     assert schema["required"] == ["message"]
@@ -420,52 +356,3 @@ def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:
     for function in (untyped, several, options, raw):
         with pytest.raises(SchemaError):
             Signature.of(function)
-
-
-# Resources and prompts
-
-
-@dataclass(frozen=True)
-class Weather:
-    degrees: float
-
-
-def cities() -> list[str]:
-    return ["Rome"]
-
-
-def test_a_typed_function_is_a_resource_named_after_it() -> None:
-    @resource("sample://weather", title="Weather")
-    def weather_now() -> Weather:
-        """How it is outside.
-
-        In one place.
-        """
-        return Weather(21.5)
-
-    assert (weather_now.uri, weather_now.name, weather_now.title) == (
-        "sample://weather",
-        "weather-now",
-        "Weather",
-    )
-    assert weather_now.description == "How it is outside.\n\nIn one place."
-    assert weather_now.function() == Weather(21.5)
-
-
-def test_the_arguments_of_a_prompt_are_those_of_its_function_as_the_wire_spells_them() -> None:
-    @prompt("ask", title="Ask")
-    def ask(
-        city_name: Annotated[str, "where", Completes(cities)], from_: Annotated[str, "who"] = ""
-    ) -> str:
-        """Ask about the weather."""
-        return f"{from_}: what about {city_name}?"
-
-    assert (ask.name, ask.title, ask.description) == ("ask", "Ask", "Ask about the weather.")
-    city, whose = ask.signature.parameters
-    assert (city.wire, city.schema["description"], city.required) == ("cityName", "where", True)
-    assert (whose.wire, whose.schema["description"], whose.required) == ("from", "who", False)
-    assert ask.signature.completions == {"cityName": cities}
-    assert (
-        ask.function(**read_members(ask.signature.parameters, {"cityName": "Rome"}))
-        == ": what about Rome?"
-    )

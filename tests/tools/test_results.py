@@ -224,8 +224,9 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
     events: list[Event], configuration: Configuration, rooms: tuple[str, ...]
 ) -> None:
     participant, link = _taking_part(events, rooms)
-    unlike: list[dict[str, object]] = [{"contains": "nothing like it"}, {"kinds": ["gap", "leave"]}]
-    for wanted in ({}, {"kinds": ["message"]}, *unlike):
+    unlike = [{"contains": "nothing like it"}, {"kinds": ["gap", "leave"]}]
+    asked: list[Any] = [{}, {"kinds": ["message"]}, *unlike]
+    for wanted in asked:
         given_ = {"since": participant.journal.oldest, "timeoutSeconds": 0, **wanted}
         waited = await xmpp_wait(link, QUIET, **arguments(xmpp_wait, given_))
         told = _checked(waited, tool=xmpp_wait)
