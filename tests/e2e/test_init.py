@@ -70,9 +70,8 @@ def files(home: Path) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("program", "columns", "environment", "arguments"),
     [
-        ("prosody", 40, {}, ()),
+        ("prosody", 40, {"LANG": "C"}, ("--env-file", "lab.env")),
         ("ejabberd", 80, {"NO_COLOR": "1"}, ()),
-        ("prosody", 120, {"LANG": "C"}, ("--env-file", "lab.env")),
     ],
 )
 async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
@@ -84,7 +83,7 @@ async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
     tmp_path: Path,
 ) -> None:
     process: ServerProcess = request.getfixturevalue(f"{program}_process")
-    server, bot, has_password = process.server, process.server.bot, columns == 120
+    server, bot, has_password = process.server, process.server.bot, bool(arguments)
     room, where = server.room(), f"{server.host}:{server.starttls_port}"
     settings, began = tmp_path / (arguments[-1] if arguments else SETTINGS), monotonic()
     *diagnose, path = shlex.split(blocks(README_SECTION, "text")[1].lines[0])[3:]
@@ -172,12 +171,10 @@ async def test_to_give_up_at_any_question_leaves_nothing(
         assert files(tmp_path) == {}
 
 
-@pytest.mark.parametrize("issue", ["issue", "issue_expired"])
 async def test_a_certificate_that_would_not_do_is_not_offered(
-    issue: str, authority: Authority, tmp_path: Path
+    authority: Authority, tmp_path: Path
 ) -> None:
-    """One for another host, and one that has expired."""
-    certificate = getattr(authority, issue)("127.0.0.1" if issue == "issue" else DOMAIN)
+    certificate = authority.issue_expired(DOMAIN)
 
     def converse(terminal: Terminal, where: str) -> None:
         account = (("JID: ", f"{USERNAME}@{DOMAIN}"), ("Password: ", PASSWORD))

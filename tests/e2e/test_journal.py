@@ -43,28 +43,19 @@ class Reader:
 
 
 @asynccontextmanager
-async def _configured(wilma: Witness, options: dict[str, str]) -> AsyncIterator[None]:
-    if options:
-        await configure(wilma, **options)
-    yield
-
-
-@asynccontextmanager
 async def _following(
-    server: XmppServer, home: Path, **options: str
+    server: XmppServer, home: Path, whois: str = "anyone"
 ) -> AsyncIterator[tuple[Reader, Witness, str]]:
     """The bridge in a room that a witness owns, and what comes from then on."""
     environment = server.environment()
     room = environment["MUC_ROOM"]
-    async with (
-        Witness(server, server.witness, room, "Wilma") as wilma,
-        _configured(wilma, options),
-        BridgeProcess(home, environment) as bridge,
-    ):
-        await bridge.initialize()
-        status = await bridge.joined()
-        await wilma.joined(NICKNAME)
-        yield Reader(bridge, status["cursor"]), wilma, room
+    async with Witness(server, server.witness, room, "Wilma") as wilma:
+        await configure(wilma, whois=whois)
+        async with BridgeProcess(home, environment) as bridge:
+            await bridge.initialize()
+            status = await bridge.joined()
+            await wilma.joined(NICKNAME)
+            yield Reader(bridge, status["cursor"]), wilma, room
 
 
 def _say(wilma: Witness, body: str | None, *about: Element) -> str:
@@ -89,7 +80,7 @@ def _reactions(id_: str, *texts: str) -> Element:
 async def test_what_is_said_of_what_was_said_is_told_as_that(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    async with _following(real_server, tmp_path, whois="anyone") as (reader, wilma, room):
+    async with _following(real_server, tmp_path) as (reader, wilma, room):
         first = _say(wilma, "helo")
         told = await reader.next("message")
         assert (told["id"], told["body"], told["source"]) == (first, "helo", "live")
@@ -163,9 +154,17 @@ async def test_who_may_do_what_and_by_whom_is_told(real_server: XmppServer, tmp_
         wilma.say("a new name")
         assert (await reader.only("message", "a new name"))["sender"] == "Betty"
 
+        # Who is not here gets affiliations too.
+        absent = f"fred@{real_server.domain}"
+        await wilma.muc.set_affiliation(room, "member", jid=absent, reason="welcome")
+        told = await reader.next("role")
+        assert (told["jid"], told["affiliation"]) == (absent, "member")
+        assert told.get("reason", "welcome") == "welcome"  # ejabberd leaves it out
+        assert not {"sender", "from", "self"} & set(told)
+
 
 async def test_the_rooms_own_changes_are_told(real_server: XmppServer, tmp_path: Path) -> None:
-    async with _following(real_server, tmp_path) as (reader, wilma, room):
+    async with _following(real_server, tmp_path, "moderators") as (reader, wilma, room):
         await configure(wilma, roomname="The Lobby", whois="anyone")
         told = await reader.next("config")
         assert {104, 172} <= set(told["codes"])
@@ -182,9 +181,9 @@ async def test_the_rooms_own_changes_are_told(real_server: XmppServer, tmp_path:
 
 
 async def test_what_is_said_again_and_again_is_one_entry(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    async with _following(real_server, tmp_path) as (reader, wilma, _):
+    async with _following(prosody, tmp_path) as (reader, wilma, _):
         for body in ("again", "again", "again", "done"):
             wilma.say(body)
         await reader.bridge.call("xmppWait", contains="done", since=reader.cursor)
@@ -195,17 +194,3 @@ async def test_what_is_said_again_and_again_is_one_entry(
         assert [told[0]["at"], told[0]["lastAt"]] == [full[0]["at"], full[2]["at"]]
         rest = await reader.bridge.call("xmppHistory", since=told[0]["cursor"])
         assert [one["body"] for one in rest["entries"]] == ["done"]
-
-
-async def test_people_who_are_not_here_get_affiliations_too(
-    real_server: XmppServer, tmp_path: Path
-) -> None:
-    async with _following(real_server, tmp_path, whois="anyone") as (reader, wilma, room):
-        await wilma.muc.set_affiliation(room, "admin", jid=real_server.bot.jid)
-        assert (await reader.next("role"))["affiliation"] == "admin"
-        absent = f"betty@{real_server.domain}"
-        await wilma.muc.set_affiliation(room, "member", jid=absent, reason="welcome")
-        told = await reader.next("role")
-        assert (told["jid"], told["affiliation"]) == (absent, "member")
-        assert told.get("reason", "welcome") == "welcome"  # ejabberd leaves it out
-        assert not {"sender", "from", "self"} & set(told)

@@ -48,7 +48,7 @@ async def test_on_a_terminal_it_says_at_once_what_it_waits_for_and_what_people_r
     assert all(f"xmpp-bridge {name}" in serving.out for name in ("client", "check", "init"))
 
 
-async def test_what_is_in_flight_at_the_end_of_input_is_answered(
+async def test_what_is_in_flight_at_the_end_of_input_is_answered_before_the_first_join(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
     settings = sandbox.environment()

@@ -16,7 +16,6 @@ from bridge.xmpp.model.events import (
     ConnectionChanged,
     MessageReceived,
     MessageSent,
-    OccupantJoined,
     OccupantLeft,
     Phase,
 )
@@ -77,6 +76,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
     shelf: Shelf, tmp_path: Path
 ) -> None:
+    shelf.say("recorded late", at=7.5)
     ran = _log(tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines() == [
@@ -86,6 +86,7 @@ def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
         f"{iso(5)} [{OWN}] waiting: Nothing listens. [connection-refused] Check XMPP_SERVICE.",
         f"{iso(6)} {ROOM}: <McpDebug> heard",
         f"{iso(7)} [{OWN}] {ROOM}: sending, id 2: lost",
+        f"{iso(7.5)} {ROOM}: <Wilma> recorded late",
     ]
 
 
@@ -94,22 +95,10 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
     told = [json.loads(line) for line in ran.stdout.splitlines()]
     assert ran.stdout.isascii()
     assert [one["at"] for one in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
-    cursor = told[1].pop("cursor")
-    assert cursor.startswith("recorded:")
-    assert told[1] == {
-        "at": iso(2),
-        "room": ROOM,
-        "kind": "leave",
-        "direction": "in",
-        "from": f"{ROOM}/Robot",
-        "sender": "Robot",
-        "codes": [307],
-        "meaning": ["kicked"],
-        "reason": "enough\u202e",
-        "actor": "Mallory",
-    }
+    assert all(one["cursor"].startswith("recorded:") for one in told)
+    kick = {"room": ROOM, "kind": "leave", "codes": [307], "reason": "enough\u202e"}
+    assert kick.items() <= told[1].items()
     assert told[3]["observer"] == f"{ACCOUNT} as McpDebug"
-    assert "cursor" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -127,16 +116,6 @@ def test_times_and_filters_narrow_what_is_shown(
     assert len(lines) == len(shown)
     for line, part in zip(lines, shown, strict=True):
         assert part in line
-
-
-def test_what_was_recorded_late_by_less_than_a_second_is_shown_by_its_time(
-    shelf: Shelf, tmp_path: Path
-) -> None:
-    for body, at in (("second", 20.9), ("third", 21.2), ("first", 20.5), ("fourth", 21.5)):
-        shelf.say(body, at=at)
-    for arguments in (("--since", "1970-01-01T00:00:20Z"), ("--limit", "4")):
-        lines = _log(tmp_path, *arguments).stdout.splitlines()
-        assert [line.split()[-1] for line in lines] == ["first", "second", "third", "fourth"]
 
 
 async def test_on_a_terminal_long_events_are_laid_out_and_times_may_be_local(
@@ -176,31 +155,13 @@ def test_the_report_has_who_was_there_what_happened_and_how_connecting_went(
     ]
     heard = next(event for event in lobby["events"] if event.get("body") == "heard")
     assert heard["stanzas"] == [xml]
-    assert [event["text"] for event in lobby["events"]][-1] == "sending, id 2: lost"
     assert [bar["name"] for bar in connection["stages"]] == ["resolving", "waiting"]
-    assert connection["stages"][0]["detail"] == "Nothing listens."
-
-
-@pytest.mark.parametrize(
-    ("arguments", "bodies", "left_out"),
-    [
-        (("--from", "Wilma", "--room", "lobby"), ["hello"], 0),
-        (("--kind", "message", "--limit", "2"), ["heard", "lost"], 2),
-        (("--since", "1970-01-01T00:00:03.500Z", "--kind", "message"), ["heard", "lost"], 0),
-    ],
-)
-def test_filters_pick_what_a_report_lists_and_not_who_was_there(
-    shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], bodies: list[str], left_out: int
-) -> None:
-    shelf.put(OccupantJoined(f"{ROOM}/Anna", "Anna", "visitor", "none"), at=1.5)
-    report = tmp_path / "page.json"
-    assert _log(tmp_path, *arguments, "--report", str(report)).returncode == 0
+    # A filter picks what is listed, and not who was there.
+    assert _log(tmp_path, "--kind", "message", "--report", str(report)).returncode == 0
     page = json.loads(report.read_text())
     events = [event for part in page["parts"] for event in part.get("events", [])]
-    assert [event["body"] for event in events] == bodies
-    assert page.get("leftOut", 0) == left_out
-    lobby = page["parts"][0]
-    assert "Anna" in [lane["name"] for lane in lobby["lanes"]]
+    assert [event["body"] for event in events] == ["hello", "heard", "lost", "of the logs"]
+    assert "Robot" in [lane["name"] for lane in page["parts"][0]["lanes"]]
     assert "stages" in page["parts"][-1]
 
 
@@ -217,19 +178,12 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (
-            ("--kind", "gap"),
-            1,
-            f"nothing recorded matches; records begin at {iso(1)}",
-        ),
+        (("--kind", "gap"), 1, f"nothing recorded matches; records begin at {iso(1)}"),
         (("--stanzas",), 1, "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"),
         (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
         (("--report", "p.html", "--json"), 2, "--report cannot be combined with --follow, --json"),
         (("--report", "p.html", "--kind", "gap"), 1, "nothing recorded matches"),
-        (("--report", "none/p.html"), 2, "'none' is no folder"),
         (("--report", ".local/state/xmpp-bridge/rooms.db"), 2, "rooms.db' is what is read"),
-        (("--report", "-"), 2, "stdout has the answer"),
-        (("--pseudonyms",), 2, "--pseudonyms is for the page that --report writes"),
         (("--since", "soon"), 2, "is no time"),
         (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],
@@ -273,20 +227,15 @@ async def test_following_begins_with_the_newest_and_shows_what_others_record(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     shelf.say(*map(str, range(20)), at=9)
-    process = await asyncio.create_subprocess_exec(
-        COMMAND, "log", "--follow", stdout=-1, stderr=-1, cwd=tmp_path, env=_environment(tmp_path)
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(SECONDS):
-        first = [(await process.stdout.readline()).split()[-1] for _ in range(10)]
-        assert first == [b"%d" % number for number in range(10, 20)]
+    async with Watching(tmp_path, _environment(tmp_path), "--follow", command="log") as log:
+        await log.shows("19\n")
+        shown = [line.split()[-1] for line in log.out.splitlines()]
+        assert shown == [str(number) for number in range(10, 20)]
         for said in ("then", "and then"):
             await asyncio.to_thread(shelf.say, said, at=10)
-            line = await process.stdout.readline()
-            assert line.decode() == f"{iso(10)} {ROOM}: <Wilma> {said}\n"
-        process.send_signal(signal.SIGINT)
-        rest, errors = await process.communicate()
-    assert (process.returncode, rest, errors) == (0, b"", b"")
+            await log.shows(f"{iso(10)} {ROOM}: <Wilma> {said}\n")
+        log.signal(signal.SIGINT)
+        assert (await log.ended(), len(log.out.splitlines()), log.err) == (0, 12, "")
 
 
 async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_shown(
@@ -295,17 +244,12 @@ async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_s
     older = tmp_path / "older.db"
     older.write_bytes(shelf.path.read_bytes())
     shelf.say("later", at=9)
-    process = await asyncio.create_subprocess_exec(
-        COMMAND, "log", "--follow", stdout=-1, stderr=-1, cwd=tmp_path, env=_environment(tmp_path)
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(SECONDS):
-        while b"later" not in await process.stdout.readline():
-            pass
+    async with Watching(tmp_path, _environment(tmp_path), "--follow", command="log") as log:
+        await log.shows("later")
         older.rename(shelf.path)
-        _, errors = await process.communicate()
-    (line,) = errors.decode().splitlines()
-    assert (process.returncode, str(shelf.path) in line) == (1, True)
+        assert await log.ended() == 1
+    (line,) = log.err.splitlines()
+    assert str(shelf.path) in line
 
 
 def test_rows_that_cannot_be_read_are_left_out_and_counted_on_stderr(

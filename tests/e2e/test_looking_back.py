@@ -141,16 +141,12 @@ async def test_a_restart_of_the_bridge_is_told(sandbox: XmppServer, tmp_path: Pa
 
 async def test_what_a_small_memory_lost_is_told(sandbox: XmppServer, tmp_path: Path) -> None:
     async with in_company(sandbox, tmp_path, BRIDGE_HISTORY="100") as (bridge, witness):
-        status = await bridge.status()
+        since = (await bridge.status())["cursor"]
         for number in range(150):
             witness.say(f"said {number:03}")
-        end = await bridge.call("xmppWait", since=status["cursor"], contains="said 149")
-        assert end["matched"]
-        page = await bridge.call("xmppHistory", since=status["cursor"], limit=500, maxBytes=45_000)
+        assert (await bridge.call("xmppWait", since=since, contains="said 149"))["matched"]
+        page = await bridge.call("xmppHistory", since=since, limit=500, maxBytes=45_000)
         assert page["gap"]["reason"] == "evicted"
-        assert page["gap"]["from"] == int(status["cursor"].rpartition("-")[2]) + 1
         assert _bodies(page) == [f"said {number:03}" for number in range(50, 150)]
-        assert page["oldest"].endswith(f"-{page['gap']['to']}")
-        again = await bridge.call("xmppWait", since=status["cursor"], timeoutSeconds=0)
-        assert again["gap"] == page["gap"]
-        assert again["entry"]["body"] == "said 050"
+        again = await bridge.call("xmppWait", since=since, timeoutSeconds=0)
+        assert (again["gap"], again["entry"]["body"]) == (page["gap"], "said 050")

@@ -46,18 +46,9 @@ ROOM = Toolset("room", (peek,))
 if __name__ == "__main__":
     serve("own", "7.1", [TOOLS, MODEL], instructions="Mirror first.")
 """
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}},
-}
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-ALL = [
-    HELLO,
-    LIST,
-    *({"jsonrpc": "2.0", "id": i, "method": m} for i, m in ((2, "resources/list"), (3, "erase"))),
-]
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}}
+METHODS = ("initialize", "tools/list", "resources/list", "erase")
+ALL = [{"jsonrpc": "2.0", "id": i, "method": m, "params": HELLO} for i, m in enumerate(METHODS)]
 
 
 @pytest.fixture
@@ -114,12 +105,8 @@ def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> No
     assert "XMPP_" not in said
 
 
-@pytest.mark.parametrize("option", [["--read-only"], []])
-def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
-    option: list[str], home: Path
-) -> None:
-    environ = {} if option else {"BRIDGE_READ_ONLY": "1"}
-    answers, _ = ran(home, [*only("own:TOOLS"), *option], *ALL, environ=environ)
+def test_what_changes_things_is_withheld_where_only_reading_is_allowed(home: Path) -> None:
+    answers, _ = ran(home, only("own:TOOLS"), *ALL, environ={"BRIDGE_READ_ONLY": "1"})
     assert names(answers) == ["mirror"]
     assert "withheld by --read-only or BRIDGE_READ_ONLY" in str(answers[3]["error"])
 
@@ -136,7 +123,7 @@ def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
 def test_what_cannot_be_served_alone_stops_the_start(
     words: list[str], cause: str, home: Path
 ) -> None:
-    answers, said = ran(home, words, LIST, code=2)
+    answers, said = ran(home, words, *ALL, code=2)
     assert answers == {}
     assert cause in said
     assert "RoomLink" not in said

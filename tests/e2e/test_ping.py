@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from tests.e2e.asking import asked, refused
-from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 
@@ -18,9 +17,7 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
         for target, address in (
             ("server", xmpp_server.domain),
             ("self", f"{room}/McpDebug"),
-            ("McpDebug", f"{room}/McpDebug"),
             ("Wilma", f"{room}/Wilma"),
-            (f"{room}/Wilma", f"{room}/Wilma"),
         ):
             pong = await asked(bridge, "xmppPing", target)
             assert (pong["target"], pong["address"]) == (target, address)
@@ -31,36 +28,28 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
             answers = "The room counts us among its occupants."
             assert pong["verdict"] == (answers if "inRoom" in pong else "It answers.")
             assert pong.get("inRoom") == ("in" if address.endswith("McpDebug") else None)
-
-
-async def test_who_does_not_answer_a_ping_itself_is_told_by_what_its_server_says(
-    xmpp_server: XmppServer, tmp_path: Path
-) -> None:
-    async with BridgeProcess(tmp_path, xmpp_server.environment()) as bridge:
-        await bridge.joined()
+        # Who does not answer a ping itself is told by what its server says.
         pong = await asked(bridge, "xmppPing", "room")
         assert pong["reachable"] is True
         assert pong["roundTripMs"] > 0
         if xmpp_server.name != "sandbox":
             assert pong["error"]["condition"] == "service-unavailable"
             assert "does not know pings" in pong["error"]["message"]
-        for target in (xmpp_server.bot.jid, f"{xmpp_server.witness.jid}/nowhere"):
-            pong = await asked(bridge, "xmppPing", target)
-            assert pong["roundTripMs"] > 0
-            if not pong["reachable"]:
-                assert pong["error"]["condition"] == "service-unavailable"
-                assert "in its place" in pong["error"]["message"]
-        for target in ("fred@nowhere.invalid", "nowhere.invalid"):
-            pong = await asked(bridge, "xmppPing", target)
-            assert (pong["address"], pong["reachable"]) == (target, False)
-            assert pong["error"]["condition"] in UNKNOWN
-            assert target in pong["error"]["message"]
+        pong = await asked(bridge, "xmppPing", f"{xmpp_server.witness.jid}/nowhere")
+        assert pong["roundTripMs"] > 0
+        if not pong["reachable"]:
+            assert pong["error"]["condition"] == "service-unavailable"
+            assert "in its place" in pong["error"]["message"]
+        pong = await asked(bridge, "xmppPing", "fred@nowhere.invalid")
+        assert (pong["address"], pong["reachable"]) == ("fred@nowhere.invalid", False)
+        assert pong["error"]["condition"] in UNKNOWN
+        assert "fred@nowhere.invalid" in pong["error"]["message"]
 
 
 async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    async with in_company(real_server, tmp_path) as (bridge, wilma):
+    async with in_company(prosody, tmp_path) as (bridge, wilma):
         wilma.client.add_filter("in", lambda it: None if it.name == "iq" else it)
         target = f"{wilma.room}/Wilma"
         pong = await asked(bridge, "xmppPing", target, timeoutSeconds=SILENCE_SECONDS)

@@ -34,17 +34,16 @@ async def test_it_ends_with_the_proof_and_the_answer_as_xmppsend_gives_them(
     assert (answer["sender"], answer["body"], answer["how"]) == ("Wilma", "はい\\u{202E}", "public")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_ends_the_wait_for_an_answer_and_it_leaves_the_room_in_good_order(
-    number: signal.Signals, prosody: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
     environment = prosody.environment()
     room = environment["MUC_ROOM"]
     async with Witness(prosody, prosody.witness, room, "Wilma") as wilma:
         async with Watching(tmp_path, environment, "?", "--await", "40", command="send") as sending:
             await wilma.heard("?")
-            sending.signal(number)
-            assert await sending.ended() == 128 + number
+            sending.signal(signal.SIGTERM)
+            assert await sending.ended() == 128 + signal.SIGTERM
         # Without a goodbye the server would wait for it to resume its session (XEP-0198).
         await wilma.left(SENDER)
     assert (sending.out, sending.err) == ("", "")
@@ -83,8 +82,7 @@ async def test_the_exit_code_says_whether_the_room_has_it(
 async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_room(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    rooms = [prosody.room(), prosody.room()]
-    secret = "room-secret-0815"
+    rooms, secret = [prosody.room(), prosody.room()], "room-secret-0815"
     environment = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=secret)
     async with (
         Witness(prosody, prosody.witness, rooms[0], "Wilma") as default,
@@ -101,8 +99,6 @@ async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_ro
     ("typed", "code", "said"),
     [
         (r"printf 'two\nlines\n'", 0, '"message": "two\\nlines"'),
-        ("head -c 60000 /dev/zero | tr '\\0' x", 0, '"sent": true'),
-        ("head -c 60001 /dev/zero | tr '\\0' x", 2, "60001 bytes of UTF-8; the most is 60000"),
         (r"printf '\377'", 2, "XML cannot carry"),
     ],
 )
@@ -120,10 +116,9 @@ DIAGNOSE = ("diagnose", "Wilma", "--await", "1", "--say", "hi\u202e")
     [
         (SEND, b"y\n", 0, "sent it back after"),
         (SEND, b"\n", 1, "chose to decline"),
-        (SEND, b"yy\n", 1, "chose to decline"),
         (SEND, b"\x03", 130, ""),
         (DIAGNOSE, b"y\n", 2, "this silence means nothing"),
-        (DIAGNOSE, b"n\n", 1, "chose to decline"),
+        (DIAGNOSE, b"yy\n", 1, "chose to decline"),
     ],
 )
 async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(

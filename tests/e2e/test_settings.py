@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 import bridge
-from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError
+from tests.e2e.bridge_process import NOWHERE, TOOLS, BridgeProcess, RpcFailedError
 from tests.servers.server import XmppServer, write_settings
-
-MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -22,22 +20,10 @@ class Places:
     package: Path
     """Beside the imported `bridge/` folder."""
 
-    def run(self, **environment: str) -> BridgeProcess:
+    def run(self) -> BridgeProcess:
         """The installed command, importing the copy of the package."""
-        return BridgeProcess(
-            self.here.parent,
-            {
-                "PYTHONPATH": str(self.package.parent),
-                "TIA_ENV_PATH": str(self.elsewhere),
-                **environment,
-            },
-            arguments=(),
-        )
-
-    def candidates(self, here: str, elsewhere: str, package: str) -> list[dict[str, str]]:
-        """What the status lists, given the reason for each."""
-        reasons = {self.here: here, self.elsewhere: elsewhere, self.package: package}
-        return [{"path": str(path), "reason": reason} for path, reason in reasons.items()]
+        places = {"PYTHONPATH": str(self.package.parent), "TIA_ENV_PATH": str(self.elsewhere)}
+        return BridgeProcess(self.here.parent, places, arguments=())
 
 
 @pytest.fixture
@@ -59,7 +45,9 @@ async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_mis
         assert (status["phase"], status["connected"]) == ("unconfigured", False)
         assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
         assert "envFile" not in status
-        assert status["envCandidates"] == places.candidates(MISSING, MISSING, MISSING)
+        paths = (places.here, places.elsewhere, places.package)
+        missing = [{"path": str(path), "reason": "missing"} for path in paths]
+        assert status["envCandidates"] == missing
         named = [problem.partition(" ")[0] for problem in status["problems"]]
         assert {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"} <= set(named)
         with pytest.raises(RpcFailedError) as refusal:
@@ -116,21 +104,17 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
         assert (await run.call("xmppSend", message="second"))["sent"] is True
 
 
-async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:
-    for arguments, environment, by in (
-        (("serve", "--read-only"), NOWHERE, "--read-only"),
-        (("serve",), NOWHERE | {"BRIDGE_READ_ONLY": "1"}, "BRIDGE_READ_ONLY in the environment"),
-    ):
-        async with BridgeProcess(tmp_path, environment, arguments=arguments) as run:
-            names = [tool["name"] for tool in (await run.request("tools/list"))["tools"]]
-            assert names[:2] == ["echo", "xmppStatus"]
-            assert "xmppSend" not in names
+@pytest.mark.parametrize("by", ["--read-only", "BRIDGE_READ_ONLY in the environment"])
+async def test_a_bridge_that_only_reads_has_no_tool_that_writes(by: str, tmp_path: Path) -> None:
+    option = by.startswith("--")
+    environment = NOWHERE if option else NOWHERE | {"BRIDGE_READ_ONLY": "1"}
+    async with BridgeProcess(tmp_path, environment, arguments=["serve", by][: 1 + option]) as run:
+        names = [tool["name"] for tool in (await run.request("tools/list"))["tools"]]
+        assert names == [name for name in TOOLS if name != "xmppSend"]
+        for call, code in ((run.bare, -32601), (run.call, -32602)):
             with pytest.raises(RpcFailedError) as refusal:
-                await run.bare("xmppSend", message="hello")
-            assert refusal.value.code == -32601
-            assert f"is withheld by {by}" in refusal.value.data
-            with pytest.raises(RpcFailedError) as refusal:
-                await run.call("xmppSend", message="hello")
+                await call("xmppSend", message="hello")
+            assert refusal.value.code == code
             assert f"is withheld by {by}" in refusal.value.data
 
 

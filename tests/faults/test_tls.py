@@ -1,16 +1,23 @@
-"""TLS and logins bound to it. What real servers show of this stands in `tests/e2e/test_faults.py`;
-here is what takes a server that lies, or one that is set up oddly."""
+"""TLS and logins bound to it: what takes a server that lies, or one that is set up oddly.
+
+What real servers show of this stands in `tests/e2e/test_faults.py`.
+"""
 
 import asyncio
 import socket
-from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bridge.settings.values import Service
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.room import RoomStatus
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
+from tests.faults.reaching import participant_at, settings_for
+from tests.faults.scene import Eyes
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -32,60 +39,70 @@ PLUS = Scram(
 )
 
 
-def trusted(authority: Authority) -> dict[str, str | None]:
-    return {"XMPP_TLS_CA_FILE": str(authority.ca_file)}
+def trusting(
+    server: ScriptedServer,
+    ca_file: Path | None,
+    scheme: str = "xmpp",
+    host: str = "127.0.0.1",
+) -> AbstractAsyncContextManager[Eyes]:
+    """A participant that reaches the server by TLS alone, and trusts this authority."""
+    service = Service("xmpps" if scheme == "xmpps" else "xmpp", host, server.port)
+    settings = settings_for(server)._replace(
+        service=service, tls_ca_file=ca_file, allow_plaintext=False
+    )
+    return participant_at(server, settings=settings)
 
 
-@pytest.mark.parametrize("direct_tls", [False, True], ids=["starttls", "direct"])
-async def test_a_certificate_of_a_strange_authority_is_refused_until_that_is_trusted(
-    direct_tls: bool, tmp_path: Path
-) -> None:
-    stranger = Authority(tmp_path / "stranger")
-    async with ScriptedServer(certificate=stranger.issue(DOMAIN), direct_tls=direct_tls) as server:
-        async with BridgeProcess(tmp_path / "refused", server.environment()) as bridge:
-            status = await bridge.until(lambda it: it["phase"] == "failed")
-            assert status["lastError"]["condition"] == "certificate-verify-failed"
-            assert "cannot be trusted" in status["lastError"]["message"]
-            assert "XMPP_TLS_CA_FILE" in status["lastError"]["hint"]
-            assert "nextAttemptAt" in status
-        assert AUTH not in server.heard
-        async with BridgeProcess(
-            tmp_path / "trusted", server.environment(**trusted(stranger))
-        ) as bridge:
-            assert (await bridge.joined())["tls"]["verified"] is True
-
-
-REFUSED = {
-    "for the host and not the domain": (lambda it: it.issue("127.0.0.1"), "XMPP_DOMAIN"),
-    "expired": (lambda it: it.issue_expired(DOMAIN), "Renew the server's"),
+STRANGE = {
+    "a strange authority's": ("xmpp", "cannot be trusted", "XMPP_TLS_CA_FILE"),
+    "a strange authority's, by direct TLS": ("xmpps", "cannot be trusted", "XMPP_TLS_CA_FILE"),
+    "for the host and not the domain": ("xmpp", "", "XMPP_DOMAIN"),
+    "expired": ("xmpp", "", "Renew the server's"),
 }
-"""Certificates that are not what they ought to be, and what the hint must name."""
+"""Certificates that are not what they ought to be, and what the message and the hint must name."""
 
 
-@pytest.mark.parametrize(("issue", "hint"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("strange", STRANGE)
 async def test_a_certificate_that_cannot_be_trusted_is_refused(
-    issue: Callable[[Authority], Certificate],
-    hint: str,
-    authority: Authority,
-    tmp_path: Path,
+    strange: str, authority: Authority, tmp_path: Path
 ) -> None:
-    async with ScriptedServer(certificate=issue(authority)) as server:
-        async with BridgeProcess(tmp_path, server.environment(**trusted(authority))) as bridge:
-            status = await bridge.until(lambda it: it["phase"] == "failed")
-            assert status["lastError"]["condition"] == "certificate-verify-failed"
-            assert hint in status["lastError"]["hint"]
+    scheme, message, hint = STRANGE[strange]
+    stranger = Authority(tmp_path)
+    certificate = (
+        authority.issue_expired(DOMAIN)
+        if strange == "expired"
+        else authority.issue("127.0.0.1")
+        if "host" in strange
+        else stranger.issue(DOMAIN)
+    )
+    direct_tls = scheme == "xmpps"
+    async with ScriptedServer(certificate=certificate, direct_tls=direct_tls) as server:
+        async with trusting(server, authority.ca_file, scheme) as eyes:
+            fault, changed, _ = await eyes.fault()
+            assert (fault.condition, changed.phase) == ("certificate-verify-failed", Phase.FAILED)
+            assert message in fault.message
+            assert hint in fault.hint
+            assert changed.next_attempt_in_ms is not None
         assert AUTH not in server.heard
+        if "authority" in strange:  # until that is trusted
+            async with trusting(server, stranger.ca_file, scheme) as eyes:
+                await eyes.joined()
+                tls = eyes.status().tls
+                assert tls is not None
+                assert tls.verified
 
 
 async def test_a_certificate_for_the_domain_and_not_the_host_will_do(
-    authority: Authority, certificate: Certificate, tmp_path: Path
+    authority: Authority, certificate: Certificate
 ) -> None:
-    async with ScriptedServer(certificate=certificate) as server:
-        settings = server.environment(**trusted(authority))
-        assert "127.0.0.1" in settings["XMPP_SERVICE"]
-        async with BridgeProcess(tmp_path, settings) as bridge:
-            tls = (await bridge.joined())["tls"]
-            assert (tls["version"], tls["verified"]) == ("TLSv1.3", True)
+    async with (
+        ScriptedServer(certificate=certificate) as server,
+        trusting(server, authority.ca_file) as eyes,
+    ):
+        await eyes.joined()
+        tls = eyes.status().tls
+        assert tls is not None
+        assert (tls.version, tls.verified) == ("TLSv1.3", True)
 
 
 async def test_checks_that_are_off_let_scram_in_and_are_shouted_about(
@@ -116,7 +133,7 @@ INJECTED = [
 
 @pytest.mark.parametrize("injected", INJECTED, ids=["features", "success", "a torn one", "many"])
 async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
-    injected: str, authority: Authority, certificate: Certificate, tmp_path: Path
+    injected: str, authority: Authority, certificate: Certificate
 ) -> None:
     async def secure(wire: Wire) -> None:
         await wire.open(scripted.STARTTLS)
@@ -126,17 +143,17 @@ async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
 
     script = replace(HONEST, secure=secure)
     async with ScriptedServer(script, certificate=certificate) as server:
-        async with BridgeProcess(tmp_path, server.environment(**trusted(authority))) as bridge:
-            status = await bridge.joined()
-            assert (status["sasl"], status["lastIncoming"]) == ("SCRAM-SHA-256", None)
-            assert (await bridge.bare("xmppSend", message="hello"))["sent"]
+        async with trusting(server, authority.ca_file) as eyes:
+            await eyes.joined()
+            await eyes.membership.say("hello", 5)
+            assert eyes.status().sasl == "SCRAM-SHA-256"
+            assert [one.body for one in eyes.messages()] == ["hello"]
         assert len(server.wires) == 1
         assert_no_password(server.heard)
-    assert "FORGED" not in bridge.stderr
 
 
 async def test_words_in_the_place_of_a_handshake_are_told(
-    authority: Authority, certificate: Certificate, tmp_path: Path
+    authority: Authority, certificate: Certificate
 ) -> None:
     async def secure(wire: Wire) -> None:
         await wire.open(scripted.STARTTLS)
@@ -149,13 +166,13 @@ async def test_words_in_the_place_of_a_handshake_are_told(
     lie = replace(HONEST, secure=secure)
     async with (
         ScriptedServer(lie, HONEST, certificate=certificate) as server,
-        BridgeProcess(tmp_path, server.environment(**trusted(authority))) as bridge,
+        trusting(server, authority.ca_file) as eyes,
     ):
-        status = await bridge.until(lambda it: it.get("lastError"))
-        assert status["lastError"]["condition"] == "tls-handshake-failed"
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == "tls-handshake-failed"
         # It is no direct TLS that was asked for: nothing is wrong with XMPP_SERVICE.
-        assert "xmpps" not in status["lastError"]["hint"]
-        await bridge.joined()
+        assert "xmpps" not in fault.hint
+        await eyes.joined()
 
 
 # Channel binding.
@@ -185,43 +202,29 @@ async def test_a_login_to_a_real_server_is_bound_to_tls_1_2(
 
 
 async def bound_login(
-    scram: Scram,
-    authority: Authority,
-    certificate: Certificate,
-    home: Path,
-    script: Script = HONEST,
-) -> tuple[dict[str, object], str]:
-    """Return the status once decided, and the first message of the client's SCRAM."""
-    flags: list[str] = []
-
-    async def watched(wire: Wire) -> None:
-        try:
-            await scram(wire)
-        finally:
-            flags.append(wire.first)
-
-    script = replace(script, authenticate=watched)
+    scram: Scram, authority: Authority, certificate: Certificate, script: Script = HONEST
+) -> tuple[RoomStatus, str]:
+    """Return the status once refused, and the first message of the client's SCRAM."""
     async with (
-        ScriptedServer(script, certificate=certificate) as server,
-        BridgeProcess(home, server.environment(**trusted(authority))) as bridge,
+        ScriptedServer(replace(script, authenticate=scram), certificate=certificate) as server,
+        trusting(server, authority.ca_file) as eyes,
     ):
-        status = await bridge.until(lambda it: it["connected"] or it["phase"] == "failed")
-    return status, flags[0]
+        await eyes.fault()
+        return eyes.status(), server.wires[0].first
 
 
 async def test_an_offer_that_somebody_cut_out_is_noticed_by_the_server(
-    authority: Authority, certificate: Certificate, tmp_path: Path
+    authority: Authority, certificate: Certificate
 ) -> None:
-    scram = Scram(hides_plus=True)
-    status, first = await bound_login(scram, authority, certificate, tmp_path)
+    status, first = await bound_login(Scram(hides_plus=True), authority, certificate)
     assert first.startswith("y,,")
-    error = status["lastError"]
-    assert isinstance(error, dict)
-    assert (status["phase"], error["condition"]) == ("failed", "malformed-request")
+    assert status.phase is Phase.FAILED
+    assert status.last_error is not None
+    assert status.last_error.fault.condition == "malformed-request"
 
 
 async def test_a_login_passed_on_by_somebody_in_between_is_refused(
-    authority: Authority, certificate: Certificate, tmp_path: Path
+    authority: Authority, certificate: Certificate
 ) -> None:
     """The one in between has a good certificate; the server behind knows that it is not its own."""
 
@@ -229,13 +232,11 @@ async def test_a_login_passed_on_by_somebody_in_between_is_refused(
         await scripted.secure(wire)
         wire.certificate = authority.issue(DOMAIN)
 
-    status, first = await bound_login(
-        PLUS, authority, certificate, tmp_path, script=replace(HONEST, secure=behind)
-    )
+    script = replace(HONEST, secure=behind)
+    status, first = await bound_login(PLUS, authority, certificate, script)
     assert first.startswith("p=tls-server-end-point,,")
-    error = status["lastError"]
-    assert isinstance(error, dict)
-    assert (status["connected"], error["condition"]) == (False, "not-authorized")
+    assert status.last_error is not None
+    assert status.last_error.fault.condition == "not-authorized"
 
 
 async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(
@@ -253,27 +254,21 @@ async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(
 # Addresses.
 
 
-def _listens_on(host: str) -> bool:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        try:
-            probe.bind((host, 0))
-        except OSError:
-            return False
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
     return True
 
 
-needs_ipv6 = pytest.mark.skipif(not _listens_on("::1"), reason="this machine has no ::1")
-
-
-@needs_ipv6
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
 async def test_an_ipv6_address_in_brackets_is_reached(
-    authority: Authority, certificate: Certificate, tmp_path: Path
+    authority: Authority, certificate: Certificate
 ) -> None:
     async with ScriptedServer(certificate=certificate, host="::1") as server:
-        settings = server.environment(**trusted(authority))
-        assert settings["XMPP_SERVICE"].startswith("xmpp://[::1]:")
-        async with BridgeProcess(tmp_path, settings) as bridge:
-            status = await bridge.joined()
-            assert status["service"] == settings["XMPP_SERVICE"]
-            assert status["tls"]["verified"] is True
+        service = server.environment()["XMPP_SERVICE"]
+        assert service.startswith("xmpp://[::1]:")
+        async with trusting(server, authority.ca_file, host="::1") as eyes:
+            await eyes.joined()
+            assert eyes.status().service == service
