@@ -313,7 +313,9 @@ async def asked_to_join(wire: Wire) -> str:
     return element.get("to", "")
 
 
-async def test_being_put_out_meanwhile_is_told() -> None:
+async def test_being_put_out_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.1)
+
     async def join(wire: Wire) -> None:
         us = await asked_to_join(wire)
         codes = "<status code='110'/><status code='307'/>"

@@ -1,10 +1,8 @@
 import json
-from dataclasses import fields
 from typing import get_args
 
 import pytest
 
-from bridge.mcp.schema import wire_name
 from bridge.xmpp.model.events import (
     STATUS_CODES,
     AffiliationChanged,
@@ -43,6 +41,11 @@ SAID = {"kind": "message", **HERS, "type": "groupchat", "source": "live"}
 ERROR: dict[str, object] = {"kind": "error", "direction": "in"}
 ROLE = {"kind": "role", **HERS, "role": "visitor"}
 LEAVE = {"kind": "leave", **HERS}
+LOGGED_IN: dict[str, object] = {
+    "kind": "connection",
+    "jid": "me@example/1",
+    "service": "xmpp://h:1",
+}
 
 TOLD: list[tuple[Event, dict[str, object]]] = [
     (MessageReceived(WILMA, "a/b", "hello"), SAID | {"body": "hello"}),
@@ -176,13 +179,8 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
     (NicknameChanged(WILMA, "a/b", "c"), {"kind": "nick", **HERS, "newNickname": "c"}),
     (
         RoomDestroyed("moved", "new@muc"),
-        {
-            "kind": "leave",
-            "direction": "in",
-            "destroyed": True,
-            "reason": "moved",
-            "venue": "new@muc",
-        },
+        {"kind": "leave", "direction": "in", "destroyed": True, "reason": "moved"}
+        | {"venue": "new@muc"},
     ),
     (
         SubjectChanged("", "a/b"),
@@ -220,25 +218,12 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
     ),
     (
         Connected("me@example/1", "xmpp://h:1", Tls("TLSv1.3", "AES", verified=False), "PLAIN"),
-        {
-            "kind": "connection",
-            "text": "logged in",
-            "jid": "me@example/1",
-            "service": "xmpp://h:1",
-            "tls": "TLSv1.3, AES, certificate not checked",
-            "sasl": "PLAIN",
-        },
+        LOGGED_IN
+        | {"text": "logged in", "tls": "TLSv1.3, AES, certificate not checked", "sasl": "PLAIN"},
     ),
     (
         Connected("me@example/1", "xmpp://h:1", None, "SCRAM-SHA-1", resumed=True),
-        {
-            "kind": "connection",
-            "text": "the former session goes on",
-            "jid": "me@example/1",
-            "service": "xmpp://h:1",
-            "tls": "none",
-            "sasl": "SCRAM-SHA-1",
-        },
+        LOGGED_IN | {"text": "the former session goes on", "tls": "none", "sasl": "SCRAM-SHA-1"},
     ),
     (
         Joined(WILMA, "a/b", created=True),
@@ -256,12 +241,6 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "expected"), TOLD, ids=lambda it: type(it).__name__)
-def test_an_event_is_told_as_what_it_is(event: Event, expected: dict[str, object]) -> None:
-    assert encode(event) == expected
-    assert json.loads(json.dumps(encode(event))) == expected
-
-
 def test_the_page_of_the_tools_has_each_field() -> None:
     fields_on_it = section("docs/tools.md", "## What an entry has")
     fields_told = {name for _, expected in TOLD for name in expected}
@@ -269,7 +248,11 @@ def test_the_page_of_the_tools_has_each_field() -> None:
 
 
 @pytest.mark.parametrize(("event", "expected"), TOLD)
-def test_an_event_is_made_again_of_what_is_told(event: Event, expected: dict[str, object]) -> None:
+def test_an_event_is_told_as_what_it_is_and_made_again(
+    event: Event, expected: dict[str, object]
+) -> None:
+    assert encode(event) == expected
+    assert event.kind == expected["kind"]
     again = decode(json.loads(json.dumps(expected)))
     assert type(again) is type(event)
     left = {"tls", "text"} if event.kind == "connection" else {"reflection"}
@@ -280,22 +263,6 @@ def test_an_event_is_made_again_of_what_is_told(event: Event, expected: dict[str
     assert told == wanted
 
 
-def test_fields_have_the_names_of_the_wire() -> None:
-    told_otherwise = {"own", "fault", "resumed", "created"}
-    for event, expected in TOLD:
-        for one in fields(event):
-            if one.name not in told_otherwise and getattr(event, one.name):
-                assert wire_name(one.name) in expected
-
-
 def test_every_event_is_told_here_and_every_kind_has_one() -> None:
     assert {type(event) for event, _ in TOLD} == set(get_args(Event))
     assert {one.kind for one in get_args(Event)} == set(get_args(Kind))
-    for event, expected in TOLD:
-        assert event.kind == expected["kind"]
-
-
-def test_every_code_of_the_standard_has_a_meaning() -> None:
-    standard = {100, 101, 102, 103, 104, 110, 170, 171, 172, 173, 174, 201, 210}
-    assert set(STATUS_CODES) == standard | {301, 303, 307, 321, 322, 332, 333}
-    assert all(STATUS_CODES.values())
