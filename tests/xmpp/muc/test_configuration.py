@@ -24,12 +24,12 @@ def room(features: Sequence[str], name: str = "", **fields: str) -> Description:
 class Asked:
     """A room that is asked, and what is published of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Description = room(["muc_unmoderated"])) -> None:  # noqa: B008
         self.times: list[float] = []
         self.published: list[tuple[frozenset[int], tuple[str, ...]]] = []
         self.news = asyncio.Event()
         self.options = Options(self._ask, self._publish)
-        self.options.answer(room(["muc_unmoderated"]))
+        self.options.answer(before)
 
     def _ask(self) -> None:
         self.times.append(asyncio.get_running_loop().time())
@@ -63,39 +63,25 @@ class Asked:
         (["muc_open"], ["muc_open", "muc_open"], []),
     ],
 )
-def test_each_option_that_changed_is_told_with_its_former_value(
+async def test_each_option_that_changed_is_told_with_its_former_value(
     before: list[str], after: list[str], changed: list[str]
 ) -> None:
-    asked = Asked.__new__(Asked)
-    asked.published = []
-    asked.options = Options(lambda: None, lambda codes, told: asked.published.append((codes, told)))
-    asked.options.answer(room(before))
-
-    async def change() -> None:
-        asked.options.change(CHANGED)
-        asked.options.answer(room(after or ["urn:other"]))
-
-    asyncio.run(change())
+    asked = Asked(room(before))
+    asked.options.change(CHANGED)
+    asked.options.answer(room(after or ["urn:other"]))
     assert asked.published == [(CHANGED, tuple(changed))]
 
 
-def test_the_options_of_a_form_are_told_but_nobodys_subject_nor_the_occupants() -> None:
+async def test_the_options_of_a_form_are_told_but_nobodys_subject_nor_the_occupants() -> None:
     options = options_of(room([], "Lab\u200b", changesubject="1", occupants="3", subject="tea"))
     assert options["title"] == r'"Lab\u{200B}" (U+200B ZERO WIDTH SPACE)'
     assert options["changesubject"] == '"1"'
     assert options["language"] == "not set"
-    shown = options_of(room(["muc_open"], occupants="4", subject="coffee"))
-    told: list[tuple[str, ...]] = []
-
-    async def change() -> None:
-        changes = Options(lambda: None, lambda codes, changed: told.append(changed))
-        changes.answer(room(["muc_open"], occupants="3", subject="tea"))
-        changes.change(CHANGED)
-        changes.answer(room(["muc_open"], occupants="4", subject="coffee"))
-
-    asyncio.run(change())
-    assert told == [()]
-    assert "occupants" in shown
+    assert "occupants" in options
+    asked = Asked(room(["muc_open"], occupants="3", subject="tea"))
+    asked.options.change(CHANGED)
+    asked.options.answer(room(["muc_open"], occupants="4", subject="coffee"))
+    assert asked.published == [(CHANGED, ())]
 
 
 def test_the_options_are_bounded() -> None:

@@ -9,40 +9,31 @@ from tests.xmpp.elements import parsed
 LATER = (Source.HISTORY, Source.ARCHIVE)
 
 
-def _said(
-    body: str = "hello",
-    *,
-    id_: str | None = "1",
-    stanza_id: str | None = None,
-    source: Source = Source.LIVE,
-    own: bool = False,
-    nickname: str = "Wilma",
-) -> MessageReceived:
-    return MessageReceived(
-        f"r@muc/{nickname}", nickname, body, id=id_, stanza_id=stanza_id, source=source, own=own
-    )
+SAID = MessageReceived("r@muc/Wilma", "Wilma", "hello", id="1")
+MINE = replace(SAID, id="mine", own=True)
+
+
+@pytest.fixture
+def intake() -> Intake:
+    return Intake("r@muc")
 
 
 @pytest.mark.parametrize("source", LATER)
-def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
-    intake = Intake("r@muc")
-    live = _said(stanza_id="a")
+def test_what_was_heard_live_is_not_told_again(source: Source, intake: Intake) -> None:
+    live = replace(SAID, stanza_id="a")
     assert intake.deduplicate(live) == live
     assert intake.deduplicate(replace(live, source=source)) is None
 
 
-def test_the_rooms_id_counts_before_everything_else() -> None:
-    intake = Intake("r@muc")
-    assert intake.deduplicate(_said(stanza_id="a", source=Source.ARCHIVE))
-    assert intake.deduplicate(_said(stanza_id="b", source=Source.ARCHIVE))
-    assert (
-        intake.deduplicate(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
-    )
+def test_the_rooms_id_counts_before_everything_else(intake: Intake) -> None:
+    archived = replace(SAID, source=Source.ARCHIVE)
+    assert intake.deduplicate(replace(archived, stanza_id="a"))
+    assert intake.deduplicate(replace(archived, stanza_id="b"))
+    assert intake.deduplicate(replace(archived, stanza_id="a", id="2", body="edited")) is None
 
 
-def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
-    intake = Intake("r@muc")
-    first = _said(source=Source.HISTORY)
+def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart(intake: Intake) -> None:
+    first = replace(SAID, source=Source.HISTORY)
     assert intake.deduplicate(first)
     assert intake.deduplicate(first) is None
     for other in (
@@ -53,67 +44,46 @@ def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
         assert intake.deduplicate(other) == other
 
 
-def test_live_messages_are_never_held_back() -> None:
-    intake = Intake("r@muc")
-    same = _said("yes", id_=None)
-    assert intake.deduplicate(same) == same
-    assert intake.deduplicate(same) == same
+def test_live_messages_are_never_held_back(intake: Intake) -> None:
+    same = replace(SAID, id=None)
+    assert [intake.deduplicate(same), intake.deduplicate(same)] == [same, same]
 
 
 def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
-    said = [_said(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
-    for one in said:
-        assert intake.deduplicate(one)
-    assert intake.deduplicate(said[1]) is None
-    assert intake.deduplicate(said[2]) is None
-    assert intake.deduplicate(said[0]) == said[0]
-
-
-@pytest.mark.parametrize("source", list(Source))
-def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
-    source: Source,
-) -> None:
-    intake = Intake("r@muc")
-    intake.sent("mine", "one")
-    reflected = intake.deduplicate(_said("one", id_="mine", own=True, source=source))
-    assert reflected is not None
-    assert reflected.own
-    for id_ in ("theirs", None):
-        other = intake.deduplicate(_said("two", id_=id_, own=True, source=source))
-        assert other is not None
-        assert not other.own
-
-
-@pytest.mark.parametrize("source", LATER)
-def test_who_repeats_our_id_under_our_nickname_while_we_are_away_is_not_us(source: Source) -> None:
-    intake = Intake("r@muc")
-    intake.sent("mine", "one")
-    forged = intake.deduplicate(_said("pay Mallory", id_="mine", own=True, source=source))
-    assert forged is not None
-    assert not forged.own
-
-
-def test_a_room_may_change_the_text_that_it_reflects() -> None:
-    intake = Intake("r@muc")
-    intake.sent("mine", "a bad word")
-    reflected = intake.deduplicate(_said("a *** word", id_="mine", own=True))
-    assert reflected is not None
-    assert reflected.own
-
-
-def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
-    intake = Intake("r@muc", 2)
+    said = [replace(SAID, stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
+    assert [intake.deduplicate(one) for one in said] == said
+    assert [intake.deduplicate(said[it]) for it in (1, 2, 0)] == [None, None, said[0]]
     for id_ in "abc":
         intake.sent(id_, "hello")
-    met = [intake.deduplicate(_said(id_=id_, own=True)) for id_ in "abc"]
+    met = [intake.deduplicate(replace(MINE, id=id_)) for id_ in "abc"]
     assert [one is not None and one.own for one in met] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("id_", "body", "sources", "own"),
+    [
+        ("mine", "one", [*Source], True),
+        ("theirs", "two", [*Source], False),
+        (None, "two", [*Source], False),
+        ("mine", "*** one", [Source.LIVE], True),  # the room may change the text
+        ("mine", "pay Mallory", LATER, False),  # said under our nickname while we were away
+    ],
+)
+def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
+    id_: str | None, body: str, sources: list[Source], own: bool
+) -> None:
+    for source in sources:
+        intake = Intake("r@muc")
+        intake.sent("mine", "one")
+        met = intake.deduplicate(replace(MINE, id=id_, body=body, source=source))
+        assert met is not None
+        assert met.own is own
+
+
 @pytest.mark.parametrize("source", LATER)
-def test_messages_without_words_differ_in_what_they_concern(source: Source) -> None:
-    intake = Intake("r@muc")
-    silent = replace(_said("", id_=None, source=source), reacts_to="1", reactions=("x",))
+def test_messages_without_words_differ_in_what_they_concern(source: Source, intake: Intake) -> None:
+    silent = replace(SAID, body="", id=None, source=source, reacts_to="1", reactions=("x",))
     others = [
         replace(silent, reactions=()),
         replace(silent, reacts_to="2"),
@@ -128,8 +98,9 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source) -> N
 
 
 @pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
-def test_only_the_room_says_whether_its_ids_are_its_own(sender: str, believed: str | None) -> None:
-    intake = Intake("r@muc")
+def test_only_the_room_says_whether_its_ids_are_its_own(
+    sender: str, believed: str | None, intake: Intake
+) -> None:
     info = "<query xmlns='http://jabber.org/protocol/disco#info'><feature var='urn:xmpp:sid:0'/>"
     answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
     assert not list(intake.read(answer, own="r@muc/Me"))
@@ -151,9 +122,8 @@ def test_only_the_room_says_whether_its_ids_are_its_own(sender: str, believed: s
     ],
 )
 def test_only_the_room_says_whether_it_is_moderated(
-    sender: str, feature: str, moderated: bool | None
+    sender: str, feature: str, moderated: bool | None, intake: Intake
 ) -> None:
-    intake = Intake("r@muc")
     info = f"<query xmlns='http://jabber.org/protocol/disco#info'><feature var='{feature}'/>"
     answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
     assert not list(intake.read(answer, own="r@muc/Me"))
@@ -209,9 +179,8 @@ def _read(intake: Intake, inner: str, nickname: str, *, delayed: bool = True) ->
     ],
 )
 def test_of_the_history_what_bears_our_nickname_or_account_is_taken_for_ours(
-    nickname: str, inner: str, own_id: str, ours: bool
+    nickname: str, inner: str, own_id: str, ours: bool, intake: Intake
 ) -> None:
-    intake = Intake("r@muc")
     _entered(intake, own_id)
     told = _read(intake, inner, nickname)
     assert isinstance(told, MessageReceived)

@@ -53,7 +53,7 @@ class Standing:
     The room has an archive that lets nobody read, or does not answer.
     """
 
-    def __init__(self, answer: Callable[[str | None], str | None]) -> None:
+    def __init__(self, answer: Callable[[str | None], str | None] = lambda _: None) -> None:
         self.place = PLACE
         self.received = 0
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
@@ -74,6 +74,8 @@ class Standing:
                 await asyncio.get_running_loop().create_future()
             if answer is not None:
                 raise IqError(StanzaError(answer))
+            return Element("iq")
+        if type_ == "set":  # what joining made is opened
             return Element("iq")
         assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
         return described(MAM)
@@ -125,7 +127,7 @@ class Inside:
         self.records.append(record)
         self.news.set()
 
-    async def see(self, satisfied: Callable[[Event], bool]) -> Event:
+    async def see(self, satisfied: Callable[[Event], object]) -> Event:
         """Return the first event that satisfies, once there is one; it is not seen again."""
         async with asyncio.timeout(SECONDS):
             while True:
@@ -135,19 +137,23 @@ class Inside:
                 self.news.clear()
                 await self.news.wait()
 
+    def entering(self, answer: Callable[[Element], None] | None = None) -> Standing:
+        """Begin on a new connection, on which a join is let in, or answered so."""
+        standing = Standing()
+        standing.on_send = answer or self.admit
+        self.begin(standing, resumed=False)
+        return standing
+
     async def phase(self, phase: Phase) -> None:
         """Wait until this phase is told."""
         await self.see(lambda event: isinstance(event, ConnectionChanged) and event.phase is phase)
 
     async def fault(self) -> Fault:
         """Return why it is out of the room, once it is."""
-        async with asyncio.timeout(SECONDS):
-            while True:
-                for event in self.events:
-                    if isinstance(event, ConnectionChanged) and event.fault is not None:
-                        return event.fault
-                self.news.clear()
-                await self.news.wait()
+        event = await self.see(lambda event: isinstance(event, ConnectionChanged) and event.fault)
+        assert isinstance(event, ConnectionChanged)
+        assert event.fault is not None
+        return event.fault
 
     @asynccontextmanager
     async def running(self, standing: Standing) -> AsyncIterator[None]:
@@ -219,7 +225,7 @@ class Busy(Standing):
 
 
 async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> None:
-    standing = Busy(lambda _: None)
+    standing = Busy()
     async with inside(standing, SHORT) as staying:
         async with asyncio.timeout(SECONDS):
             while staying.membership.status().self_ping_ms is None:  # noqa: ASYNC110
@@ -322,7 +328,7 @@ async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on(
         await staying.phase(Phase.JOINED)
         async with asyncio.timeout(SECONDS):
             await lost.archive_asked.wait()
-    resumed = Standing(lambda _: None)
+    resumed = Standing()
     staying.begin(resumed, resumed=True)
     async with staying.running(resumed):
         await staying.see(lambda event: isinstance(event, Gap))
@@ -334,10 +340,8 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
         if is_join(element):
             staying.membership.receive(parsed(KICKED))
 
-    standing = Standing(lambda _: None)
-    staying = Inside(standing, TIMING)
-    staying.begin(standing, resumed=False)
-    standing.on_send = admit_and_kick
+    staying = Inside(Standing(), TIMING)
+    standing = staying.entering(admit_and_kick)
     async with staying.running(standing):
         assert (await staying.fault()).condition == "not-allowed"
     assert not [one for one in standing.sent if "unavailable" in one]
@@ -366,24 +370,27 @@ async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for
     assert unknown.value.fault.condition == "not-acceptable"
 
 
-async def test_a_rest_goes_on_on_the_next_connection() -> None:
-    """Else a kick would be good until the network stumbles."""
-    first = Standing(lambda _: None)
-    async with inside(first, TIMING) as staying:
+async def put_out() -> Inside:
+    """Return it kicked, and its connection ended."""
+    async with inside(Standing(), TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(KICKED))
         await staying.phase(Phase.WAITING)
-        due = staying.membership.status().next_attempt_at
-    second = Standing(lambda _: None)
-    second.on_send = staying.admit
-    staying.begin(second, resumed=False)
-    async with staying.running(second):
+    return staying
+
+
+async def test_a_rest_goes_on_on_the_next_connection() -> None:
+    """Else a kick would be good until the network stumbles."""
+    staying = await put_out()
+    due = staying.membership.status().next_attempt_at
+    standing = staying.entering()
+    async with staying.running(standing):
         fault = await staying.fault()
         status = staying.membership.status()
         assert (fault.condition, status.phase) == ("not-allowed", Phase.WAITING)
         assert due is not None
         assert status.next_attempt_at == pytest.approx(due, abs=1)
-        assert not second.sent
+        assert not standing.sent
         assert staying.membership.try_again()
         await staying.phase(Phase.JOINED)
 
@@ -395,11 +402,8 @@ async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
         staying.membership.try_again()
         staying.admit(element)
 
-    standing = Standing(lambda _: None)
-    staying = Inside(standing, TIMING)
-    staying.begin(standing, resumed=False)
-    standing.on_send = admit
-    async with staying.running(standing):
+    staying = Inside(Standing(), TIMING)
+    async with staying.running(staying.entering(admit)):
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(KICKED))
         assert (await staying.fault()).condition == "not-allowed"
@@ -407,16 +411,9 @@ async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
 
 
 async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
-    first = Standing(lambda _: None)
-    async with inside(first, TIMING) as staying:
-        await staying.phase(Phase.JOINED)
-        staying.membership.receive(parsed(KICKED))
-        await staying.phase(Phase.WAITING)
+    staying = await put_out()
     assert staying.membership.try_again()
-    second = Standing(lambda _: None)
-    second.on_send = staying.admit
-    staying.begin(second, resumed=False)
-    async with staying.running(second):
+    async with staying.running(staying.entering()):
         await staying.phase(Phase.JOINED)
 
 
@@ -428,15 +425,13 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
 async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account(
     place: Place, asked: int
 ) -> None:
-    first = Standing(lambda _: None)
+    first = Standing()
     async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
         first.ended.set_result(END)  # as the participant does before it hands on its settings
         staying.membership.configure(place, None)
-    second = Standing(lambda _: None)
-    second.on_send = staying.admit
-    staying.begin(second, resumed=False)
+    second = staying.entering()
     async with staying.running(second):
         await staying.phase(Phase.JOINED)
         if asked:
@@ -455,7 +450,7 @@ async def test_a_change_of_the_configuration_is_asked_about_and_told_with_what_c
         f"<message from='{PLACE.room}' type='groupchat'>"
         f"<x xmlns='{MUC_USER}'><status code='104'/></x></message>"
     )
-    standing = Standing(lambda _: None)
+    standing = Standing()
     async with inside(standing, TIMING) as staying:
         membership = staying.membership
         await staying.phase(Phase.JOINED)
@@ -485,20 +480,12 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
             created = "<status code='110'/><status code='201'/>"
             staying.membership.receive(parsed(ADMITTED.replace("<status code='110'/>", created)))
 
-    standing = Standing(lambda _: None)
-    standing.request = unasked  # type: ignore[method-assign]
-    standing.on_send = admit
-    staying = Inside(standing, TIMING)
-    staying.begin(standing, resumed=False)
+    staying = Inside(Standing(), TIMING)
+    standing = staying.entering(admit)
     async with staying.running(standing):
         await staying.phase(Phase.JOINED)
     asked = ["disco#info" in one for one in standing.sent]
     assert asked == [True, False, True]
-
-
-async def unasked(type_: str, to: str | None, payload: Element) -> Element:
-    """Answer whatever is asked with nothing."""
-    return Element("iq")
 
 
 async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_then_is_not() -> None:
@@ -517,11 +504,8 @@ async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_th
         for xml in came if is_join(element) else ():
             staying.membership.receive(parsed(xml))
 
-    standing = Standing(lambda _: None)
-    staying = Inside(standing, TIMING)
-    staying.begin(standing, resumed=False)
-    standing.on_send = tell
-    async with staying.running(standing):
+    staying = Inside(Standing(), TIMING)
+    async with staying.running(staying.entering(tell)):
         await staying.phase(Phase.JOINED)
     marks = [(one.event.kind, one.earlier) for one in staying.records]
     assert [mark for mark in marks if mark[0] != "connection"] == [

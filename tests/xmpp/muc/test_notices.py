@@ -34,12 +34,9 @@ def test_the_room_wants_a_captcha_solved() -> None:
     assert isinstance(said, MessageReceived)
 
 
-@pytest.mark.parametrize("type_", ["groupchat", "normal", "chat", "headline"])
-def test_the_room_tells_that_its_configuration_changed(type_: str) -> None:
+@pytest.mark.parametrize("type_", ["groupchat", "normal"])
+def test_the_room_tells_of_its_configuration_and_of_people_who_are_not_in_it(type_: str) -> None:
     assert message_events(CONFIGURED, ROOM, type_) == [RoomConfigured(frozenset({104, 172}))]
-
-
-def test_the_room_tells_of_people_who_are_not_in_it() -> None:
     assert message_events(AFFILIATED, ROOM) == [
         AffiliationChanged("betty@example", "member", "welcome", "Owner")
     ]
@@ -76,7 +73,7 @@ def test_a_notice_that_says_nothing_is_none(inner: str) -> None:
 
 
 @pytest.mark.parametrize("asked", ["<invite from='b@example'/>", "<decline from='b@example'/>"])
-@pytest.mark.parametrize("type_", ["normal", "chat", "", "headline", "groupchat"])
+@pytest.mark.parametrize("type_", ["normal", "groupchat"])
 @pytest.mark.parametrize("first", ["", CONFIGURED])
 def test_what_the_room_passes_on_of_who_invites_or_declines_is_not_its_own(
     asked: str, type_: str, first: str

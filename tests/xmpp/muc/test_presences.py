@@ -26,13 +26,7 @@ def test_presence_is_who_is_here_and_how() -> None:
         "<item affiliation='owner' role='moderator' jid='w@example/home'/></x>"
     ) == [
         OccupantJoined(
-            f"{ROOM}/Wilma",
-            "Wilma",
-            "moderator",
-            "owner",
-            show="away",
-            status="out",
-            jid="w@example/home",
+            f"{ROOM}/Wilma", "Wilma", "moderator", "owner", "away", "out", jid="w@example/home"
         )
     ]
 
@@ -91,11 +85,6 @@ def test_a_kick_says_who_and_why(actor: str) -> None:
     assert presence_events(kick, OWN, "unavailable") == [
         OccupantLeft(OWN, "Me", self_=True, codes=frozenset({307}), reason="spam", actor="Owner")
     ]
-
-
-def test_a_departure_has_its_parting_words() -> None:
-    (event,) = presence_events(f"<status>bye</status><x {USER}><item/></x>", type_="unavailable")
-    assert event == OccupantLeft(f"{ROOM}/Wilma", "Wilma", status="bye")
 
 
 def test_the_end_of_the_room_names_its_venue() -> None:

@@ -5,21 +5,18 @@ import pytest
 from bridge.xmpp.muc.state import TRANSITIONS, State, Step
 
 
-@pytest.mark.parametrize(
-    ("steps", "state"),
-    [
-        ([Step.ASK, Step.ADMISSION], State.INSIDE),
-        ([Step.ASK, Step.END], State.OUT),
-        ([Step.ASK, Step.ADMISSION, Step.REMOVAL], State.REMOVED),
-        ([Step.ASK, Step.ADMISSION, Step.REMOVAL, Step.END, Step.ASK], State.ENTERING),
-    ],
-    ids=["let in", "refused", "kicked", "kicked and on the way back"],
-)
-def test_a_stay_goes_through_the_states(steps: list[Step], state: State) -> None:
+def test_a_stay_goes_through_the_states() -> None:
     now = State.OUT
-    for step in steps:
+    for step, state in (
+        (Step.ASK, State.ENTERING),
+        (Step.END, State.OUT),
+        (Step.ASK, State.ENTERING),
+        (Step.ADMISSION, State.INSIDE),
+        (Step.REMOVAL, State.REMOVED),
+        (Step.END, State.OUT),
+    ):
         now = TRANSITIONS[now][step]
-    assert now is state
+        assert now is state
 
 
 @pytest.mark.parametrize(
