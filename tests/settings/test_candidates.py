@@ -64,22 +64,16 @@ def test_another_projects_file_does_not_stand_in_front_of_ours(
     assert reasons(configuration) == [reason, USED, NOT_NEEDED]
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_the_file_that_is_named_counts_with_any_variable_of_ours(
-    folders: Folders, name: str
-) -> None:
-    named = write(folders.elsewhere, {name: "1"})
-    write(folders.package, ACCOUNT)
-    assert folders.reasons({"TIA_ENV_PATH": str(named)}) == [MISSING, USED, NOT_NEEDED]
-    write(folders.elsewhere, {"DATABASE_URL": "1"})
-    assert folders.reasons({"TIA_ENV_PATH": str(named)}) == [MISSING, SAYS_NOTHING, USED]
-
-
-def test_the_file_beside_the_package_counts_with_an_account_server_or_room(
-    folders: Folders,
-) -> None:
+def test_a_file_that_is_named_counts_with_any_variable_of_ours(folders: Folders) -> None:
     write(folders.package, {"LOG_LEVEL": "DEBUG"})
     assert folders.reasons({}) == [MISSING, SETS_NO_ROOM]
+    write(folders.package, ACCOUNT)
+    environ = {"TIA_ENV_PATH": str(folders.elsewhere / ".env")}
+    for name in VARIABLES:
+        write(folders.elsewhere, {name: "1"})
+        assert folders.reasons(environ) == [MISSING, USED, NOT_NEEDED]
+    write(folders.elsewhere, {"DATABASE_URL": "1"})
+    assert folders.reasons(environ) == [MISSING, SAYS_NOTHING, USED]
 
 
 def _a_folder(path: Path) -> None:
@@ -113,42 +107,34 @@ def test_a_name_of_no_readable_file_is_a_warning_whatever_else_is_used(
     assert folders.load({"TIA_ENV_PATH": "nowhere"}, env_file=folders.here).warnings == ()
 
 
-@pytest.mark.parametrize("name", ["XMPP_SERVICE", "XMPP_DOMAIN", *sorted(REQUIRED)])
-def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders, name: str) -> None:
-    write(folders.here, {name: "x"})
-    assert folders.reasons({}) == [USED, NOT_NEEDED]
+def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders) -> None:
+    for name in ("XMPP_SERVICE", "XMPP_DOMAIN", *REQUIRED):
+        write(folders.here, {name: "x"})
+        assert folders.reasons({}) == [USED, NOT_NEEDED]
 
 
-def test_the_environment_wins_over_the_file_one_by_one_and_blank_is_unset(folders: Folders) -> None:
+def test_the_environment_wins_one_by_one_and_blank_is_unset(folders: Folders) -> None:
     write(folders.package, {**ACCOUNT, "BRIDGE_HISTORY": "500", "LOG_LEVEL": "ERROR"})
     configuration = folders.load({"BRIDGE_HISTORY": "600", "LOG_LEVEL": "  "})
-    assert configuration.history == 600
-    assert configuration.log_level == "ERROR"
+    assert (configuration.history, configuration.log_level) == (600, "ERROR")
 
 
-def test_a_relative_path_of_the_environment_starts_in_the_current_directory(
-    folders: Folders,
-) -> None:
-    named = write(folders.here, ACCOUNT, "named")
-    configuration = folders.load({"TIA_ENV_PATH": " named "})
-    assert configuration.env_file == str(named)
-    home = folders.load({"TIA_ENV_PATH": "~/named", "HOME": str(folders.here)})
-    assert home.env_file == str(named)
-
-
-def test_a_relative_path_in_a_file_starts_in_its_folder(folders: Folders) -> None:
+def test_a_relative_path_starts_in_the_folder_of_whoever_names_it(folders: Folders) -> None:
     write(folders.elsewhere, "certificate", "ca.pem")
     named = write(
         folders.elsewhere, {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_STORE": "~/rooms.db"}
     )
-    configuration = folders.load({"TIA_ENV_PATH": str(named), "HOME": "/home/bot"})
-    assert settled(configuration).tls_ca_file == folders.elsewhere / "ca.pem"
-    assert configuration.store == Path("/home/bot/rooms.db")
+    for path, home in ((" ../elsewhere/.env ", "/home/bot"), ("~/.env", str(named.parent))):
+        configuration = folders.load({"TIA_ENV_PATH": path, "HOME": home})
+        assert (
+            settled(configuration).tls_ca_file
+            == Path(configuration.env_file or "").parent / "ca.pem"
+        )
+        assert configuration.store == Path(home) / "rooms.db"
 
 
 def test_tia_env_path_counts_in_the_process_environment_only(folders: Folders) -> None:
-    named = write(folders.elsewhere, ACCOUNT)
-    write(folders.here, {"TIA_ENV_PATH": str(named)})
+    write(folders.here, {"TIA_ENV_PATH": str(write(folders.elsewhere, ACCOUNT))})
     assert folders.load({}).env_file is None
 
 
@@ -184,19 +170,13 @@ def test_lines_that_cannot_be_read_are_named_in_warnings(
 
 @pytest.mark.parametrize("rubbish", [MAX_LINES_NAMED, MAX_LINES_NAMED + 1])
 def test_many_unreadable_lines_are_not_all_named(folders: Folders, rubbish: int) -> None:
+    write(folders.here, "MUC_ROOM\n=\n")
+    assert folders.load({}).warnings == ()  # it need not be ours
     write(folders.package, written(ACCOUNT) + "=\n" * rubbish)
     (warning,) = folders.load({}).warnings
     numbers = ", ".join(str(4 + number) for number in range(MAX_LINES_NAMED))
     assert f": line {numbers}" in warning
     assert warning.endswith(" and more") == (rubbish > MAX_LINES_NAMED)
-
-
-def test_a_passed_over_file_is_criticised_only_if_it_is_ours(folders: Folders) -> None:
-    text = "MUC_ROOM\n=\n"
-    write(folders.here, text)
-    assert folders.load({}).warnings == ()
-    write(folders.package, text)
-    assert len(folders.load({}).warnings) == 1
 
 
 def test_env_file_names_the_one_file_outright(folders: Folders) -> None:

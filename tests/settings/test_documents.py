@@ -40,12 +40,6 @@ def test_a_row_that_is_added_is_loaded_checked_and_listed(
     assert f"{ADDED.name} in '{path}' is ignored" in configuration.warnings[0]
 
 
-def test_every_row_is_an_attribute_of_the_configuration(folders: Folders) -> None:
-    configuration = folders.load(ACCOUNT | {"BRIDGE_HISTORY": "500"})
-    assert configuration.history == configuration.loaded["BRIDGE_HISTORY"] == 500
-    assert [*configuration.loaded] == [row.name for row in TABLE]
-
-
 def test_the_example_names_every_variable_with_its_true_default(folders: Folders) -> None:
     example = (TOP / ".env.example").read_text("utf-8")
     assert set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE)) == set(VARIABLES)

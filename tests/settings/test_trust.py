@@ -68,9 +68,9 @@ def test_a_strangers_file_cannot_choose_tools_models_logs_and_stores(
         name: defaults[name] for name in IGNORED
     }
     assert len(configuration.warnings) == len(IGNORED)
-    for name in IGNORED:
-        assert any(f"{name} in '{path}' is ignored" in one for one in configuration.warnings)
-    assert not any(PASSWORD in one for one in configuration.warnings)
+    warned = "".join(configuration.warnings)
+    assert [name for name in IGNORED if f"{name} in '{path}' is ignored" not in warned] == []
+    assert PASSWORD not in warned
 
 
 def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_own(
@@ -103,18 +103,18 @@ def test_a_model_that_is_set_up_switches_its_tools_on(folders: Folders) -> None:
     assert folders.load({"LLM_BASE_URL": model["LLM_BASE_URL"]}).toolsets == ()
 
 
-@pytest.mark.parametrize("secret", SECRET_VARIABLES)
 @pytest.mark.parametrize("variable", REFUSED)
 def test_a_strangers_file_cannot_say_where_a_secret_of_the_environment_goes(
-    folders: Folders, variable: str, secret: str
+    folders: Folders, variable: str
 ) -> None:
     path = write(folders.here, {"XMPP_DOMAIN": "x.example", variable: REFUSED[variable]})
-    configuration = folders.load({secret: PASSWORD})
-    message = about(configuration, variable)
-    for part in (str(path), secret, "--env-file", "TIA_ENV_PATH", REFUSED[variable]):
-        assert part in message
-    assert configuration.settings is None
-    assert PASSWORD not in repr(configuration)
+    for secret in SECRET_VARIABLES:
+        configuration = folders.load({secret: PASSWORD})
+        message = about(configuration, variable)
+        for part in (str(path), secret, "--env-file", "TIA_ENV_PATH", REFUSED[variable]):
+            assert part in message
+        assert configuration.settings is None
+        assert PASSWORD not in repr(configuration)
 
 
 def test_all_that_a_strangers_file_is_refused_is_named_at_once(folders: Folders) -> None:
@@ -124,14 +124,9 @@ def test_all_that_a_strangers_file_is_refused_is_named_at_once(folders: Folders)
     assert configuration.warnings == ()
 
 
-def test_what_the_environment_says_itself_is_no_quarrel_with_a_strangers_file(
-    folders: Folders,
-) -> None:
+def test_a_strangers_file_may_have_its_own_account_or_be_overruled(folders: Folders) -> None:
     write(folders.here, {"XMPP_USERNAME": "bot@evil.example", "MUC_ROOM": "room@evil.example"})
     assert settled(folders.load(ACCOUNT)).jid == "bot@example.org"
-
-
-def test_a_strangers_file_may_use_its_own_password_at_its_own_server(folders: Folders) -> None:
     write(folders.here, ACCOUNT | {"XMPP_SERVICE": "xmpp://evil.example"})
     assert settled(folders.load({"MCP_BOT_NICKNAME": "Bot"})).service is not None
 
