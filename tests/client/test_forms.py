@@ -77,17 +77,15 @@ def test_who_accepts_is_asked_for_each_field_with_its_type_default_and_choices()
     ]
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_who_does_not_accept_is_asked_nothing_more(action: str) -> None:
-    person = Played(action)
-    assert filled(person) == {"action": action}
+def test_who_does_not_accept_is_asked_nothing_more() -> None:
+    person = Played("decline")
+    assert filled(person) == {"action": "decline"}
     assert len(person.asked) == 1
 
 
-@pytest.mark.parametrize("way", [InputCancelledError(), EOFError()])
-@pytest.mark.parametrize("before", [[], ["accept"], ["accept", "Anna"]])
-def test_who_breaks_off_cancels(way: BaseException, before: list[str]) -> None:
-    assert filled(Played(*before, way)) == {"action": "cancel"}
+def test_who_breaks_off_cancels() -> None:
+    for said in ([InputCancelledError()], ["accept", "Anna", EOFError()]):
+        assert filled(Played(*said)) == {"action": "cancel"}
 
 
 def test_a_value_that_does_not_fit_cancels_a_script() -> None:
@@ -106,15 +104,15 @@ def test_what_the_server_says_is_escaped_and_no_line_of_it_passes_for_ours() -> 
     ]
 
 
-@pytest.mark.parametrize(("lines", "shown"), [(MAX_LINES + 1, 51), (MAX_LINES + 2, 51)])
-def test_a_long_message_is_shown_in_so_many_lines_and_whole(lines: int, shown: int) -> None:
+@pytest.mark.parametrize("lines", [MAX_LINES + 1, MAX_LINES + 2])
+def test_a_long_message_is_shown_in_so_many_lines_and_whole(lines: int) -> None:
     person = Played("decline")
     filled(person, "\n".join(map(str, range(lines))))
-    assert len(person.told) == 1 + shown
+    assert len(person.told) == 1 + MAX_LINES + 1
     assert person.told[-1].endswith(str(lines - 1))
 
 
-@pytest.mark.parametrize("form", [None, {}, [], {"properties": 1}])
+@pytest.mark.parametrize("form", [None, {"properties": 1}])
 def test_a_form_without_fields_is_a_question_alone(form: Any) -> None:
     assert filled(Played("accept"), None, form) == {"action": "accept", "content": {}}
 
@@ -162,11 +160,8 @@ def test_no_log_has_what_a_person_answered(tmp_path: Path) -> None:
     assert all("'name': 'odd', 'arguments': {}" in line for line in calls), calls
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_person_answers_at_the_prompt(revision: str, tmp_path: Path) -> None:
+def test_a_person_answers_at_the_prompt(tmp_path: Path) -> None:
     with Terminal(tmp_path, SERVER) as terminal:
-        terminal.prompts()
-        terminal.type(f"/revision {revision}\r")
         terminal.prompts()
         terminal.type("/call test_input_required_result_elicitation\r")
         terminal.shows("What is your name?")

@@ -8,13 +8,7 @@ from tests.racing import put
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "send hunter2 is it",
-        "/call login password=x",
-        '/call login {"Secret": "x"}',
-        "/call f api_key = x",
-        "TOKEN: x",
-    ],
+    ["send hunter2 is it", '/call login {"Secret": "x"}', "/call f api_key = x", "TOKEN: x"],
 )
 def test_a_line_with_a_secret_is_not_kept(tmp_path: Path, line: str) -> None:
     lines = LineFile(tmp_path / "history", ["hunter2"])

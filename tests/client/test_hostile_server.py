@@ -9,7 +9,9 @@ from typing import NoReturn
 
 import pytest
 
+from bridge.client.formatting import for_person, listing
 from bridge.client.process import MAX_DEPTH
+from bridge.mcp.jsonrpc import Json
 from tests.client import hostile_server
 from tests.client.hostile_server import nested, refusal, reply, structured
 from tests.client.piped import run
@@ -22,11 +24,8 @@ HUGE = "9" * 5_000
 TEXT = '{"content":[{"type":"text","text":%s}]}'
 RESULTS = {
     "nothing": "null",
-    "a number": "3",
-    "a list": "[[]]",
     "content that is no list": '{"content":3}',
     "odd content": '{"content":[null,3,[],{"type":[]},{"type":{"a":1}},{"type":"resource"}]}',
-    "an error that is no boolean": '{"content":[],"isError":"yes"}',
     "nested content": f'{{"content":{nested(900)}}}',
     "900 levels": f'{{"structuredContent":{nested(900)},"content":[]}}',
     "a level more than is taken": nested(MAX_DEPTH + 1),
@@ -36,11 +35,8 @@ RESULTS = {
     "an infinity": '{"structuredContent":{"a":1e999},"content":[]}',
     "an infinity in a text": TEXT % '"1e999"',
     "NaN": '{"structuredContent":{"a":NaN},"content":[]}',
-    "Infinity": '{"structuredContent":{"a":-Infinity},"content":[]}',
     "a huge integer": f'{{"structuredContent":{{"a":{HUGE}}},"content":[]}}',
-    "a large integer": f'{{"structuredContent":{{"a":{HUGE[:4_000]}}},"content":[]}}',
     "a lone surrogate": '{"structuredContent":{"\\ud800":"\\udfff"},"content":[]}',
-    "a lone surrogate in a text": TEXT % '"\\ud800"',
     "escapes": TEXT % HOSTILE,
     "escapes in an object": f'{{"structuredContent":{{{HOSTILE}:{HOSTILE}}},"content":[]}}',
     "entries of odd types": '{"content":[],"structuredContent":{"entries":[{"at":[],"kind":{}}]}}',
@@ -53,7 +49,6 @@ RESULTS = {
 WHOLE = {
     "no member that counts": '{"jsonrpc":"2.0","id":$ID}',
     "an error that is a text": refusal(HOSTILE),
-    "an error that is a list": refusal("[]"),
     "an empty error": refusal("{}"),
     "an error with escapes": refusal(f'{{"code":{HOSTILE},"message":{HOSTILE},"data":{HOSTILE}}}'),
     "an error with hints": refusal(f'{{"message":[],"data":{{"condition":[],"hint":{HOSTILE}}}}}'),
@@ -67,10 +62,8 @@ WHOLE = {
 ANSWERS = {name: reply(result) for name, result in RESULTS.items()} | WHOLE
 
 REFUSED = {
-    name
-    for name in RESULTS
-    if name in {"nested content", "900 levels", "100,000 levels", "a level more than is taken"}
-    or name in {"an infinity", "NaN", "Infinity", "a huge integer"}
+    *("nested content", "900 levels", "100,000 levels", "a level more than is taken"),
+    *("an infinity", "NaN", "a huge integer"),
 }
 """Results that cannot be shown as JSON."""
 
@@ -118,13 +111,6 @@ def test_each_hostile_answer_of_a_tool_is_one_plain_line_and_the_client_goes_on(
     assert ran.returncode == 1
 
 
-def test_what_is_no_message_is_told_of(tmp_path: Path) -> None:
-    nonsense = f"starting up {ESCAPES}\n"
-    ran = _run(tmp_path, {"tools/list": nonsense + reply('{"tools":[]}')}, "/tools\n")
-    assert "[Client] the server wrote to stdout what is no message" in ran.stderr
-    assert json.loads(ran.stdout) == {"tools": []}
-
-
 LISTS = {
     "tools/list": '{"tools":[null,{"name":[]},{"name":"echo","inputSchema":[]},{"name":"odd",'
     '"inputSchema":{"properties":{"a":3,"b":{"type":[[]],"enum":{},"minimum":{}}},'
@@ -134,7 +120,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("odd", ["types", "nothing", "900 levels"])
+@pytest.mark.parametrize("odd", ["types", "900 levels"])
 def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
     table = {
         method: reply(answer if odd == "types" else RESULTS[odd])
@@ -145,14 +131,10 @@ def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
     assert GREETING in ran.stderr
 
 
-def test_a_long_name_does_not_widen_every_line_of_a_list(tmp_path: Path) -> None:
+def test_a_long_name_does_not_widen_every_line_of_a_list() -> None:
     names = ["x" * 100_000, *(f"tool{number}" for number in range(1_000))]
-    tools = reply(json.dumps({"tools": [{"name": one, "title": one} for one in names]}))
-    table = hostile_server.command(tmp_path, {"tools/list": tools})
-    with Terminal(tmp_path, ["--", *table], term="dumb") as terminal:
-        terminal.until("echo> ")
-        terminal.type("/tools\n")
-        assert len(terminal.until("echo> ")) < 300_000
+    tools: list[Json] = [{"name": one, "title": one} for one in names]
+    assert len(for_person(listing("tools", {"tools": tools}))) < 300_000
 
 
 def test_hostile_resources_and_prompts_break_nothing(tmp_path: Path) -> None:
@@ -171,10 +153,8 @@ def test_hostile_resources_and_prompts_break_nothing(tmp_path: Path) -> None:
 
 
 HANDSHAKES = {
-    "escapes": refusal(f'{{"code":-32600,"message":{HOSTILE},"data":{{{HOSTILE}:{HOSTILE}}}}}'),
-    "lines": refusal('{"message":"one\\n[Server] two","data":"three\\nfour"}'),
+    "lines and escapes": refusal(f'{{"message":"one\\n[Server] two","data":{HOSTILE}}}'),
     "length": refusal(f'{{"message":{json.dumps("x" * 1_000_000)}}}'),
-    "depth": refusal(f'{{"message":{nested(900)}}}'),
     "rubbish": '{"jsonrpc":"2.0","id":$ID,"result":{"a":}}',
 }
 
@@ -194,14 +174,13 @@ UNASKED = {
     "a level that is a list": '"method":"notifications/message","params":{"level":[],"data":[]}',
     "escapes": f'"method":"notifications/message","params":{{"level":{HOSTILE},"data":{HOSTILE}}}',
     "a long level": f'"method":"notifications/message","params":{{"level":"{"x" * 100_000}"}}',
-    "params by position": '"method":"notifications/message","params":[1,2]',
     "nested data": f'"method":"notifications/message","params":{{"data":{nested(900)}}}',
     "infinite data": '"method":"notifications/message","params":{"level":-1e999,"data":1e999}',
     "an update of nothing": '"method":"notifications/resources/updated","params":{"uri":[]}',
     "progress": f'"method":"notifications/progress","params":{{"message":{HOSTILE}}}',
-    "a method with escapes": f'"method":{HOSTILE},"params":{nested(900)}',
     "a request": f'"id":{HOSTILE},"method":{HOSTILE},"params":{nested(900)}',
     "an error without an id": f'"error":{{"message":{HOSTILE},"data":{nested(900)}}}',
+    "no message": f"starting up {ESCAPES}",
     "a response to nobody": f'"id":{HOSTILE},"result":{nested(900)}',
 }
 
@@ -212,6 +191,7 @@ def test_what_comes_unasked_is_at_most_a_bounded_line(tmp_path: Path) -> None:
     assert ran.stdout.splitlines() == ["{}", "Echo: there"] * len(UNASKED)
     told = ran.stderr.splitlines()
     assert GREETING in told
+    assert "[Client] the server wrote to stdout what is no message" in ran.stderr
     assert len(told) <= len(UNASKED)
     assert all(len(one) < 500 for one in told)
 

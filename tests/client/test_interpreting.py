@@ -19,12 +19,6 @@ INSTRUCTION = "Tell it\nin a sentence."
 OBJECT: Json = {**DATA, "interpret": INSTRUCTION}
 
 RESULTS: dict[str, dict[str, Json]] = {
-    "older dialect and bare": {
-        "content": [
-            {"type": "json", "json": DATA},
-            {"type": "interpret", "prompt": INSTRUCTION},
-        ]
-    },
     "older dialect and bare, each part with a text": {
         "content": [
             {"type": "json", "json": DATA, "text": "{}"},
@@ -66,9 +60,7 @@ def test_data_with_an_instruction_is_readable_in_every_dialect(dialect: str) -> 
     [
         {"content": [{"type": "json", "json": [1, "\u202e"]}]},
         {"content": [{"type": "interpret", "prompt": "alone"}]},
-        {"content": [{"type": "interpret", "text": "alone"}]},
         {"content": [{"type": "json", "text": "{"}, {"type": "interpret", "text": 7}]},
-        {"content": [{"type": "json", "json": 1}, {"type": "interpret", "prompt": 7}]},
         {"content": [], "structuredContent": {"interpret": "alone"}},
         {"content": [], "structuredContent": {"interpret": 1, "a": 1}},
         {"content": [{"type": "text", "text": "{"}, {"type": "text", "text": "b"}]},
@@ -117,11 +109,6 @@ async def test_the_model_reports_on_the_data_and_its_words_are_the_answer(tmp_pa
         "[Client] The model's service is sent a POST of N bytes",
         "[Client] The model's service answered N with N bytes in N ms",
     ]
-
-
-LOGGED = re.compile(
-    r"(?m)^\[Client\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z The model's service .*$"
-)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +164,8 @@ async def test_a_person_reads_the_report_and_the_log_file_has_the_exchange_with_
     assert "\nIt is late.\n(" in written
     assert "weekday" not in written
     assert "The model's service" not in written
-    sent, answered = LOGGED.findall(path.read_text())[:2]
+    logged = re.compile(r"(?m)^\[Client\] \d{4}-\d\d-\d\dT[\d:.]+Z The model's service .*$")
+    sent, answered = logged.findall(path.read_text())[:2]
     assert " is sent a POST of " in sent
     assert " answered 200 with " in answered
     assert KEY not in path.read_text()

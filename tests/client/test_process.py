@@ -10,7 +10,6 @@ from bridge.client import process
 from bridge.client.client import Client
 from bridge.client.errors import ServerError
 from bridge.client.process import MAX_LOG_LINE_BYTES, ServerProcess
-from bridge.mcp.framing import Framing
 
 
 async def test_a_program_that_never_answers_is_given_up_with_a_question() -> None:
@@ -37,8 +36,9 @@ async def test_a_program_that_never_answers_is_given_up_with_a_question() -> Non
     assert not any("notifications/cancelled" in line for line in received)
 
 
-async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str:
-    """Send one notification to a program, and return the first line of its stderr."""
+async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> None:
+    endless = f"'x' * {MAX_LOG_LINE_BYTES + 1}"
+    program = f"import sys; sys.stderr.write({endless}); sys.stderr.flush(); sys.stdin.read()"
     line: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def take(one: str) -> None:
@@ -48,28 +48,10 @@ async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str
     server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
     server.on_log_line = take
     try:
-        server.framing = framing
-        await server.notify("notifications/initialized")
         async with asyncio.timeout(20):
-            return await line
+            assert await line == "x" * (MAX_LOG_LINE_BYTES + 1)
     finally:
         await server.stop()
-
-
-@pytest.mark.parametrize(
-    ("framing", "begins"), [(Framing.LINES, '{"jsonrpc"'), (Framing.HEADERS, "Content-Length: ")]
-)
-async def test_a_message_goes_out_in_the_framing_that_was_chosen(
-    framing: Framing, begins: str
-) -> None:
-    program = "import sys; sys.stderr.write(sys.stdin.readline()); sys.stdin.read()"
-    assert (await _first_log_line(program, framing)).startswith(begins)
-
-
-async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> None:
-    endless = f"'x' * {MAX_LOG_LINE_BYTES + 1}"
-    program = f"import sys; sys.stderr.write({endless}); sys.stderr.flush(); sys.stdin.read()"
-    assert await _first_log_line(program) == "x" * (MAX_LOG_LINE_BYTES + 1)
 
 
 async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_ended(

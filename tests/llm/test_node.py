@@ -65,7 +65,6 @@ async def test_what_fits_is_the_result() -> None:
     ("misfit", "problem"),
     [
         ("no idea", "the answer is not JSON: Expecting value at character 0"),
-        ('{"severity": "high"}', "answer.severity is a string; a whole number is wanted"),
         ('{"severity": 9}', "answer.severity is 9; the most is 5"),
         ('{"severity": 5}', "answer.severity is graver than the report is long"),
     ],
@@ -129,13 +128,7 @@ async def test_a_node_is_a_tool_whose_arguments_are_the_fields_of_its_input(
 ) -> None:
     model = Played([FITTING])
     triage = _tool(model, monkeypatch)
-    assert (triage.name, triage.title, triage.description) == (
-        "triage",
-        "Judge a report",
-        "Judge a report.",
-    )
-    assert triage.read_only
-    assert triage.open_world
+    assert (triage.name, triage.read_only, triage.open_world) == ("triage", True, True)
     assert triage.deadline == DEADLINE_SECONDS
     assert triage.input_schema == describe(Report)[0]
     assert triage.output_schema == describe(Verdict)[0]
@@ -143,21 +136,12 @@ async def test_a_node_is_a_tool_whose_arguments_are_the_fields_of_its_input(
     assert '{"text":"it burns"}' in model.prompts[0].message
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wrong"),
-    [
-        ({}, "triage: arguments.text is missing"),
-        ({"text": 1}, "arguments.text is a number; a string is wanted"),
-        ({"text": "x", "more": 1}, "arguments.'more' is not known"),
-    ],
-)
 async def test_arguments_that_do_not_fit_the_input_reach_no_model(
-    arguments: dict[str, object], wrong: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = Played([])
-    with pytest.raises(ArgumentError) as raised:
-        await _tool(model, monkeypatch)(None, None, arguments=arguments)
-    assert wrong in raised.value.message
+    with pytest.raises(ArgumentError, match=r"triage: arguments\.text is missing"):
+        await _tool(model, monkeypatch)(None, None, arguments={})
     assert model.prompts == []
 
 

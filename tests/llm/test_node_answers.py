@@ -25,8 +25,6 @@ VERDICT = Verdict(True, "it } is { so")
     "text",
     [
         FITTING,
-        f"\n {FITTING} \n",
-        f"```json\n{FITTING}\n```",
         f"Here you are:\n```\n{FITTING}\n```\nAnything else?",
         f"Not ```\n{{so}}\n```, but\n```json\n{FITTING}\n```",
         f"Sure! {FITTING} I hope that helps.",
@@ -57,17 +55,11 @@ def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
     ("text", "problem"),
     [
         ("", "not JSON: it is empty"),
-        ("I cannot do that.", "not JSON: Expecting value at character 0"),
-        ('{"good": true', "not JSON"),
         ("{good: true}", "not JSON"),
         ('{"good": NaN, "becauseOf": "x"}', "NaN is not JSON"),
         ("[" * 100_000, "nested too deeply"),
         ("9" * 5_000, "Exceeds the limit"),
-        ("null", "answer is null; an object is wanted"),
         ('{"good": "yes", "becauseOf": "x"}', "answer.good is a string; true or false is wanted"),
-        ('{"good": true}', "answer.becauseOf is missing"),
-        ('{"good": true, "becauseOf": ""}', "the least is 1"),
-        ('{"good": true, "becauseOf": "x", "also": 1}', "answer.'also' is not known"),
     ],
 )
 def test_what_does_not_fit_is_told(text: str, problem: str) -> None:

@@ -10,7 +10,6 @@ from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES
 from bridge.llm.tools import (
     MAX_QUESTION_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
-    TOOLSET,
     shown_to_model,
 )
 from bridge.mcp.jsonrpc import compact
@@ -49,15 +48,6 @@ async def _scouted(home: Path, journal: Journal, service: ModelService, **more: 
     found = await called(desk, "2025-11-25", "scout", **arguments)
     await desk.end()
     return found
-
-
-def test_they_only_read_and_reach_outside() -> None:
-    assert [one.name for one in TOOLSET.tools] == ["scout", "xmppDigest"]
-    for one in TOOLSET.tools:
-        assert one.read_only
-        assert one.open_world
-        assert one.title
-    assert TOOLSET.that_only_read("").tools == TOOLSET.tools
 
 
 # What people write
@@ -116,21 +106,17 @@ async def test_what_the_model_says_is_escaped(tmp_path: Path) -> None:
 # What the model cites
 
 
-async def test_an_event_that_was_not_given_cannot_be_cited(tmp_path: Path) -> None:
-    journal = room("one", "two", "three")
-    async with model_service(saying(_finding("epoch-1")), saying(_finding("epoch-3"))) as service:
+async def test_what_is_found_rests_on_events_that_were_given(tmp_path: Path) -> None:
+    answers = (_finding("epoch-1"), _finding("epoch-3"), _finding(), _finding(found=False))
+    async with model_service(*map(saying, answers)) as service:
+        journal = room("one", "two", "three")
         found = await _scouted(tmp_path, journal, service, limit=2)
+        nothing = await _scouted(tmp_path, journal, service)
     assert found["cursors"] == ["epoch-3"]
-    assert len(service.asked) == 2
-    assert "'epoch-1' is the cursor of no event that you were given" in service.asked[1].user
-
-
-async def test_what_is_found_rests_on_something(tmp_path: Path) -> None:
-    async with model_service(saying(_finding()), saying(_finding(found=False))) as service:
-        found = await _scouted(tmp_path, room("one"), service)
-    assert found["found"] is False
-    assert found["events"] == []
-    assert "rests on events" in service.asked[1].user
+    assert (nothing["found"], nothing["events"]) == (False, [])
+    _, unknown, _, unfounded = service.asked
+    assert "'epoch-1' is the cursor of no event that you were given" in unknown.user
+    assert "rests on events" in unfounded.user
 
 
 @pytest.mark.parametrize(
@@ -180,25 +166,16 @@ async def test_since_and_limit_mean_what_they_do_in_history(tmp_path: Path) -> N
     assert "not a cursor of this bridge" in failed["text"]
 
 
-@pytest.mark.parametrize("name", ["scout", "xmppDigest"])
-async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(
-    name: str, tmp_path: Path
-) -> None:
-    answer = _finding("epoch-1") if name == "scout" else _topic()
-    async with model_service(saying(answer)) as service:
+async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: Path) -> None:
+    async with model_service(saying(_topic())) as service:
         desk = Desk(room("one"), configured(tmp_path, service))
         await desk.shake_hands("2025-11-25")
-        arguments = {"question": "?"} if name == "scout" else {}
-        call = {"name": name, "arguments": arguments, "_meta": {"progressToken": "p"}}
+        call = {"name": "xmppDigest", "arguments": {}, "_meta": {"progressToken": "p"}}
         await desk.ask(request(1, "tools/call", **call))
         told = await desk.end()
     (progress,) = [one["params"] for one in told if "id" not in one]
-    assert progress == {
-        "progressToken": "p",
-        "progress": 1,
-        "total": 2,
-        "message": "asked a model about 1 events",
-    }
+    assert (progress["progressToken"], progress["progress"], progress["total"]) == ("p", 1, 2)
+    assert progress["message"] == "asked a model about 1 events"
 
 
 async def test_where_nothing_happened_no_model_is_asked(tmp_path: Path) -> None:
@@ -225,7 +202,7 @@ async def test_a_scout_sees_who_comes_and_a_digest_only_what_is_said(tmp_path: P
     assert kinds == [["message", "join", "subject"], ["message", "subject"]]
 
 
-@pytest.mark.parametrize("character", ["x", "<", "\U0001f600", "\u202e", "\U000e0041", '"', "\\"])
+@pytest.mark.parametrize("character", ["<", "\U000e0041"])
 async def test_a_flood_of_long_messages_fits_into_one_request(
     character: str, tmp_path: Path
 ) -> None:
@@ -248,15 +225,11 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 
 def test_what_the_model_does_not_need_stays_here() -> None:
-    journal = Journal("epoch")
-    journal.append(
-        OccupantJoined(f"{ROOM}/Fred", "Fred", "participant", "none", jid="fred@example/home"),
-        0.0,
-    )
-    (record,) = journal
-    entry = fit(journal.encode(record))
-    assert "fred@example" in str(render(entry))
-    assert "fred@example" not in str(shown_to_model(entry))
+    journal, jid = Journal("epoch"), "fred@example/home"
+    joined = OccupantJoined(f"{ROOM}/Fred", "Fred", "participant", "none", jid=jid)
+    entry = fit(journal.encode(journal.append(joined, 0.0)))
+    assert jid in str(render(entry))
+    assert jid not in str(shown_to_model(entry))
 
 
 @pytest.mark.parametrize("extra", [0, 1])
