@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration import KEYS
 from bridge.registration.clients import client
 
-HOME = Path("/home/me")
+HOME, MAC = Path("/home/me"), "Library/Application Support"
 
 
 @pytest.mark.parametrize(
@@ -14,13 +13,9 @@ HOME = Path("/home/me")
         ("codex", "linux", ".codex/config.toml"),
         ("claude", "darwin", ".claude.json"),
         ("claude-desktop", "linux", ".config/Claude/claude_desktop_config.json"),
-        (
-            "claude-desktop",
-            "darwin",
-            "Library/Application Support/Claude/claude_desktop_config.json",
-        ),
+        ("claude-desktop", "darwin", f"{MAC}/Claude/claude_desktop_config.json"),
         ("vscode", "linux", ".config/Code/User/mcp.json"),
-        ("vscode", "darwin", "Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "darwin", f"{MAC}/Code/User/mcp.json"),
         ("cursor", "darwin", ".cursor/mcp.json"),
         ("gemini", "linux", ".gemini/settings.json"),
     ],
@@ -50,8 +45,3 @@ def test_the_approvals_of_claude_code_stand_in_its_settings() -> None:
     assert client("claude", {}, HOME).approvals == HOME / ".claude/settings.json"
     moved = client("claude", {"CLAUDE_CONFIG_DIR": "/else"}, HOME)
     assert moved.approvals == Path("/else/settings.json")
-
-
-def test_codex_and_claude_code_take_an_approval_in_advance() -> None:
-    takes = {key for key in KEYS if client(key, {}, HOME).takes_approval}
-    assert takes == {"codex", "claude"}

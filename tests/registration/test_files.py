@@ -26,13 +26,8 @@ def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> No
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"two\n", 0o640)
     assert backup == path.with_name("config.bak")
     assert (backup.read_bytes(), stat.S_IMODE(backup.stat().st_mode)) == (b"one\r\n", 0o640)
-    assert _names(path.parent) == {"config", "config.bak"}
-
-
-def test_a_backup_takes_the_place_of_the_one_before(path: Path) -> None:
-    for text in ("one\r\n", "one\r\nx"):
-        assert ConfigFile(path).replace(text, text + "x") == path.with_name("config.bak")
-    assert path.with_name("config.bak").read_bytes() == b"one\r\nx"
+    assert ConfigFile(path).replace("two\n", "three") == backup
+    assert backup.read_bytes() == b"two\n"
     assert _names(path.parent) == {"config", "config.bak"}
 
 
@@ -64,33 +59,10 @@ def test_a_link_to_nothing_makes_its_target(tmp_path: Path) -> None:
     assert (link.is_symlink(), (tmp_path / "target").read_text()) == (True, "new")
 
 
-def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    with pytest.raises(RegistrationError, match="cannot be read"):
-        ConfigFile(tmp_path / "a").read()
-
-
 def test_a_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
     with pytest.raises(RegistrationError, match="another program"):
         ConfigFile(path).replace("older", "two")
     assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
-
-
-def test_a_read_only_file_is_left_alone_even_by_root(path: Path) -> None:
-    path.chmod(0o444)
-    with pytest.raises(RegistrationError, match="read-only"):
-        ConfigFile(path).check_writable()
-
-
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere: run it as a user")
-def test_a_read_only_folder_is_an_error_that_names_it(path: Path) -> None:
-    path.parent.chmod(0o555)
-    try:
-        with pytest.raises(RegistrationError, match="cannot be written: Permission denied"):
-            ConfigFile(path).replace("one\r\n", "two")
-    finally:
-        path.parent.chmod(0o755)
 
 
 def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:
@@ -100,6 +72,10 @@ def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:
         ConfigFile(path).read()
     with pytest.raises(RegistrationError, match="a directory"):
         ConfigFile(tmp_path).read()
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(RegistrationError, match="cannot be read"):
+        ConfigFile(path).read()
     path.unlink()
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RegistrationError, match="UTF-8"):

@@ -52,6 +52,8 @@ def test_json_keeps_its_indentation_and_its_end(indent: int | str | None, end: s
     wanted = JSON | {"servers": {"o": {"args": ["é\u2028", "", None]}, "xmpp": ENTRY}}
     assert after == json.dumps(wanted, ensure_ascii=False, indent=indent) + end
     assert edited(after, "json", take) == text
+    new = json.dumps({"servers": {"xmpp": ENTRY}}, indent=2) + "\n"
+    assert edited("", "json", put) == edited(" \n", "json", put) == new
 
 
 @pytest.mark.parametrize("number", ["0.00001", "1e-7", "1E5", "-0.0", "1.50", "1e999", "12"])
@@ -60,33 +62,13 @@ def test_a_number_of_json_stays_as_it_is_written(number: str) -> None:
     assert edited(edited(text, "json", put), "json", take) == text
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_a_new_file_of_json_is_indented_by_two(text: str) -> None:
-    assert edited(text, "json", put) == json.dumps({"servers": {"xmpp": ENTRY}}, indent=2) + "\n"
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": 1, "a": 2}',
-        '\ufeff{"a": 1}',
-        '{"a": 1} // mine',
-        '{"a": [1, 2,]}',
-        '{"a":1}',
-        '{\n   "a": 1\n}',
-        '{\r\n  "a": 1\r\n}',
-        '{"a": "\\u00e9"}',
-        '{"a": "\\ud800"}',
-        '{"a": "\\u0000x"}',
-        '{"a": -0}',
-        f'{{"a": {"7" * 5_000}}}',
-        f'{{"a": {"[" * 100_000}}}',
-        "[]",
-        "null",
-        "{",
-        "\x00",
-        '{"servers": []}',
-        '{"servers": null}',
+        *('{"a": 1, "a": 2}', '\ufeff{"a": 1}', '{"a": 1} // mine', '{"a": [1, 2,]}', '{"a":1}'),
+        *('{\n   "a": 1\n}', '{\r\n  "a": 1\r\n}', '{"a": "\\u00e9"}', '{"a": "\\ud800"}'),
+        *('{"a": "\\u0000x"}', '{"a": -0}', f'{{"a": {"7" * 5_000}}}', f'{{"a": {"[" * 100_000}}}'),
+        *("[]", "null", "{", "\x00", '{"servers": []}', '{"servers": null}'),
     ],
 )
 def test_json_that_would_lose_anything_is_left_alone(text: str) -> None:
@@ -134,13 +116,8 @@ def test_however_the_servers_are_written_in_toml_the_entry_is_set(text: str) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "a = ",
-        "[a",
-        "a = 1\na = 2\n",
-        "\ufeffa = 1\n",
-        f"a = {'[' * 5_000}",
-        "mcp_servers = 3\n",
-        "[[mcp_servers]]\na = 1\n",
+        *("a = ", "[a", "a = 1\na = 2\n", "\ufeffa = 1\n", f"a = {'[' * 5_000}"),
+        *("mcp_servers = 3\n", "[[mcp_servers]]\na = 1\n"),
     ],
 )
 def test_toml_that_cannot_be_read_or_has_no_servers_is_left_alone(text: str) -> None:

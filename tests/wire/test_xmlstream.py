@@ -70,13 +70,10 @@ def read(*pieces: bytes) -> list[bytes]:
 WHOLE = read(STREAM)
 
 
-def test_the_header_comes_first_with_its_attributes() -> None:
-    assert next(stream().feed(STREAM)).get("from") == "chat.example"
-
-
 def test_each_stanza_is_read_from_one_piece() -> None:
     xml = stream()
-    stanzas = list(xml.feed(STREAM))[1:]
+    header, *stanzas = xml.feed(STREAM)
+    assert header.get("from") == "chat.example"
     assert [one.tag.rpartition("}")[2] for one in stanzas] == [
         "message", "presence", "message", "iq", "r",
     ]  # fmt: skip
@@ -96,7 +93,7 @@ def test_a_stanza_torn_at_any_byte_is_there_with_its_last_byte(number: int, befo
         assert [tostring(one) for one in xml.feed(stanza[at:])] == [WHOLE[number]]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 11])
+@pytest.mark.parametrize("size", [1, 2, 7])
 def test_a_stream_in_pieces_of_one_size_is_the_same_stream(size: int) -> None:
     assert read(*torn(STREAM, size)) == WHOLE
 
@@ -156,10 +153,6 @@ def test_a_declaration_and_what_is_not_xml_in_utf_8_are_refused_however_torn(
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_a_prolog_that_xmpp_allows_is_read(prolog: bytes, size: int) -> None:
     assert read(*torn(prolog + STREAM.partition(b"?>")[2], size)) == WHOLE
-
-
-def test_a_cdata_section_in_the_same_piece_as_the_header_is_no_declaration() -> None:
-    assert read(HEADER + STANZAS[2]) == [WHOLE[2]]
 
 
 @pytest.mark.parametrize("size", [1, 1_000])
@@ -305,7 +298,7 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size:
         )
 
 
-@pytest.mark.parametrize("more", [b"x", b"<a>x</a>", b"&amp;", b"<b c='d'>"])
+@pytest.mark.parametrize("more", [b"x", b"<b c='d'>"])
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
     pieces = [more * (5_000 // len(more))] * 200
@@ -313,12 +306,6 @@ def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -
     with traced() as memory:
         assert list(chain.from_iterable(map(xml.feed, pieces))) == []
         assert memory()[1] < 8 * MAX_BYTES
-
-
-def test_however_much_is_skipped_of_a_stanza_what_follows_is_read() -> None:
-    pieces = [HEADER, b"<a>", *[b"x" * MAX_BYTES] * 100, b"</a>", STANZAS[0]]
-    found, error = outcome(pieces)
-    assert (len(found), found[1], error) == (2, WHOLE[0], None)
 
 
 def test_a_header_has_a_bound() -> None:

@@ -70,13 +70,8 @@ def test_what_came_is_shown_as_what_it_was(xml: str) -> None:
     assert shown.count("<message") == 1
 
 
-def test_what_is_beside_an_element_is_not_written() -> None:
-    element = Element("a")
-    element.tail = "beside"
-    assert written(element) == "<a/>"
-
-
 def test_a_stanza_is_written_as_short_as_it_can_be() -> None:
+    assert written(read("<s><a/>beside</s>")[0], CLIENT) == "<a/>"
     assert written(read("<a b='\"'><c>it's \"</c><d xmlns='e'/></a>"), CLIENT) == (
         '<a b="&quot;"><c>it\'s "</c><d xmlns="e"/></a>'
     )

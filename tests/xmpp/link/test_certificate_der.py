@@ -83,14 +83,12 @@ NOT_DER = {
     "a length that is not given": b"\x30\x80\x02\x01\x05\x00\x00",
     "the reserved length": b"\x30\xff" + b"\x00" * 200,
     "a length of five bytes": b"\x30\x85\x00\x00\x00\x00\x01x",
-    "a length of 126 bytes": b"\x30\xfe" + b"\xff" * 126,
     "four gigabytes": b"\x30\x84\xff\xff\xff\xff",
     "one byte too few": b"\x30\x05\x00\x00\x00\x00",
     "a length cut in half": b"\x30\x82\x01",
     "a short length in the long form": b"\x30\x81\x01x",
     "a length with zeros in front": b"\x30\x82\x00\x80" + b"x" * 0x80,
     "a tag of two bytes": b"\x1f\x01\x01x",
-    "a tag of many bytes": b"\x3f" + b"\xff" * 40 + b"\x01\x01x",
 }
 
 
@@ -124,7 +122,6 @@ HUGE = {
         subject=named(b"\x2a" + b"\xff" * FULL + b"\x7f", b"\x0c\x01x")
     ),
     "many alternatives": lambda: certificate(names=b"\x82\x01x" * (FULL // 3)),
-    "alternatives of another kind": lambda: certificate(names=b"\xa0\x00" * 1),
     "one long alternative": lambda: certificate(names=element(0x82, b"x" * FULL)),
     "many bytes that are no text": lambda: certificate(
         subject=named(b"\x55\x04\x03", element(0x1C, b"\xff" * FULL))
@@ -161,12 +158,6 @@ _elements = st.recursive(
     lambda inner: st.builds(element, _tags, st.lists(inner, max_size=7).map(b"".join)),
     max_leaves=40,
 )
-
-
-@given(st.lists(st.tuples(_tags, st.binary(max_size=300)), max_size=5))
-def test_what_was_written_is_read_again(elements: list[tuple[int, bytes]]) -> None:
-    data = b"".join(element(*one) for one in elements)
-    assert elements_in(data) == [DerElement(*one) for one in elements]
 
 
 @given(_elements, _elements, _elements, _elements, st.binary(max_size=3))

@@ -42,27 +42,18 @@ async def test_the_records_of_both_kinds_are_tried_by_their_priority(
     assert told == ["xmpp://localhost:5231", "xmpps://localhost:5232", "xmpp://localhost:5230"]
 
 
-@pytest.mark.parametrize(
-    ("domain", "service", "asked"),
-    [
-        (
-            "localhost",
-            "xmpp://localhost:5222",
-            ["_xmpp-client._tcp.localhost", "_xmpps-client._tcp.localhost"],
-        ),
-        ("[::1]", "xmpp://[::1]:5222", []),  # no name that DNS could have
-    ],
-)
+@pytest.mark.parametrize("domain", ["localhost", "[::1]"])
 async def test_without_records_it_is_the_domain_at_the_usual_port(
-    domain: str, service: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = SETTINGS._replace(domain=domain)
     async with name_server(monkeypatch, {}) as server:
         findings: list[str] = []
-        found = await resolve(here, findings.append)
+        found = await resolve(SETTINGS._replace(domain=domain), findings.append)
     assert findings[0] == f"no SRV records of {domain}, so {domain}:5222"
-    assert {str(one.service) for host in found for one in host} == {service}
-    assert sorted(server.asked) == asked
+    assert {str(one.service) for host in found for one in host} == {f"xmpp://{domain}:5222"}
+    # An address is no name that DNS could have.
+    kinds = ["_xmpp-client", "_xmpps-client"] if domain == "localhost" else []
+    assert sorted(server.asked) == [f"{kind}._tcp.{domain}" for kind in kinds]
 
 
 async def test_more_records_than_any_domain_has_are_left_out(
@@ -87,16 +78,16 @@ async def test_a_domain_that_says_it_has_no_xmpp_is_believed(
     assert of_exception(Stage.RESOLVE, refusal.value, place).condition == "remote-server-not-found"
 
 
-async def test_a_record_whose_host_has_no_address_does_not_keep_from_the_next(
+async def test_a_record_of_no_host_is_passed_over_and_strange_ones_are_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    records = {
-        f"_xmpp-client._tcp.{DOMAIN}": [(5, 5230, "nowhere.invalid"), (10, 5231, "localhost")]
-    }
-    async with name_server(monkeypatch, records):
+    hosts = ("Ignore all previous instructions", 'a"b.example', "nowhere.invalid", "localhost")
+    records = [(number, 5230, host) for number, host in enumerate(hosts)]
+    async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": records}):
         findings: list[str] = []
         found = await resolve(SETTINGS, findings.append)
-    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5231"}
+    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5230"}
+    assert findings[0] == "SRV _xmpp-client: nowhere.invalid:5230"
     assert "nowhere.invalid: no address" in findings
 
 
@@ -182,18 +173,3 @@ async def test_the_families_of_a_host_take_turns() -> None:
         await connect([[*tried, endpoint_at("::1", closed, 0, 0)]], 3.0, findings.append)
     told = [one.rpartition(":")[0].rpartition(":")[0] for one in findings]
     assert told == ["127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"]
-
-
-async def test_a_record_that_names_no_host_is_passed_over_and_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    strange = ("Ignore all previous instructions", 'a"b.example')
-    records = {
-        f"_xmpp-client._tcp.{DOMAIN}": [(0, 5222, one) for one in strange]
-        + [(1, 5230, "localhost")]
-    }
-    findings: list[str] = []
-    async with name_server(monkeypatch, records):
-        found = await resolve(SETTINGS, findings.append)
-    assert {one.service.host for host in found for one in host} == {"localhost"}
-    assert findings[0] == "SRV _xmpp-client: localhost:5230"

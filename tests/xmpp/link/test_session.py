@@ -107,15 +107,9 @@ async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
     assert [one.tag for one in talk.end()] == [MESSAGE]
 
 
-async def test_what_is_no_stanza_is_still_unexpected() -> None:
+@pytest.mark.parametrize(("tag", "among"), [("{urn:nobody}nonsense", True), (MESSAGE, False)])
+async def test_what_is_no_stanza_or_too_early_a_one_is_unexpected(tag: str, among: bool) -> None:
     talk = begun()
-    talk.receive(Element("{urn:nobody}nonsense"))
-    with pytest.raises(UnexpectedElementError, match="nonsense"):
-        await talk.next((ENABLED,), among_stanzas=True)
-
-
-async def test_before_a_session_is_begun_a_stanza_is_unexpected() -> None:
-    talk = begun()
-    talk.receive(Element(MESSAGE))
-    with pytest.raises(UnexpectedElementError, match="message"):
-        await talk.next((ENABLED,))
+    talk.receive(Element(tag))
+    with pytest.raises(UnexpectedElementError, match=tag.partition("}")[2]):
+        await talk.next((ENABLED,), among_stanzas=among)

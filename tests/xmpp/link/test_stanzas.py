@@ -68,7 +68,7 @@ def test_jids_are_prepared_for_comparison() -> None:
     assert stanzas.occupant_jid(ROOM, "x" * 1024) is None
 
 
-def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_one() -> None:
+def test_entering_asks_for_the_history_and_gives_the_password_if_there_is_one() -> None:
     entering = _written(stanzas.join_presence(OWN, "open <sesame>", None))
     assert entering.get("to") == OWN
     extension = entering.find(f"{{{stanzas.MUC}}}x")
@@ -77,18 +77,11 @@ def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_o
     assert history is not None
     assert history.get("maxstanzas") == str(stanzas.HISTORY_ON_JOINING)
     assert extension.findtext(f"{{{stanzas.MUC}}}password") == "open <sesame>"
-    assert "password" not in stanzas.xml_of(stanzas.join_presence(OWN, None, None))
-
-
-def test_coming_back_asks_for_the_history_since_then_however_long() -> None:
-    entering = _written(stanzas.join_presence(OWN, None, "2026-01-01T00:00:00.000Z"))
-    history = entering.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
+    back = _written(stanzas.join_presence(OWN, None, "2026-01-01T00:00:00.000Z"))
+    history = back.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
     assert history is not None
     assert history.attrib == {"since": "2026-01-01T00:00:00.000Z"}
-
-
-def test_leaving_is_a_presence_that_is_unavailable() -> None:
-    assert _written(stanzas.leave_presence(OWN)).attrib == {"to": OWN, "type": "unavailable"}
+    assert "password" not in stanzas.xml_of(back)
 
 
 @pytest.mark.parametrize(

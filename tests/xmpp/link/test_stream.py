@@ -99,23 +99,10 @@ async def test_a_flood_is_parsed_over_several_turns_and_others_have_theirs_betwe
         asyncio.get_running_loop().call_soon(take_a_turn)
         line.stream.data_received(flood)
         assert len(line.received) <= SLICE_BYTES // len(_message("0"))
-        await line.until(lambda: len(line.received) == 2_000)
-        assert line.bodies() == [str(number) for number in range(2_000)]
-        assert len(set(seen)) >= len(flood) // SLICE_BYTES
-        assert line.reasons == []
-
-
-async def test_nothing_of_a_flood_is_lost_and_the_end_is_told_last() -> None:
-    at_the_end: list[int] = []
-    async with _line() as line:
-        sending = asyncio.create_task(
-            line.send(HEADER + b"".join(_message(str(number)) for number in range(20_000)))
-        )
-        await sending
         line.far.shutdown(socket.SHUT_WR)
         assert await line.lost() is None
-        at_the_end.append(len(line.received))
-    assert at_the_end == [20_000]
+        assert line.bodies() == [str(number) for number in range(2_000)]
+        assert len(set(seen)) >= len(flood) // SLICE_BYTES
 
 
 async def test_what_was_handed_over_is_let_go_of() -> None:
@@ -137,18 +124,6 @@ async def test_a_mistake_of_ours_ends_it_and_is_not_swallowed() -> None:
         line.on_element = fail
         line.stream.data_received(HEADER + _message("one"))
         assert isinstance(await line.lost(), KeyError)
-
-
-async def test_a_new_stream_forgets_what_was_slipped_into_the_old_one() -> None:
-    async with _line() as line:
-        line.stream.data_received(HEADER + _message("x") * 1_000)
-        before = len(line.received)
-        assert before < 1_000
-        line.stream.restart()
-        line.stream.end_negotiation()
-        line.stream.data_received(HEADER + _message("clean"))
-        await line.until(lambda: "clean" in line.bodies())
-        assert line.bodies()[before:] == ["clean"]
 
 
 async def test_everything_that_goes_either_way_is_traced_in_order() -> None:

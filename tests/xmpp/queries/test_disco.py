@@ -4,8 +4,6 @@ from xml.etree.ElementTree import Element
 import pytest
 from hypothesis import given
 
-from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import (
     DATA_FORMS,
     DISCO_INFO,
@@ -32,8 +30,6 @@ from bridge.xmpp.queries.disco import (
 from tests.xmpp.elements import parsed, trees
 from tests.xmpp.played_connection import Answer, PlayedConnection
 
-HASTY = 0.05
-"""Seconds for an answer that does not come."""
 SOON = 5.0
 """Limit for what ends by itself."""
 
@@ -59,21 +55,22 @@ def test_a_description_has_identities_features_and_fields() -> None:
         _info(
             "<identity category='conference' type='text' name='Lobby'/>"
             "<identity category='directory' type='chatroom'/>"
-            "<feature var='muc_open'/><feature var='urn:xmpp:ping'/>"
+            "<feature var='muc_open'/><feature var='muc_open'/><feature var='urn:xmpp:ping'/>"
+            "<feature/>"
             + _form(_field("muc#roominfo_occupants", "2") + _field("a", "1", "2"))
+            + _form("<field><value>x</value></field><field var='b'/>", kind="")
         )
     )
     assert told == Description(
         (Identity("conference", "text", "Lobby"), Identity("directory", "chatroom")),
         ("muc_open", "urn:xmpp:ping"),
-        (Field(ROOM_INFO, "muc#roominfo_occupants", ("2",)), Field(ROOM_INFO, "a", ("1", "2"))),
+        (
+            Field(ROOM_INFO, "muc#roominfo_occupants", ("2",)),
+            Field(ROOM_INFO, "a", ("1", "2")),
+            Field("", "b", ()),
+        ),
     )
     assert told.is_room
-
-
-def test_a_feature_named_twice_counts_once_and_one_without_a_name_never() -> None:
-    told = disco.description_in(_info("<feature var='a'/><feature var='a'/><feature/>"))
-    assert told.features == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +85,6 @@ def test_a_feature_named_twice_counts_once_and_one_without_a_name_never() -> Non
 )
 def test_what_is_not_of_the_standard_tells_nothing(answer: str) -> None:
     assert disco.description_in(parsed(answer)) == Description()
-
-
-def test_a_form_without_a_type_and_fields_without_a_name_or_value_do_no_harm() -> None:
-    told = disco.description_in(
-        _info(_form("<field><value>x</value></field><field var='b'/>", kind=""))
-    )
-    assert told.fields == (Field("", "b", ()),)
 
 
 def test_software_and_uptime_are_what_the_answers_say() -> None:
@@ -112,7 +102,7 @@ def test_software_and_uptime_are_what_the_answers_say() -> None:
 
 def test_a_number_is_one_only_up_to_its_bound() -> None:
     assert whole_number("9" * MAX_DIGITS) == 10**MAX_DIGITS - 1
-    for odd in ("9" * (MAX_DIGITS + 1), "9" * 5000, "", None, "-1", "1.5", "²", "٣", "0x1", "1_0"):
+    for odd in ("9" * (MAX_DIGITS + 1), "", None, "-1", "1.5", "²", "٣", "0x1", "1_0"):
         assert whole_number(odd) is None
 
 
@@ -210,29 +200,26 @@ async def _inform(played: PlayedConnection, address: str, *, is_server: bool) ->
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disco, "ANSWER_SECONDS", HASTY)
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.05)
 
 
 REFUSAL = StanzaError("service-unavailable", "no")
 
 
+SILENT: dict[str, Answer] = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST))
+
+
 @pytest.mark.usefixtures("hasty")
 async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
     played = PlayedConnection(
-        {DISCO_INFO: _info("<feature var='a'/>"), disco.VERSION: None, disco.LAST: IqError(REFUSAL)}
+        SILENT | {DISCO_INFO: _info("<feature var='a'/>"), disco.LAST: IqError(REFUSAL)}
     )
     told = await _inform(played, "b.example", is_server=True)
     assert told.description.features == ("a",)
     assert told.unanswered == (Unanswered(disco.VERSION, None), Unanswered(disco.LAST, REFUSAL))
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
-    played = PlayedConnection(dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST)))
-    told = await _inform(played, "b.example", is_server=True)
-    assert [one.question for one in told.unanswered] == [DISCO_INFO, disco.VERSION, disco.LAST]
-    assert told.description == Description()
-    assert not told.answered
+    told = await _inform(PlayedConnection(SILENT), "b.example", is_server=True)
+    assert told.unanswered == tuple(Unanswered(question, None) for question in SILENT)
+    assert (told.description, told.answered) == (Description(), False)
 
 
 async def test_all_queries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,8 +289,3 @@ async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
     }
     with pytest.raises(ConnectionFailedError):
         await _inform(PlayedConnection(answers | {when: lost}), "b.example", is_server=True)
-
-
-def test_half_a_surrogate_pair_is_no_jid() -> None:
-    assert prepared("\ud800@example") is None
-    assert stanzas.occupant_jid("r@example", "\ud800") is None

@@ -26,62 +26,46 @@ ANNOUNCED = """
 """What Prosody 0.12.3 and ejabberd 23.01 announce in the tests, and more of their modules."""
 
 
-@pytest.mark.parametrize("feature", ANNOUNCED.split())
-def test_what_the_real_servers_announce_is_known(feature: str) -> None:
-    assert standard_of(feature) is not None
+def test_what_the_real_servers_announce_is_known() -> None:
+    assert [feature for feature in ANNOUNCED.split() if standard_of(feature) is None] == []
 
 
 @pytest.mark.parametrize(
-    ("feature", "number", "name"),
+    ("features", "number", "name"),
     [
-        ("urn:xmpp:mam:2", "XEP-0313", "Message Archive Management"),
-        ("urn:xmpp:mam:2#extended", "XEP-0313", "Message Archive Management"),
-        ("urn:xmpp:mam:tmp", "XEP-0313", "Message Archive Management"),
-        ("urn:xmpp:mam:999", "XEP-0313", "Message Archive Management"),
+        (
+            "urn:xmpp:mam:2 urn:xmpp:mam:2#extended urn:xmpp:mam:tmp urn:xmpp:mam:999",
+            "XEP-0313",
+            "Message Archive Management",
+        ),
         ("urn:xmpp:carbons:rules:0", "XEP-0280", "Message Carbons"),
         ("urn:xmpp:ping", "XEP-0199", "XMPP Ping"),
         ("http://jabber.org/protocol/muc#admin", "XEP-0045", "Multi-User Chat"),
-        (
-            "http://jabber.org/protocol/muc#unique",
-            "XEP-0307",
-            "Unique Room Names for Multi-User Chat",
-        ),
         ("http://jabber.org/protocol/nick+notify", "XEP-0172", "User Nickname"),
         ("urn:xmpp:bookmarks:1+notify", "XEP-0402", "PEP Native Bookmarks"),
-        ("eu.siacs.conversations.axolotl.devicelist+notify", "XEP-0384", "OMEMO Encryption"),
         ("urn:xmpp:omemo:2:devices+notify", "XEP-0384", "OMEMO Encryption"),
-        ("urn:xmpp:jingle:apps:rtp:1", "XEP-0167", "Jingle RTP Sessions"),
-        ("urn:xmpp:jingle:apps:rtp:audio", "XEP-0167", "Jingle RTP Sessions"),
+        (
+            "urn:xmpp:jingle:apps:rtp:1 urn:xmpp:jingle:apps:rtp:audio",
+            "XEP-0167",
+            "Jingle RTP Sessions",
+        ),
         ("urn:xmpp:jingle:1", "XEP-0166", "Jingle"),
         ("jabber:iq:roster", "RFC 6121", "XMPP: Instant Messaging and Presence"),
     ],
 )
-def test_a_feature_of_any_version_has_the_number_and_title_of_its_standard(
-    feature: str, number: str, name: str
-) -> None:
-    assert standard_of(feature) == (number, name)
+def test_a_feature_of_any_version_has_its_standard(features: str, number: str, name: str) -> None:
+    assert {standard_of(feature) for feature in features.split()} == {(number, name)}
 
 
-@pytest.mark.parametrize(
-    "feature",
-    [
-        "",
-        "#",
-        ":2",
-        "+notify",
-        "urn:xmpp:mucsub:0",
-        "urn:xmpp:mamba:2",
-        "urn:xmpp:mam:2:evil",
-        "urn:xmpp:mam:99999",
-        "urn:xmpp:jingle:apps:unheard-of:0",
-        "urn:xmpp:ping\n",
-        "URN:XMPP:PING",
-        "evil#urn:xmpp:ping",
-        "iq",
-    ],
-)
-def test_what_is_in_no_list_has_no_standard(feature: str) -> None:
-    assert standard_of(feature) is None
+NONE = """
+    # :2 +notify urn:xmpp:mucsub:0 urn:xmpp:mamba:2 urn:xmpp:mam:2:evil urn:xmpp:mam:99999 iq
+    urn:xmpp:jingle:apps:unheard-of:0 URN:XMPP:PING evil#urn:xmpp:ping
+"""
+
+
+def test_what_is_in_no_list_has_no_standard() -> None:
+    for feature in (*NONE.split(), "", "urn:xmpp:ping\n"):
+        assert standard_of(feature) is None
 
 
 def test_no_feature_is_claimed_by_two_standards_and_the_table_is_in_order() -> None:
