@@ -83,7 +83,6 @@ class BridgeProcess:
         *,
         arguments: Sequence[str] | None = None,
         command: Sequence[str] = (COMMAND,),
-        stdin: int = PIPE,
         keep: tuple[int, ...] = (),
     ) -> None:
         self.home = home
@@ -92,7 +91,7 @@ class BridgeProcess:
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(environment or {})}
         self._arguments = arguments
         self._command = command
-        self._stdin = stdin
+
         self._keep = keep
         self._ids = count(1)
         self._answers: dict[object, asyncio.Future[dict[str, Any]]] = {}
@@ -106,23 +105,14 @@ class BridgeProcess:
 
     @property
     def process(self) -> asyncio.subprocess.Process:
-        """The process itself."""
-        if self._process is None:
-            raise RuntimeError("the bridge is outside its `async with`")
+        assert self._process is not None
         return self._process
 
     @property
     def stderr(self) -> str:
-        """Everything it wrote to stderr so far."""
         return self._stderr.decode("utf-8", "replace")
 
-    @property
-    def running(self) -> bool:
-        """Whether the process lives."""
-        return self.process.returncode is None
-
     async def initialize(self, revision: str = REVISION) -> dict[str, Any]:
-        """Shake hands as an MCP client does."""
         result = await self.request(
             "initialize",
             {
@@ -174,13 +164,11 @@ class BridgeProcess:
         return result
 
     async def status(self) -> dict[str, Any]:
-        """What `xmppStatus` says now."""
         return await self.bare("xmppStatus")
 
     async def until(
         self, satisfied: Callable[[dict[str, Any]], object], seconds: float = CHANGE_SECONDS
     ) -> dict[str, Any]:
-        """The first status that satisfies the predicate."""
         status: dict[str, Any] = {}
         try:
             async with asyncio.timeout(seconds):
@@ -193,17 +181,12 @@ class BridgeProcess:
         return status
 
     async def joined(self) -> dict[str, Any]:
-        """The status once the bridge is in the room."""
         return await self.until(lambda status: status["connected"])
 
     def send(self, message: object) -> None:
         """Write one message as a line."""
-        self.send_raw(json.dumps(message).encode() + b"\n")
-
-    def send_raw(self, data: bytes) -> None:
-        """Write these bytes."""
         assert self.process.stdin is not None
-        self.process.stdin.write(data)
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
 
     def expect(self, id_: object) -> "asyncio.Future[dict[str, Any]]":
         """Claim the response that will carry this id."""
@@ -231,7 +214,6 @@ class BridgeProcess:
         return self._unclaimed.pop(0)
 
     async def stderr_says(self, text: str, seconds: float = ANSWER_SECONDS) -> None:
-        """Return once this text stands on stderr."""
         await self._until_news(lambda: text in self.stderr, f"{text!r} on stderr", seconds)
 
     async def output_ended(self, seconds: float) -> None:
@@ -241,12 +223,10 @@ class BridgeProcess:
             raise TimeoutError(f"stdout is still open after {seconds:g} s\n{self.stderr}")
 
     def close_input(self) -> None:
-        """End its stdin."""
         assert self.process.stdin is not None
         self.process.stdin.close()
 
     def terminate(self) -> None:
-        """Send SIGTERM, if it still runs."""
         self._signal(signal.SIGTERM)
 
     def interrupt(self) -> None:
@@ -278,7 +258,7 @@ class BridgeProcess:
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             *arguments,
-            stdin=self._stdin,
+            stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
             cwd=self.home,
@@ -300,8 +280,7 @@ class BridgeProcess:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self.process.stdin is not None:
-                self.close_input()
+            self.close_input()
             if error is None:
                 await self.wait()
         finally:

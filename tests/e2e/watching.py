@@ -57,13 +57,12 @@ class Watching:
         *arguments: str,
         command: str = "watch",
         columns: int | None = None,
-        reads: bool = True,
     ) -> None:
         self._home = home
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
         self._arguments = (command, *arguments)
         self._columns = columns
-        self._reads = reads
+
         self._seen: dict[int, bytes] = {}
         self._out = self._err = -1
         self._open: set[int] = set()
@@ -77,40 +76,29 @@ class Watching:
 
     @property
     def err(self) -> str:
-        """All of its stderr so far."""
         return self._seen[self._err].decode().replace("\r\n", "\n")
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
         assert self._process is not None
         return self._process.returncode is None
 
     async def shows(self, text: str) -> None:
-        """Return once this stands on stdout."""
         await self._until(text, self._out)
 
     async def says(self, text: str) -> None:
-        """Return once this stands on stderr."""
         await self._until(text, self._err)
 
-    def stop_reading(self) -> None:
-        """Stand still, as a pager does."""
-        asyncio.get_running_loop().remove_reader(self._out)
-
     def close_stdout(self) -> None:
-        """Have seen enough."""
         self._close(self._out)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it still runs."""
         assert self._process is not None
         # Not `send_signal`, which may take the exit code away from whoever waits for it.
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 
     def press(self, keys: bytes) -> None:
-        """Press keys on the terminal."""
         os.write(self._out, keys)
 
     async def ended(self, seconds: float = SECONDS) -> int:
@@ -119,10 +107,9 @@ class Watching:
         try:
             async with asyncio.timeout(seconds):
                 code = await self._process.wait()
-                if self._reads:
-                    while self._open:
-                        self._news.clear()
-                        await self._news.wait()
+                while self._open:
+                    self._news.clear()
+                    await self._news.wait()
         except TimeoutError:
             raise TimeoutError(f"not ended within {seconds:g} s\n{self._told()}") from None
         return code
@@ -155,8 +142,7 @@ class Watching:
         for descriptor in {self._out, self._err}:
             self._seen[descriptor] = b""
             self._open.add(descriptor)
-            if self._reads or descriptor != self._out:
-                asyncio.get_running_loop().add_reader(descriptor, self._read, descriptor)
+            asyncio.get_running_loop().add_reader(descriptor, self._read, descriptor)
         return self
 
     async def __aexit__(

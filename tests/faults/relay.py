@@ -22,8 +22,6 @@ CHUNK_BYTES = 65_536
 
 
 class Way(Enum):
-    """One direction of a connection."""
-
     TO_SERVER = "to server"
     TO_CLIENT = "to client"
 
@@ -104,7 +102,6 @@ class Relay:
         self._forgeries.append((way, true, false))
 
     def cut(self) -> None:
-        """Close all connections in good order."""
         for link in set(self._links):
             link.close()
 
@@ -246,8 +243,6 @@ class Relay:
 
 
 class _Link:
-    """One connection through the relay."""
-
     def __init__(self, to_client: StreamWriter) -> None:
         self.to_client = to_client
         self.closed = asyncio.Event()

@@ -79,12 +79,10 @@ class Eyes:
 
     @property
     def membership(self) -> Membership:
-        """Its being in the room."""
         found = [one for one in self.participant.memberships if one.name == self.room]
         return found[0] if found else self.participant.memberships[0]
 
     def status(self) -> RoomStatus:
-        """How things stand."""
         return self.participant.status() if self.room is None else self.membership.status()
 
     async def see(
@@ -105,12 +103,7 @@ class Eyes:
             raise TimeoutError(f"no {what} within {seconds:g} s; {self}") from None
 
     async def joined(self, seconds: float = SECONDS) -> Record:
-        """The next time that it comes into the room."""
-        return await self.see(
-            lambda event: isinstance(event, ConnectionChanged) and event.phase is Phase.JOINED,
-            "join",
-            seconds,
-        )
+        return await self.phase(Phase.JOINED, seconds)
 
     async def fault(self, seconds: float = SECONDS) -> tuple[Fault, ConnectionChanged, Record]:
         """The next fault, with the event and the record that tell it."""
@@ -124,7 +117,6 @@ class Eyes:
         return record.event.fault, record.event, record
 
     async def phase(self, phase: Phase, seconds: float = SECONDS) -> Record:
-        """The next change to this phase."""
         return await self.see(
             lambda event: isinstance(event, ConnectionChanged) and event.phase is phase,
             phase.value,
@@ -154,7 +146,6 @@ class Eyes:
         return status
 
     def messages(self) -> list[MessageReceived]:
-        """Everything it has heard so far."""
         return [one.event for one in self.records if isinstance(one.event, MessageReceived)]
 
     def gaps(self) -> list[Gap]:
@@ -192,7 +183,6 @@ class Scene:
 
     @property
     def server(self) -> XmppServer:
-        """The server behind the relay."""
         return self.process.server
 
     @property

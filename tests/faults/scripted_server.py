@@ -226,7 +226,7 @@ class Scram:
     hides_plus: bool = False
     """Somebody in between cut `-PLUS` out of what we offered, and we know better."""
     iterations: str = "4096"
-    nonce: Callable[[str], str] = lambda ours: f"{ours}-and-ours"
+
     hashed: str | None = None
     """What we hash of our offer (XEP-0474), before anybody in between changes it."""
     signature: Callable[[bytes], bytes] = lambda right: b"v=" + b64encode(right)
@@ -245,7 +245,7 @@ class Scram:
         header = f"{flag},,".encode()
         client_nonce = bare.partition(",r=")[2]
         salt = b"salt-of-the-earth"
-        challenge = f"r={self.nonce(client_nonce)},s={b64encode(salt).decode()},i={self.iterations}"
+        challenge = f"r={client_nonce}-ours,s={b64encode(salt).decode()},i={self.iterations}"
         if self.hashed is not None:
             digest = hashlib.new(name, self.hashed.encode()).digest()
             challenge += f",h={b64encode(digest).decode()}"

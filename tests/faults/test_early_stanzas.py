@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.link.stream import MAX_NEGOTIATION_BYTES
 from bridge.xmpp.model.events import Connected, MessageReceived, Phase
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
@@ -71,15 +70,6 @@ async def test_stanzas_that_come_early_keep_nobody_out_and_are_dealt_with_afterw
         kinds = [type(one.event) for one in eyes.records]
         assert kinds.index(MessageReceived) > kinds.index(Connected)
         assert [one.body for one in eyes.messages()] == ["early word"]
-
-
-async def test_more_of_them_than_a_negotiation_may_have_ends_the_attempt() -> None:
-    flood = EARLY * (MAX_NEGOTIATION_BYTES // len(EARLY) + 1)
-    scripts = replace(HONEST, bind=beginning(before_bind=flood)), HONEST
-    async with ScriptedServer(*scripts) as server, participant_at(server) as eyes:
-        fault, _, _ = await eyes.fault()
-        assert "goes on without end" in fault.message
-        await eyes.joined()
 
 
 async def test_stream_management_counts_from_enabled_on() -> None:

@@ -1,19 +1,15 @@
 """What a room may do with those who come, where no real server does it on command."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bridge.xmpp.model.room import Room, RoomStatus
-from tests.e2e import noise
-from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import (
     HONEST,
     NICKNAME,
-    ROOM,
     Script,
     ScriptedServer,
     Wire,
@@ -48,24 +44,18 @@ def refusing(condition: str) -> Script:
     ids=["locked", "full", "overloaded"],
 )
 async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
-    condition: str, told: str, hint: str, tmp_path: Path
+    condition: str, told: str, hint: str
 ) -> None:
-    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
-    async with (
-        ScriptedServer(refusing(condition)) as server,
-        BridgeProcess(tmp_path / "home", server.environment(**soon)) as bridge,
-    ):
-        error = (await bridge.until(lambda it: it.get("lastError")))["lastError"]
-        assert error["condition"] == condition
-        assert told in error["message"]
-        assert hint in error["hint"]
-        await bridge.joined()
+    async with ScriptedServer(refusing(condition)) as server, participant_at(server) as eyes:
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == condition
+        assert told in fault.message
+        assert hint in fault.hint
+        await eyes.joined()
         assert len(server.wires) == 1
 
 
-async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_under(
-    tmp_path: Path,
-) -> None:
+async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_under() -> None:
     async def join(wire: Wire) -> None:
         await wire.element("presence")
         wire.send(scripted.present("Guest 7", 110, 210) + scripted.subject(""))
@@ -82,13 +72,12 @@ async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_unde
 
     async with (
         ScriptedServer(replace(HONEST, join=join, stand=stand)) as server,
-        BridgeProcess(tmp_path, server.environment()) as bridge,
+        participant_at(server) as eyes,
     ):
-        status = await bridge.joined()
-        assert (status["room"], status["nickname"]) == (ROOM, "Guest 7")
-        sent = await bridge.bare("xmppSend", message="hello")
-        assert sent["sent"] is True
-        assert (await bridge.status())["lastIncoming"] is None
+        await eyes.joined()
+        assert eyes.status().nickname == "Guest 7"
+        await eyes.membership.say("hello", 5)
+        assert eyes.status().last_incoming is None
 
 
 async def test_while_joining_who_has_the_nickname_that_we_asked_for_is_not_taken_for_us() -> None:

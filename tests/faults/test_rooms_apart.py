@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.settings.values import MAX_ROOMS
 from bridge.xmpp.model.events import OccupantJoined, Phase, SendFailed, SubjectChanged
 from bridge.xmpp.model.faults import BouncedError
 from tests.faults.reaching import participant_at
@@ -35,11 +34,11 @@ ROOMS = (LOBBY, LOGS, FAR)
 REFUSED = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
 
 
-def in_rooms(stand: Step, *, count: int = len(ROOMS)) -> Script:
-    """Let us into so many rooms, once we have asked to be let into all of them."""
+def in_rooms(stand: Step) -> Script:
+    """Let us into the rooms, once we have asked to be let into all of them."""
 
     async def join(wire: Wire) -> None:
-        asked = [(await wire.element("presence")).get("to", "") for _ in range(count)]
+        asked = [(await wire.element("presence")).get("to", "") for _ in ROOMS]
         for occupant in asked:
             room, _, nickname = occupant.partition("/")
             wire.send(present("Wilma", room=room) + present(nickname, 110, room=room))
@@ -161,19 +160,3 @@ async def test_a_room_that_repeats_what_we_said_in_another_is_no_reflection_of_i
         assert bodies(lobby) == []
         saying.cancel()
         await asyncio.wait((saying,))
-
-
-async def test_all_rooms_are_joined_at_once() -> None:
-    """The server answers none before it has been asked for the last."""
-    rooms = [f"room-{number}@conference.localhost" for number in range(MAX_ROOMS)]
-
-    async def stand(wire: Wire) -> None:
-        await wire.gone()
-
-    async with (
-        ScriptedServer(in_rooms(stand, count=len(rooms))) as server,
-        participant_at(server, *rooms) as eyes,
-    ):
-        for one in eyes.rooms:
-            await one.joined()
-        assert len(server.wires) == 1

@@ -1,16 +1,12 @@
 """Stanzas from those who may not send them, and texts that want to be more than text."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bridge.xmpp.model.events import OccupantError, Phase, SendFailed, Source
 from bridge.xmpp.model.faults import NotReflectedError
 from bridge.xmpp.queries.keepalive import Timing
-from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import (
@@ -26,18 +22,11 @@ from tests.faults.scripted_server import (
     present,
     said,
 )
-from tests.faults.test_hostile_server import bounded_bridge
 
 FAR = "other@conference.localhost"
 """A room we never joined."""
 DELAY = "<delay xmlns='urn:xmpp:delay' stamp='1999-12-31T23:59:59Z' from='{}'/>"
 STANZA_ID = "<stanza-id xmlns='urn:xmpp:sid:0' id='{}' by='{}'/>"
-
-
-async def messages(bridge: BridgeProcess) -> list[dict[str, Any]]:
-    read = await bridge.request("resources/read", {"uri": "bridge://room/messages"})
-    entries: list[dict[str, Any]] = json.loads(read["contents"][0]["text"])["entries"]
-    return entries
 
 
 def announcing(*features: str, history: str = "") -> Step:
@@ -55,9 +44,7 @@ def announcing(*features: str, history: str = "") -> Step:
     return join
 
 
-async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_history(
-    tmp_path: Path,
-) -> None:
+async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_history() -> None:
     eve = f"{ROOM}/Eve"
     talk = [
         said("Eve", "stamped by Eve", content=DELAY.format(eve)),
@@ -78,21 +65,18 @@ async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_hi
         await scripted.stand(wire)
 
     script = replace(HONEST, join=announcing(history=history), stand=lie)
-    async with (
-        ScriptedServer(script) as server,
-        bounded_bridge(tmp_path, server) as bridge,
-    ):
-        status = await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
-        assert status["lastIncoming"]["sender"] == "Wilma"
-        entries = {one["body"]: one for one in await messages(bridge)}
-    for body in ("told first", "told second"):
-        assert entries[body]["source"] == "history"
-        assert entries[body]["delayedFrom"] == "1999-12-31T23:59:59.000Z"
-    for body in (one for one in entries if one.startswith("stamped")):
-        assert "source" not in entries[body], body
-        assert "delayedFrom" not in entries[body], body
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
+        await eyes.hears("the end")
+        last = eyes.status().last_incoming
+        assert last is not None
+        assert last.message.sender == "Wilma"
+        entries = {one.body: one for one in eyes.messages()}
+    for body, entry in entries.items():
+        told = (entry.source, entry.delayed_from)
+        in_history = (Source.HISTORY, "1999-12-31T23:59:59.000Z")
+        assert told == (in_history if body.startswith("told") else (Source.LIVE, None)), body
     assert len(entries) == 9
-    assert entries["said by the room itself"]["sender"] == ""
+    assert entries["said by the room itself"].sender == ""
 
 
 async def test_history_is_over_at_the_first_live_message_where_no_subject_ends_it() -> None:
@@ -119,9 +103,8 @@ async def test_history_is_over_at_the_first_live_message_where_no_subject_ends_i
         (["urn:xmpp:sid:0"], True),
         (["urn:xmpp:mam:2"], True),
         (["http://jabber.org/protocol/muc"], False),
-        ([], False),
     ],
-    ids=["stanza ids", "an archive", "neither", "nothing"],
+    ids=["stanza ids", "an archive", "neither"],
 )
 async def test_ids_are_believed_from_a_room_that_says_that_it_gives_them(
     features: list[str], believed: bool
@@ -151,9 +134,7 @@ async def test_ids_are_believed_from_a_room_that_says_that_it_gives_them(
         }
 
 
-async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(
-    tmp_path: Path,
-) -> None:
+async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone() -> None:
     async def lie(wire: Wire) -> None:
         await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
         id_ = (await wire.element("iq")).get("id", "")
@@ -166,9 +147,10 @@ async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(
 
     async with (
         ScriptedServer(replace(HONEST, bind=lie)) as server,
-        bounded_bridge(tmp_path, server) as bridge,
+        participant_at(server) as eyes,
     ):
-        assert (await bridge.joined())["jid"] == f"{USERNAME}@{DOMAIN}/scripted"
+        await eyes.joined()
+        assert eyes.status().jid == f"{USERNAME}@{DOMAIN}/scripted"
         assert len(server.wires) == 1
 
 

@@ -90,7 +90,6 @@ def configures(form_type: str = "roomconfig", kind: str = "submit", **fields: st
 
 
 def owns(kind: str, content: str) -> str:
-    """What only an owner may ask for."""
     return asks(kind, f"<query xmlns='{MUC}#owner'>{content}</query>")
 
 

@@ -61,7 +61,6 @@ class Wire:
         return before + text
 
     async def rest(self) -> str:
-        """Read to the end of the connection."""
         async with asyncio.timeout(LIMIT):
             while data := await self._reader.read(65536):
                 self._received += data.decode()

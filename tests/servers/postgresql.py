@@ -57,7 +57,6 @@ class Postgresql:
     _names: Iterator[int] = field(default_factory=lambda: NUMBERS)
 
     def url(self, database: str = "postgres", user: str = USER, port: int | None = None) -> str:
-        """The URL of a database."""
         where = f"127.0.0.1:{port or self.port}/{database}"
         return f"postgresql://{user}:{PASSWORD}@{where}?sslmode=disable"
 
@@ -132,7 +131,6 @@ class Postgresql:
                 os.kill(pid, signal_)
 
     def query(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
-        """Run a statement as the superuser."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description is not None else []
@@ -144,7 +142,6 @@ class Postgresql:
         return f"{self.url()}&options=-csearch_path%3D{name}"
 
     def team(self, folder: Path) -> Team:
-        """Make an empty store."""
         place = Team(database_url(self.new()), folder / "spool.db", 10)
         open_store(place).close()
         return place

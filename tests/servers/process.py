@@ -73,7 +73,6 @@ class ServerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:

@@ -13,15 +13,12 @@ Transport = Literal["starttls", "direct", "plaintext"]
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody who can log in."""
-
     username: str
     password: str
     domain: str
 
     @property
     def jid(self) -> str:
-        """The account's bare JID."""
         return f"{self.username}@{self.domain}"
 
 
@@ -40,9 +37,7 @@ class XmppServer:
     muc: str
     """Domain of the room service."""
     bot: Account
-    """The bridge's own account."""
     witness: Account
-    """The second occupant's account."""
     robot: Account
     """The account of somebody else's bot."""
 
@@ -57,7 +52,6 @@ class XmppServer:
         return tuple(transport for transport, port in ports.items() if port is not None)
 
     def port(self, transport: Transport) -> int:
-        """The port that speaks this transport."""
         match transport:
             case "starttls":
                 port = self.starttls_port

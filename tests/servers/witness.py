@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from xml.etree.ElementTree import tostring
 
 from slixmpp import ClientXMPP
 from slixmpp.exceptions import IqError, IqTimeout
@@ -45,18 +44,6 @@ class Heard:
     nick: str
     body: str
     id: str
-    xml: str
-    """The whole stanza."""
-
-
-@dataclass(frozen=True)
-class Departure:
-    """Somebody went out of the room; a change of nickname (303) is one too."""
-
-    nick: str
-    codes: frozenset[int]
-    """Status codes of XEP-0045: 307 kicked, 301 banned, 303 nickname, 332 shutdown."""
-    reason: str
 
 
 class Witness:
@@ -76,7 +63,6 @@ class Witness:
         self.nick = nick
         self.created = False
         """Whether the room did not exist before, so that we own it."""
-        self.tls_version: str | None = None
         self._server = server
         self._account = account
         self._transport = transport or server.transports[0]
@@ -87,14 +73,13 @@ class Witness:
         self._refused: RoomError | None = None
         self._occupants: set[str] = set()
         self._heard: list[Heard] = []
-        self._departures: list[Departure] = []
+        self._departures: list[str] = []
         self._news = asyncio.Event()
 
     @property
     def client(self) -> ClientXMPP:
         """The slixmpp client, for what this class has no word for."""
-        if self._client is None:
-            raise RuntimeError("the witness is outside its `async with`")
+        assert self._client is not None
         return self._client
 
     @property
@@ -134,18 +119,12 @@ class Witness:
     async def joined(self, nick: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Return when the nickname is in the room; earlier departures of it are forgotten."""
         await self._await(lambda: nick in self._occupants or None, f"see {nick!r} join", seconds)
-        self._departures = [gone for gone in self._departures if gone.nick != nick]
+        self._departures = [gone for gone in self._departures if gone != nick]
 
-    async def left(self, nick: str, seconds: float = PATIENCE_SECONDS) -> Departure:
-        """The next departure of the nickname, each handed out once."""
-
-        def found() -> Departure | None:
-            for index, departure in enumerate(self._departures):
-                if departure.nick == nick:
-                    return self._departures.pop(index)
-            return None
-
-        return await self._await(found, f"see {nick!r} leave", seconds)
+    async def left(self, nick: str, seconds: float = PATIENCE_SECONDS) -> None:
+        """Return when the nickname has gone, or changed; each departure counts once."""
+        await self._await(lambda: nick in self._departures or None, f"see {nick!r} leave", seconds)
+        self._departures.remove(nick)
 
     async def kick(self, nick: str, reason: str = "") -> None:
         """Put somebody out; the room must hold us for its moderator, as it does its creator."""
@@ -226,8 +205,6 @@ class Witness:
 
     def _on_session_start(self, _: object) -> None:
         self._started = True
-        tls = self.client.socket
-        self.tls_version = tls.version() if isinstance(tls, ssl.SSLObject) else None
         self._news.set()
 
     def _on_failed_auth(self, _: object) -> None:
@@ -244,18 +221,9 @@ class Witness:
     def _on_message(self, message: StanzaBase) -> None:
         if message["type"] != "groupchat" or message["from"].bare != self.room:
             return
-        body = message["body"]
-        if not body:
-            return
-        self._heard.append(
-            Heard(
-                nick=message["from"].resource,
-                body=body,
-                id=message["id"],
-                xml=tostring(message.xml, encoding="unicode"),
-            )
-        )
-        self._news.set()
+        if body := message["body"]:
+            self._heard.append(Heard(message["from"].resource, body, message["id"]))
+            self._news.set()
 
     def _on_presence(self, presence: StanzaBase) -> None:
         if presence["from"].bare != self.room:
@@ -264,20 +232,13 @@ class Witness:
         match presence.xml.get("type"):
             case None:
                 self._occupants.add(nick)
-                codes = presence["muc"]["status_codes"]
-                if 110 in codes:
+                if 110 in (codes := presence["muc"]["status_codes"]):
                     self.nick = nick  # the room decides how it is spelt
                     self.created = self.created or 201 in codes
                     self._joined = True
             case "unavailable":
                 self._occupants.discard(nick)
-                self._departures.append(
-                    Departure(
-                        nick,
-                        frozenset(presence["muc"]["status_codes"]),
-                        presence["muc"]["item"]["reason"],
-                    )
-                )
+                self._departures.append(nick)
             case "error" if not self._joined:
                 error = presence["error"]
                 self._refuse(RoomError(error["condition"], error["text"]))
