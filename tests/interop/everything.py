@@ -43,22 +43,16 @@ ASKING_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class UserResponse:
-    """A form."""
-
     response: Annotated[str, "User's response"]
 
 
 @dataclass(frozen=True)
 class StaticText:
-    """A resource's content."""
-
     text: str
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A resource that can be subscribed to."""
-
     changes: int
 
 
@@ -127,8 +121,6 @@ async def test_elicitation(context: Context, /, message: str) -> str:
 
 @dataclass(frozen=True)
 class Defaults:
-    """A form with a value for each field."""
-
     name: str = "John Doe"
     age: int = 30
     score: float = 95.5
@@ -149,8 +141,6 @@ Value: TypeAlias = Literal["value1", "value2", "value3"]
 
 @dataclass(frozen=True)
 class Choices:
-    """A form with every kind of choice."""
-
     untitled_single: Option
     titled_single: Annotated[Value, Titles(value1="First Option", value2="Two", value3="Three")]
     legacy_enum: Annotated[
@@ -172,29 +162,21 @@ async def test_elicitation_sep1330_enums(context: Context, /) -> str:
 
 @dataclass(frozen=True)
 class Name:
-    """Asks for a name."""
-
     name: str
 
 
 @dataclass(frozen=True)
 class Colour:
-    """Asks for a colour."""
-
     color: str
 
 
 @dataclass(frozen=True)
 class Consent:
-    """Asks for a yes."""
-
     ok: bool
 
 
 @dataclass(frozen=True)
 class About:
-    """Asks what it is about."""
-
     context: str
 
 
@@ -355,8 +337,6 @@ def static_binary() -> bytes:
 
 @dataclass(frozen=True)
 class TemplateData:
-    """A resource's content."""
-
     id: str
     template_test: bool
     data: str

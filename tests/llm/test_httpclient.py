@@ -1,11 +1,8 @@
 """One question to a web service: what tests/llm and tests/samples leave open."""
 
-import asyncio
 import gzip
-import importlib
 import json
 import re
-import threading
 from contextlib import suppress
 from typing import Any
 
@@ -96,25 +93,6 @@ async def test_a_reply_that_does_not_fit_fails_the_question_in_the_words_of_its_
     )
     assert caught.value.condition == "undefined-condition"
     assert caught.value.__context__ is None
-
-
-async def test_a_question_may_be_cancelled_while_the_library_loads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    loading, cancelled = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def load(name: str) -> None:
-        loop.call_soon_threadsafe(loading.set)
-        cancelled.wait(PATIENCE)
-
-    monkeypatch.setattr(importlib, "import_module", load)
-    asking = asyncio.create_task(_post("http://127.0.0.1:1"))
-    await loading.wait()
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    cancelled.set()
 
 
 @pytest.mark.parametrize("seconds", [0.2, -1.0])

@@ -1,41 +1,11 @@
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from bridge.mcp.asking import Question
-from bridge.mcp.context import Context
-from bridge.mcp.jsonrpc import Object, Request
+from bridge.mcp.jsonrpc import Request
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
-from tests.mcp.sample_tools import EVERY, Workbench, climb, request, serving, tool_call
-
-FILLED: Object = {"action": "accept", "content": {"name": "Anna"}}
-
-
-def listening() -> tuple[Context, list[tuple[object, ...]]]:
-    told: list[tuple[object, ...]] = []
-
-    def keep(*one: object) -> None:
-        told.append(one)
-
-    async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
-        told.append((questions, seconds))
-        return dict.fromkeys(questions, FILLED)
-
-    return Context(keep, keep, lambda method: method == "roots/list", ask), told
-
-
-def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
-    context, told = listening()
-    assert climb(context, heights=[1, 2]) == "up"
-    assert told == [
-        (1, 9, "at 1"),
-        (2, 9, "at 2"),
-        ("debug", "looked down"),
-        ("warning", {"top": 2}),
-    ]
-
+from tests.mcp.sample_tools import EVERY, Workbench, request, serving, tool_call
 
 # Whether a request can go to the client
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import (
     INVALID_REQUEST,
     LOGGED_CHARACTERS,
@@ -109,14 +108,6 @@ def test_what_goes_in_a_circle_is_refused_at_once() -> None:
 # Batches
 
 
-def test_a_response_that_is_there_before_the_batch_is_read_settles_nothing() -> None:
-    batch = Batch()
-    batch.pending += 1
-    assert batch.settle(Response(1, "done")) == []
-    batch.responses.append(Response(2, "at once"))
-    assert batch.settle() == [Response(1, "done"), Response(2, "at once")]
-
-
 @given(
     st.lists(st.sampled_from(["response", "call", "cancelled"])),
     st.randoms(use_true_random=False),
@@ -154,7 +145,3 @@ def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
     for _ in range(100_000):
         nested = [nested]
     assert preview(nested) == "(nested too deeply)"
-
-
-def test_json_for_a_model_is_one_line_of_plain_unicode() -> None:
-    assert jsonrpc.compact({"a": ["ü", None, 1.5]}) == '{"a":["ü",null,1.5]}'

@@ -19,7 +19,6 @@ from bridge.mcp.schema import (
     SchemaError,
     describe,
     render,
-    wire_name,
 )
 from tests.mcp.shapes import Colour, Level, Line, Point, values
 
@@ -204,11 +203,6 @@ def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: obje
     assert type(found) is type(read)
 
 
-def test_what_has_no_hash_may_stand_in_an_annotation() -> None:
-    schema, read = describe(Annotated[int, ["for another library"]])
-    assert (schema, read(1, "n")) == ({"type": "integer"}, 1)
-
-
 # Results
 
 
@@ -256,11 +250,3 @@ def test_fields_are_not_shared_between_classes_of_one_name() -> None:
     second = dataclasses.make_dataclass("Same", [("b", int)])
     assert render(first(1)) == {"a": 1}
     assert render(second(1)) == {"b": 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "wire"),
-    [("from_", "from"), ("timeout_seconds", "timeoutSeconds"), ("a_b_c", "aBC"), ("x", "x")],
-)
-def test_a_wire_name_is_camel_case_without_a_trailing_underscore(name: str, wire: str) -> None:
-    assert wire_name(name) == wire

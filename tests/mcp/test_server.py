@@ -60,32 +60,6 @@ def test_a_call_is_answered_once() -> None:
     assert talk.finish(talk.calls[0]) is None
 
 
-# Both eras on one connection
-
-
-FIRST: list[object] = [
-    stateless(1, "server/discover"),
-    request(1, "tools/list", _meta=envelope("2099-01-01")),
-    notification("notifications/nonsense"),
-]
-
-
-@pytest.mark.parametrize("first", FIRST, ids=lambda one: json.dumps(one)[:60])
-def test_whatever_comes_first_every_dialect_is_spoken_afterwards(first: object) -> None:
-    talk = Conversation()
-    talk.send(first)
-    talk.calls.clear()
-    assert "resultType" in talk.result(stateless(1, "tools/list"))
-    assert "title" in talk.result(request(2, "tools/list"))["tools"][0]
-    assert talk.send(request(3, "count", text="a")) is None
-    assert talk.finish(talk.calls[0])["result"] == {"words": 1, "longestWord": None}
-    result = talk.result(request(4, "initialize", protocolVersion="2024-11-05"))
-    assert result["protocolVersion"] == "2024-11-05"
-    assert "title" not in talk.result(request(5, "tools/list"))["tools"][0]
-    assert "resultType" in talk.result(stateless(6, "tools/list"))
-    assert talk.server.session.revision.date == "2024-11-05"
-
-
 def test_a_toolset_of_tools_alone_offers_nothing_else() -> None:
     tools_only = Toolset("only", TOOLS.tools)
     server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]), states())

@@ -11,20 +11,6 @@ from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES, Stdio, read_chunks
 from tests.mcp.pipes import PATIENCE, pipe, read_all, turns
 
 
-async def test_bytes_are_read_from_a_pipe_until_its_end() -> None:
-    reading, writing = os.pipe()
-    os.write(writing, b"one")
-    found = []
-    async with asyncio.timeout(PATIENCE):
-        async for chunk in read_chunks(reading):
-            found.append(chunk)
-            if chunk == b"one":
-                os.write(writing, b"two")
-                os.close(writing)
-    os.close(reading)
-    assert found == [b"one", b"two"]
-
-
 async def test_bytes_are_read_from_a_regular_file_in_bounded_chunks(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_bytes(b"x" * (READ_BYTES + 1))

@@ -11,7 +11,6 @@ from bridge.mcp.context import Context
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS, V2025_11_25
 from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object_of, read_members
 from bridge.mcp.toolset import (
-    DEFAULT_DEADLINE_SECONDS,
     RESERVED,
     Signature,
     Tool,
@@ -22,8 +21,8 @@ from bridge.mcp.toolset import (
     resource,
     tool,
 )
+from tests.mcp.sample_tools import UNASKED
 from tests.mcp.shapes import Colour, Line, Point
-from tests.mcp.test_context import listening
 
 
 class Room:
@@ -69,27 +68,6 @@ def greet() -> str:
 
 
 MORE = Toolset("more", (), (status,), (greet,))
-
-
-def test_a_typed_function_with_a_docstring_is_a_tool() -> None:
-    assert word_count.name == "word_count"
-    assert word_count.description == "Count the words of a text."
-    assert word_count.output_schema == {
-        "type": "object",
-        "properties": {"words": {"type": "integer"}},
-        "required": ["words"],
-        "additionalProperties": False,
-    }
-    assert not word_count.waits
-    assert word_count("a b") == Count(2)
-
-
-def test_a_coroutine_waits_and_has_a_deadline() -> None:
-    assert say.name == "room.say"
-    assert say.waits
-    assert say.deadline == 2.5
-    assert word_count.deadline == DEFAULT_DEADLINE_SECONDS
-    assert say.output_schema is None
 
 
 def test_what_is_not_said_is_taken_cautiously_and_what_only_reads_destroys_nothing() -> None:
@@ -248,7 +226,8 @@ def test_a_context_is_left_to_each_call_and_comes_last() -> None:
 
     assert report.signature.wants_context
     assert not say.signature.wants_context
-    context, told = listening()
+    told: list[tuple[object, ...]] = []
+    context = Context(lambda *one: told.append(one), lambda *_: None, *UNASKED)
     assert run(report, [Room("a")])(context, words=3) == "a"
     assert told == [(3, None, None)]
 

@@ -1,6 +1,5 @@
 """What xmppDiagnose asks and returns; what it finds is in tests/xmpp/checks/test_diagnosis.py."""
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -18,7 +17,6 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.checks.conduct import STAYS
 from bridge.xmpp.checks.exchanges import ALTERNATIONS
 from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
@@ -33,7 +31,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import RECORDED, Journal
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
-from tests.tools.played import FAULT, ROOM, STATUS, arguments, in_room, wire
+from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
 from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
@@ -171,20 +169,6 @@ async def test_who_took_the_voice_long_ago_is_looked_for_in_what_was_recorded(
     assert "voice was taken" not in (await _diagnosed(played.link))["verdict"]
 
 
-async def test_that_it_comes_and_goes_is_seen_in_what_was_recorded(tmp_path: Path) -> None:
-    shelf, played = Shelf(tmp_path / "rooms.db"), _beside(SENT, HEARD)
-    played.reader, played.settings = shelf.reader, SETTINGS
-    now = float(round(time.time()))
-    played.journal = Journal("epoch")
-    for number in range(STAYS):
-        shelf.put(OccupantLeft(ROBOT, "Robot"), at=now - 1_000 + 302 * number)
-        shelf.put(CAME, at=now - 998 + 302 * number)
-    found = await _diagnosed(played.link)
-    assert found["verdict"].startswith('"Robot" comes and goes: it left and came back 3 times, ')
-    assert "every 5 min 2 s" in found["verdict"]
-    assert [it["name"] for it in found["findings"] if it["ok"] is False] == ["stays"]
-
-
 def _saying(kinds: Mapping[str, str]) -> Answer:
     """Return how occupants answer, of whom some say what they are, as in `client/bot`."""
 
@@ -278,29 +262,6 @@ async def test_all_rooms_are_looked_at_and_each_line_names_its_own() -> None:
     assert [it["detail"].partition(": ")[0] for it in found["findings"]] == [it for it, _ in rooms]
     found = await _diagnosed(link, nickname=None, room="logs")
     assert [it["detail"].partition(" ")[0] for it in found["findings"]] == ['"Robot"']
-
-
-class _Meeting(Asked):
-    """Answers nothing before somebody in each of two rooms was asked."""
-
-    met = asyncio.Event()
-
-    async def request(self, type_: str, to: str, payload: Element) -> Element:
-        answer = await super().request(type_, to, payload)
-        if len({to.partition("/")[0] for to, _ in self.asked}) > 1:
-            self.met.set()
-        await self.met.wait()
-        return answer
-
-
-async def test_one_room_does_not_wait_for_the_others() -> None:
-    rooms = [f"{name}@conference.example" for name in ("lobby", "logs")]
-    stream = _Meeting(_saying({"Robot": "client/bot"}))
-    default, other = (
-        Standing(in_room(room, "Robot"), room, f"{room}/McpDebug", stream=stream) for room in rooms
-    )
-    default.further = (other,)
-    assert len((await _diagnosed(default.link, nickname=None))["findings"]) == len(rooms)
 
 
 async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:

@@ -57,27 +57,12 @@ async def test_what_was_recorded_before_the_bridge_was_there_is_told_from_then_o
     shelf.put(kicked, at=200)
     shelf.say("now", at=NOW)
     page = await page_of(_played(shelf), after=iso(150))
-    assert page["entries"] == [
-        {
-            "cursor": page["entries"][0]["cursor"],
-            "at": iso(200),
-            "kind": "leave",
-            "sender": "Robot",
-            "reason": "enough",
-            "actor": "Mallory",
-            "meaning": ["kicked"],
-            "source": "recorded",
-        },
-        {
-            "cursor": page["entries"][1]["cursor"],
-            "at": iso(NOW),
-            "kind": "message",
-            "sender": "Wilma",
-            "body": "now",
-            "source": "recorded",
-        },
-    ]
-    assert (page["more"], page["next"]) == (False, page["entries"][1]["cursor"])
+    first, last = page["entries"]
+    assert (page["more"], page["next"]) == (False, last["cursor"])
+    left = {"kind": "leave", "sender": "Robot", "at": iso(200), "meaning": ["kicked"]}
+    assert left.items() <= first.items()
+    assert (first["actor"], first["reason"], first["source"]) == ("Mallory", "enough", "recorded")
+    assert (last["body"], last["at"], last["source"]) == ("now", iso(NOW), "recorded")
     full = await page_of(_played(shelf), after=iso(150), detail="full")
     assert full["entries"][0]["codes"] == [307]
     assert full["entries"][1]["from"] == f"{ROOM}/Wilma"

@@ -355,20 +355,23 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
         _checked(pong, tool=xmpp_ping)
 
 
-class _Reflecting(Played):
-    """A participant whose room numbers messages oddly."""
+class _Answering(Played):
+    """A participant whose room numbers messages oddly, and says these things at once."""
 
-    stanza_id: str
+    stanza_id = "s1"
+    told: Sequence[Event] = ()
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         said = await super().say(body, timeout_seconds)
+        for event in self.told:
+            self.publish(event)
         message = dataclasses.replace(said.message, stanza_id=self.stanza_id)
         return said._replace(message=message)
 
 
 @given(HOSTILE, st.sampled_from(["a\u202e", "\U000e0041", "x"]), st.integers(1, 10_000))
 async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
-    room = _Reflecting()
+    room = _Answering()
     room.stanza_id = stanza_id
     sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message=character * length)
     message = sent["message"]
@@ -380,23 +383,10 @@ async def test_what_was_sent(stanza_id: str, character: str, length: int) -> Non
     assert message == character * length or told["truncated"] is True
 
 
-class _Answering(_Reflecting):
-    """A participant whose room says these things at once when it is told something."""
-
-    told: list[Event]
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        said = await super().say(body, timeout_seconds)
-        for event in self.told:
-            self.publish(event)
-        return said
-
-
 @settings(max_examples=20)
 @given(EVENTS, st.integers(0, 4_000))
 async def test_what_was_answered(events: list[Event], length: int) -> None:
     room = _Answering()
-    room.stanza_id = "s1"
     room.told = events + [MessageReceived(f"{ROOM}/Wilma", "Wilma", "x" * length)] * MAX_ANSWERS
     sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message="x", await_seconds=40)
     told = _checked(sent, tool=xmpp_send)

@@ -2,7 +2,7 @@ import asyncio
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import OccupantError, Phase
+from bridge.xmpp.model.events import Event, MessageReceived, OccupantError, Phase
 from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.reflections import Reflection
@@ -182,16 +182,22 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
         await _send(played, RateLimiter(60), message="hello", room=LOGS)
 
 
-def _answering(*bodies: str) -> Played:
+class Answering(Played):
     """One whose room has answers as soon as it has heard us."""
 
-    class Answering(Played):
-        async def say(self, body: str, timeout_seconds: float) -> Reflection:
-            said = await super().say(body, timeout_seconds)
-            asyncio.get_running_loop().call_soon(lambda: self.hear(*bodies))
-            return said
+    answers: Sequence[Event] = ()
 
-    return Answering()
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        said = await super().say(body, timeout_seconds)
+        for answer in self.answers:
+            asyncio.get_running_loop().call_soon(self.publish, answer)
+        return said
+
+
+def _answering(*bodies: str) -> Played:
+    played = Answering()
+    played.answers = [MessageReceived(f"{ROOM}/Wilma", "Wilma", body) for body in bodies]
+    return played
 
 
 async def _answers(played: Played, **given: object) -> dict[str, Any]:
@@ -214,14 +220,9 @@ async def test_an_error_of_an_occupant_is_an_answer_with_its_words(
 ) -> None:
     monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.05)
 
-    class Refusing(Played):
-        async def say(self, body: str, timeout_seconds: float) -> Reflection:
-            said = await super().say(body, timeout_seconds)
-            error = OccupantError(f"{ROOM}/Wilma", "Wilma", "bad-request", "eh?", said.message.id)
-            asyncio.get_running_loop().call_soon(lambda: self.publish(error))
-            return said
-
-    (answer,) = (await _answers(Refusing(), awaitSeconds=40))["answers"]
+    played = Answering()
+    played.answers = [OccupantError(f"{ROOM}/Wilma", "Wilma", "bad-request", "eh?", "m1")]
+    (answer,) = (await _answers(played, awaitSeconds=40))["answers"]
     assert (answer["how"], answer["condition"], answer["text"]) == ("error", "bad-request", "eh?")
 
 

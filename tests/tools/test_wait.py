@@ -268,25 +268,20 @@ async def test_messages_that_come_as_the_wait_is_armed_are_each_told_once(
         noise = chance.randrange(3)
         answers = [*(f"noise {one}" for one in range(noise)), f"answer {number}"]
         call = TOOL(link, QUIET, since=cursor, contains="answer", timeout_seconds=ANSWER_SECONDS)
-        when = chance.randrange(5)
-        if when == 0:  # before it looks
-            for body in answers:
+        turns = chance.randrange(-2, 3)  # before it looks, in the turn before it starts, or later
+        for body in answers if turns < 0 else ():
+            if turns == -2:
                 publish(body)
-            waited = await call
-        else:
-            if when == 1:  # in the turn before it starts
-                for body in answers:
-                    loop.call_soon(publish, body)
-                waiting = asyncio.create_task(call)
-            else:  # in the turn in which it starts, or in one of those after it
-                waiting = asyncio.create_task(call)
-                for _ in range(when - 2):
-                    await asyncio.sleep(0)
-                for body in answers:
-                    loop.call_soon(publish, body)
-                    if chance.random() < 0.3:  # the next in another turn
-                        await asyncio.sleep(0)
-            waited = await waiting
+            else:
+                loop.call_soon(publish, body)
+        waiting = asyncio.create_task(call)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for body in answers if turns >= 0 else ():
+            loop.call_soon(publish, body)
+            if chance.random() < 0.3:  # the next in another turn
+                await asyncio.sleep(0)
+        waited = await waiting
         assert waited["entry"]["body"] == f"answer {number}"
         assert (waited["seen"], "gap" in waited) == (noise, False)
         cursor = waited["next"]
