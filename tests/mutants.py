@@ -8,10 +8,7 @@ execute the fewest lines first. Before and after a change, the share that turns 
 compared: what must not fall.
 
     python -m tests.mutants                 about half an hour on two cores
-    python -m tests.mutants --json          the same, as JSON
     python -m tests.mutants --folder DIR    keep the copies and the coverage there, or use those
-    python -m tests.mutants --replace-gone  first pick others, by the seed, for those that are gone
-    python -m tests.mutants --select        pick all of them anew, by the seed
 
 It prints a line for each mutant:
 
@@ -22,8 +19,8 @@ It prints a line for each mutant:
 
 and then the share of those that are red. It plays on copies of the tree, whose modules are written
 by `ast.unparse`, so that the mutation is the only difference from what the coverage was taken of.
-Only what runs in the process of the tests is measured: lines that only child processes execute are
-never picked. Tests on Prosody and ejabberd and those of whole processes are left out.
+Only what runs in the process of the tests is measured. Tests on Prosody and ejabberd and those of
+whole processes are left out.
 """
 
 import argparse
@@ -31,7 +28,6 @@ import ast
 import importlib.util
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -39,19 +35,17 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 from coverage import Coverage
 
-from tests.mutations import Mutant, found, mutants_of
+from tests.mutations import Mutant, found
 
 ROOT = Path(__file__).resolve().parent.parent
 SELECTION = ROOT / "tests" / "mutants.json"
 PLUGIN = "tests.mutants_plugin"
-SEED = 27
-COUNT = 60
 COPIES = 2
 TIMEOUT = 60
 """Seconds for the tests of one mutant."""
@@ -195,25 +189,6 @@ def _failed(root: Path, tests: list[str]) -> tuple[int, str | None]:
     return status, next((test for test, outcome, _ in runs if outcome == "failed"), None)
 
 
-def picked(root: Path, tests: Tests, count: int, without: list[Mutant]) -> list[Mutant]:
-    """Mutants by the seed, each in a function of its own, whose lines tests reach."""
-    every = [
-        (mutant, line)
-        for path in sorted((root / "bridge").rglob("*.py"))
-        for mutant, line, _ in mutants_of(path.read_text("utf-8"), str(path.relative_to(root)))
-    ]
-    random.Random(SEED).shuffle(every)  # noqa: S311 - the same ones every time is what it is for
-    taken = {one.function for one in without}
-    chosen: list[Mutant] = []
-    for mutant, line in every:
-        if len(chosen) == count:
-            break
-        if mutant.function not in taken and tests.of_line(mutant.module, line):
-            taken.add(mutant.function)
-            chosen.append(mutant)
-    return chosen
-
-
 def copied(root: Path) -> Path:
     """Make a copy of the tree whose modules read as the mutated ones will."""
     if not root.exists():
@@ -225,22 +200,12 @@ def copied(root: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--folder", type=Path, help="keep copies and coverage there, or use those")
-    parser.add_argument("--replace-gone", action="store_true", help="pick others for the gone ones")
-    parser.add_argument("--select", action="store_true", help="pick all of them anew")
     arguments = parser.parse_args()
+    mutants = [Mutant(**one) for one in json.loads(SELECTION.read_text("utf-8"))]
     with tempfile.TemporaryDirectory() as temporary:
         folder: Path = (arguments.folder or Path(temporary)).resolve()
-        covered = copied(folder / "covered")
-        tests = Tests(covered)
-        mutants = (
-            [] if arguments.select else [Mutant(**one) for one in json.loads(SELECTION.read_text())]
-        )
-        if arguments.select or arguments.replace_gone:
-            mutants = [one for one in mutants if found(one, covered)]
-            mutants += picked(covered, tests, COUNT - len(mutants), mutants)
-            SELECTION.write_text(json.dumps([asdict(one) for one in mutants], indent=2) + "\n")
+        tests = Tests(copied(folder / "covered"))
         free = SimpleQueue[Path]()
         for number in range(COPIES):
             free.put(copied(folder / str(number)))
@@ -252,20 +217,15 @@ def main() -> None:
             finally:
                 free.put(root)
 
-        verdicts = []
+        counts = Counter[str]()
         with ThreadPoolExecutor(COPIES) as pool:
             for verdict in pool.map(next_one, mutants):
-                verdicts.append(verdict)
-                if not arguments.json:
-                    one = verdict.mutant
-                    change = f"{one.kind}: {one.before} -> {one.after}"
-                    say(f"{verdict.colour:8}{one.function}  {change}  ({verdict.why})")
-    counts = Counter(verdict.colour for verdict in verdicts)
-    red, counted = counts["red"] + counts["timeout"], len(verdicts) - counts["gone"]
-    if arguments.json:
-        say(json.dumps({"red": red, "of": counted, "mutants": [asdict(one) for one in verdicts]}))
-    else:
-        say(f"{red} of {counted} are red ({red / max(counted, 1):.0%}): {dict(counts)}")
+                counts[verdict.colour] += 1
+                one = verdict.mutant
+                change = f"{one.kind}: {one.before} -> {one.after}"
+                say(f"{verdict.colour:8}{one.function}  {change}  ({verdict.why})")
+    red, counted = counts["red"] + counts["timeout"], len(mutants) - counts["gone"]
+    say(f"{red} of {counted} are red ({red / max(counted, 1):.0%}): {dict(counts)}")
 
 
 def say(line: str) -> None:

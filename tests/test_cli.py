@@ -76,12 +76,6 @@ def test_every_command_is_run_by_something() -> None:
         assert callable(module.run)
 
 
-def test_every_command_is_on_the_first_page_with_one_line() -> None:
-    page = PAGES[""].format_help()
-    for command in PAGES.keys() - {""}:
-        assert re.search(rf"(?m)^    {command}\s+\w", page)
-
-
 @pytest.mark.parametrize(
     ("words", "usage"),
     [

@@ -29,9 +29,7 @@ LOOKING = "settings_that_do_not_do or without_a_store_it_says or without_setting
 """Tests of commands that look for a file, which found the one of the checkout."""
 
 
-def test_an_account_beside_the_package_changes_no_test_and_is_not_logged_in(
-    tmp_path: Path,
-) -> None:
+def test_an_account_beside_the_package_changes_no_test_and_is_not_logged_in(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(*NO_COPY))
     python = with_source(tmp_path / "environment", checkout) / "python"

@@ -270,11 +270,7 @@ def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> No
     ]
     lines = timeless("\n".join(lines[:-2])).splitlines()
     assert lines[0].startswith(r"[Server] one \u{A}[Server] forged")
-    assert lines[1:] == [
-        "[Server] WARNING: two",
-        "[Server] three",
-        "[Server] | ValueError: why",
-    ]
+    assert lines[1:] == ["[Server] WARNING: two", "[Server] three", "[Server] | ValueError: why"]
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -40,17 +40,6 @@ def bound(node: ast.AST) -> tuple[str, ...]:
     return ()
 
 
-def is_boolean(node: ast.expr) -> bool:
-    match node:
-        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Constant(value=True | False):
-            return True
-        case ast.BoolOp(values=values):
-            return all(is_boolean(value) for value in values)
-        case ast.Call(func=ast.Name(id="bool" | "isinstance" | "any" | "all")):
-            return True
-    return False
-
-
 def test_every_docstring_can_be_read_without_the_name_above_it() -> None:
     leaning = [
         f"{path}:{node.lineno}: {node.value.value.splitlines()[0]}"
@@ -74,21 +63,6 @@ def test_a_variable_has_the_name_of_what_it_holds() -> None:
         if name in NAMELESS
     ]
     assert not nameless, "\n".join(nameless)
-
-
-def test_nobody_calculates_with_booleans() -> None:
-    calculated = [
-        f"{path}:{node.lineno}"
-        for path, module in modules()
-        for node in ast.walk(module)
-        if (
-            isinstance(node, ast.BinOp)
-            and not isinstance(node.op, ast.BitOr | ast.BitAnd | ast.BitXor)
-            and (is_boolean(node.left) or is_boolean(node.right))
-        )
-        or (isinstance(node, ast.Subscript) and is_boolean(node.slice))
-    ]
-    assert not calculated, "\n".join(calculated)
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -140,16 +140,6 @@ def test_what_was_made_visible_is_made_so_once(text: str) -> None:
     assert one_line(one_line(text)) == one_line(text)
 
 
-@given(texts)
-def test_what_was_made_visible_can_be_encoded(text: str) -> None:
-    visible(text).encode()
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Mn", "Lo"])))
-def test_text_without_anything_hidden_stays_as_it_is(text: str) -> None:
-    assert visible(text) == text
-
-
 def test_a_line_is_cut_at_its_limit_and_says_how_long_it_was() -> None:
     assert one_line("x" * 5, 5) == "xxxxx"
     assert one_line("x" * 6, 5) == "xxxxx... (6 characters)"

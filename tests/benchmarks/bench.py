@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.benchmarks.hall import Hall
 from tests.benchmarks.peer import Peer
@@ -26,44 +24,31 @@ class Environments:
     rivals: Path
 
 
-class Bench:
+class Bench(ExitStack):
     """The contenders, and the servers that they meet at, from `with` to its end."""
 
-    def __init__(self, environments: Environments, pairs: int, messages: int) -> None:
+    def __init__(self, environments: Environments, pairs: int) -> None:
+        super().__init__()
         self.environments = environments
         self.pairs = pairs
         """How many times each contender runs, after a run that warms up."""
-        self.messages = messages
-        """How long the longest flood is."""
-        self._open = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.close()
 
     @cached_property
     def prosody(self) -> XmppServer:
         """A Prosody of our own."""
-        folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+        folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
         authority = Authority(folder / "authority")
-        return self._open.enter_context(running_prosody(folder / "prosody", authority)).server
+        return self.enter_context(running_prosody(folder / "prosody", authority)).server
 
     @cached_property
     def hall(self) -> Hall:
         """The room that talks faster than a server can."""
-        return self._open.enter_context(Hall())
+        return self.enter_context(Hall())
 
     @cached_property
     def folder(self) -> Path:
         """A place for files, thrown away at the end."""
-        return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+        return Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
 
     def bridge(self, settings: Mapping[str, str]) -> Peer:
         """The bridge as it is installed."""

@@ -14,7 +14,6 @@ from tests.benchmarks.measures import (
     first_answer,
     intake,
     joined,
-    memory,
     page,
     store,
     waits,
@@ -22,10 +21,9 @@ from tests.benchmarks.measures import (
 from tests.benchmarks.report import Report, written
 
 PAIRS = 9
-MESSAGES = 1_000_000
 MEASURES: dict[str, Callable[[Bench], Outcome]] = {
     one.NAME: one.measure
-    for one in (first_answer, joined, echo, waits, intake, store, memory, page, explaining)
+    for one in (first_answer, joined, echo, waits, intake, store, page, explaining)
 }
 """In the order in which they are told."""
 
@@ -45,9 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--pairs", type=int, default=PAIRS, help="runs of each contender (%(default)s)"
     )
-    parser.add_argument(
-        "--messages", type=int, default=MESSAGES, help="of the longest flood (%(default)s)"
-    )
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument(
         "--write", action="store_true", help="put it into README.md and results.json"
@@ -56,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     environments = Environments(chosen.bridge, chosen.rivals)
     machine = described(environments)
     outcomes = []
-    with Bench(environments, chosen.pairs, chosen.messages) as bench:
+    with Bench(environments, chosen.pairs) as bench:
         for name, measure in MEASURES.items():
             if not chosen.only or name in chosen.only:
                 sys.stderr.write(f"{name} ...\n")

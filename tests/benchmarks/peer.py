@@ -11,7 +11,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter, sleep
-from types import TracebackType
 from typing import Any, Self
 
 PATIENCE_SECONDS = 120.0
@@ -92,12 +91,7 @@ class Peer:
         self._listener.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()

@@ -25,10 +25,7 @@ class Report:
     def as_json(self) -> str:
         """All of it, for programs: with the middle and the ends of each series."""
         return json.dumps(
-            {
-                "machine": dict(self.machine),
-                "outcomes": [_plain(one) for one in self.outcomes],
-            },
+            {"machine": dict(self.machine), "outcomes": [_plain(one) for one in self.outcomes]},
             ensure_ascii=False,
             indent=1,
         )

@@ -188,24 +188,15 @@ class Healthy:
     def answer_a_command(self) -> None:
         room, nickname = self._room()
         self._hear_groupchat(room, f"{nickname}: ping", 3)
-        body, id_ = self._random.choice(WORDS), self._id()
-        self._say(f"<message to='{room}' type='groupchat' id='{id_}'><body>{body}</body></message>")
-        self._hear(
-            f"<message from='{room}/{nickname}' to='{ACCOUNT}' type='groupchat' id='{id_}'>"
-            f"<body>{body}</body></message>"
-        )
+        self._speak(room, nickname, self._random.choice(WORDS))
+
+    def _speak(self, room: str, nickname: str, body: str, pause: float | None = None) -> None:
+        told = f"type='groupchat' id='{self._id()}'><body>{body}</body></message>"
+        self._say(f"<message to='{room}' {told}", pause)
+        self._hear(f"<message from='{room}/{nickname}' to='{ACCOUNT}' {told}")
 
     def announce(self) -> None:
-        room, nickname = self._room()
-        id_ = self._id()
-        self._say(
-            f"<message to='{room}' type='groupchat' id='{id_}'><body>It is {id_}.</body></message>",
-            4,
-        )
-        self._hear(
-            f"<message from='{room}/{nickname}' to='{ACCOUNT}' type='groupchat' id='{id_}'>"
-            f"<body>It is {id_}.</body></message>"
-        )
+        self._speak(*self._room(), f"It is {self._id()}.", 4)
 
     def answer_in_private(self) -> None:
         room, nickname = self._room()
@@ -328,18 +319,12 @@ class Healthy:
 
     def mark_and_react(self) -> None:
         room, _ = self._room()
-        self._say(
-            f"<message to='{room}' type='groupchat'><reactions xmlns='urn:xmpp:reactions:0' "
-            "id='x'><reaction>👍</reaction></reactions></message>"
-        )
-        self._say(
-            f"<message to='{room}' type='groupchat'>"
-            "<composing xmlns='http://jabber.org/protocol/chatstates'/></message>"
-        )
-        self._say(
-            f"<message to='{room}' type='groupchat'><displayed "
-            "xmlns='urn:xmpp:chat-markers:0' id='x'/></message>"
-        )
+        for payload in (
+            "<reactions xmlns='urn:xmpp:reactions:0' id='x'><reaction>👍</reaction></reactions>",
+            "<composing xmlns='http://jabber.org/protocol/chatstates'/>",
+            "<displayed xmlns='urn:xmpp:chat-markers:0' id='x'/>",
+        ):
+            self._say(f"<message to='{room}' type='groupchat'>{payload}</message>")
 
     def be_quiet(self) -> None:
         self._hear(f"<presence from='ann@example.net/x' to='{ACCOUNT}'/>", 100)

@@ -40,6 +40,7 @@ JOIN = [
     ASK,
     f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}'><x xmlns='{USER}'>{SEAT}</x></presence>",
 ]
+IN = [*LOGIN, *JOIN]
 PUZZLE = (
     f"<<< <message from='{ROOM}' to='{ACCOUNT}'><body>Visit https://x/1</body>"
     "<captcha xmlns='urn:xmpp:captcha'/></message>"

@@ -41,11 +41,7 @@ class Stage:
         """Let the bot do a deed on a stream of its own; return its log."""
         begin = len(self.bot.lines)
         room, other = self.server.room(), self.server.room()
-        words = {
-            "{room}": room,
-            "{other}": other,
-            "{account}": self.server.bot.jid,
-        }
+        words = {"{room}": room, "{other}": other, "{account}": self.server.bot.jid}
         self.owner.write(f"<presence to='{room}/Ann'><x xmlns='{MUC}'/></presence>")
         await self.owner.sees(f"{room}/Ann")
         await self.owner.sees("code=110")
@@ -132,9 +128,7 @@ async def secured_sandbox() -> AsyncIterator[tuple[XmppServer, list[Stream]]]:
 
 @asynccontextmanager
 async def staged(
-    server: XmppServer,
-    command: Sequence[str],
-    streams: Sequence[Stream] = (),
+    server: XmppServer, command: Sequence[str], streams: Sequence[Stream] = ()
 ) -> AsyncIterator[Stage]:
     """Start a bot and the owner of the rooms, each in a process of its own."""
     port = server.port(server.transports[0])

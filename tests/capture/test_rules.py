@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.capture.finding import Severity
 from tests.capture.deeds import DEEDS
 from tests.capture.healthy import Passed
 from tests.capture.logs import (
     ACCOUNT,
     ASK,
     HEADER,
+    IN,
     JOIN,
     LOGIN,
     MECHANISMS,
@@ -43,25 +43,22 @@ def history(nickname: str, body: str) -> str:
 
 CASES = {
     "ended by an error": (
-        [*LOGIN, *JOIN, says("hi"), stream_error("policy-violation")],
+        [*IN, says("hi"), stream_error("policy-violation")],
         ("ended", "error", 16, "one of its rules"),
     ),
     "cut at a period": (
-        timed(*[*LOGIN, *JOIN, "pause 60", "<<< </stream:stream>"] * 3),
+        timed(*[*IN, "pause 60", "<<< </stream:stream>"] * 3),
         ("ended", "error", 15, "3 streams"),
     ),
     "ended for a forbidden character": (
-        [*LOGIN, *JOIN, says("a\x0bb"), stream_error("not-well-formed")],
+        [*IN, says("a\x0bb"), stream_error("not-well-formed")],
         ("ended", "error", 16, "U+000B"),
     ),
     "closed after a silence": (
-        timed(*LOGIN, *JOIN, "pause 60", "<<< </stream:stream>"),
+        timed(*IN, "pause 60", "<<< </stream:stream>"),
         ("ended", "error", 15, "60 s"),
     ),
-    "broken without a word": (
-        [*LOGIN, *JOIN, *LOGIN],
-        ("ended", "error", 14, "neither side"),
-    ),
+    "broken without a word": ([*IN, *LOGIN], ("ended", "error", 14, "neither side")),
     "TLS not begun": (
         [
             f">>> {HEADER}",
@@ -79,7 +76,7 @@ CASES = {
         ("tls", "error", 3, "requires TLS"),
     ),
     "a forbidden character, and more behind it": (
-        [*LOGIN, *JOIN, says("a\x0bb"), says("b"), stream_error("not-well-formed")],
+        [*IN, says("a\x0bb"), says("b"), stream_error("not-well-formed")],
         ("ended", "error", 17, "U+000B"),
     ),
     "login refused": (
@@ -172,30 +169,21 @@ CASES = {
         ],
         ("join", "error", 16, '"bot"'),
     ),
-    "kicked": ([*LOGIN, *JOIN, out(307)], ("removed", "warning", 15, "kicked")),
-    "banned, and went on": (
-        [*LOGIN, *JOIN, out(301), says("hi")],
-        ("removed", "error", 16, "went on"),
-    ),
-    "put out of a room for members": (
-        [*LOGIN, *JOIN, out(321)],
-        ("removed", "warning", 15, "members only"),
-    ),
+    "kicked": ([*IN, out(307)], ("removed", "warning", 15, "kicked")),
+    "banned, and went on": ([*IN, out(301), says("hi")], ("removed", "error", 16, "went on")),
+    "put out of a room for members": ([*IN, out(321)], ("removed", "warning", 15, "members only")),
     "destroyed": (
-        [*LOGIN, *JOIN, out().replace("<item", "<destroy/><item")],
+        [*IN, out().replace("<item", "<destroy/><item")],
         ("removed", "warning", 15, "destroyed"),
     ),
-    "shut down": ([*LOGIN, *JOIN, out(332)], ("removed", "warning", 15, "dropped")),
-    "no voice": (
-        [*LOGIN, *JOIN, says("hi"), bounce("forbidden")],
-        ("refused", "error", 16, "voice"),
-    ),
+    "shut down": ([*IN, out(332)], ("removed", "warning", 15, "dropped")),
+    "no voice": ([*IN, says("hi"), bounce("forbidden")], ("refused", "error", 16, "voice")),
     "not in the room": (
-        [*LOGIN, *JOIN, says("hi"), bounce("not-acceptable")],
+        [*IN, says("hi"), bounce("not-acceptable")],
         ("refused", "error", 16, "is not in it"),
     ),
     "too fast": (
-        [*LOGIN, *JOIN, says("hi"), bounce("resource-constraint")],
+        [*IN, says("hi"), bounce("resource-constraint")],
         ("refused", "error", 16, "too fast"),
     ),
     "disco not answered": (
@@ -210,11 +198,11 @@ CASES = {
         ("unanswered", "warning", 13, "disco"),
     ),
     "chat to a room": (
-        [*LOGIN, *JOIN, says("hi", type_="chat"), bounce("bad-request")],
+        [*IN, says("hi", type_="chat"), bounce("bad-request")],
         ("refused", "error", 16, "groupchat"),
     ),
     "groupchat to an occupant": (
-        [*LOGIN, *JOIN, says("hi", f"{ROOM}/Ann"), bounce("bad-request", f"{ROOM}/Ann")],
+        [*IN, says("hi", f"{ROOM}/Ann"), bounce("bad-request", f"{ROOM}/Ann")],
         ("refused", "error", 16, "groupchat"),
     ),
     "unknown host": (
@@ -232,17 +220,16 @@ CASES = {
         ("unanswered", "warning", 13, "a@b"),
     ),
     "silent": (
-        timed(*LOGIN, *JOIN, said("Ann", "bot: ping"), "pause 10", *QUIET),
+        timed(*IN, said("Ann", "bot: ping"), "pause 10", *QUIET),
         ("silent", "error", 15, "bot: ping"),
     ),
     "answered in private": (
-        timed(*LOGIN, *JOIN, said("Ann", "bot: ping"), says("pong", f"{ROOM}/Ann", "chat")),
+        timed(*IN, said("Ann", "bot: ping"), says("pong", f"{ROOM}/Ann", "chat")),
         ("misplaced", "error", 16, "private"),
     ),
     "answered in another room": (
         timed(
-            *LOGIN,
-            *JOIN,
+            *IN,
             *(line.replace("room@", "other@") for line in JOIN),
             said("Ann", "bot: ping"),
             says("pong", "other@muc.example.org"),
@@ -251,8 +238,7 @@ CASES = {
     ),
     "answered encrypted": (
         timed(
-            *LOGIN,
-            *JOIN,
+            *IN,
             said("Ann", "bot: ping"),
             says("x").replace(
                 "</mess", "<encrypted xmlns='eu.siacs.conversations.axolotl'/></mess"
@@ -262,15 +248,14 @@ CASES = {
     ),
     "answered without a body": (
         timed(
-            *LOGIN,
-            *JOIN,
+            *IN,
             said("Ann", "bot: ping"),
             f">>> <message to='{ROOM}' type='groupchat'><x xmlns='a:b'/></message>",
         ),
         ("misplaced", "error", 16, "without a body"),
     ),
     "answers itself": (
-        timed(*LOGIN, *JOIN, *[says("ho"), said("bot", "ho")] * 4),
+        timed(*IN, *[says("ho"), said("bot", "ho")] * 4),
         ("misplaced", "error", 21, "its own"),
     ),
     "answers the history": (
@@ -278,11 +263,11 @@ CASES = {
         ("misplaced", "error", 16, "history"),
     ),
     "in a loop": (
-        timed(*LOGIN, *JOIN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
+        timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
         ("misplaced", "error", 20, "answer each other"),
     ),
     "an error to the room": (
-        [*LOGIN, *JOIN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
+        [*IN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
         ("misplaced", "error", 15, "error"),
     ),
 }
@@ -381,21 +366,23 @@ def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
 def test_what_was_answered_before_should_be_answered_again(words: str, answers: int) -> None:
     for number in range(answers + 1):
         talk = [said("Ann", words), says("pong"), said("bot", "pong"), "pause 5"] * number
-        log = timed(*LOGIN, *JOIN, *talk, said("Ann", words), "pause 10", *QUIET)
+        log = timed(*IN, *talk, said("Ann", words), "pause 10", *QUIET)
         assert [each.name for each in found(*log)] == ["silent"] * (number == answers)
 
 
 def test_words_that_were_passed_over_once_need_no_answer() -> None:
     spoken = [said("Ann", "!ping"), said("Ann", "hi"), "pause 1", says("It is noon."), "pause 5"]
     asked = [said("Ann", "!ping"), says("pong"), "pause 5"]
-    log = timed(*LOGIN, *JOIN, *asked, *spoken, said("Ann", "!ping"), "pause 10", *QUIET)
+    log = timed(*IN, *asked, *spoken, said("Ann", "!ping"), "pause 10", *QUIET)
     assert found(*log) == []
 
 
+ENABLED = "<<< <enabled xmlns='urn:xmpp:sm:3' id='x'/>"
+RESUMED = "<<< <resumed xmlns='urn:xmpp:sm:3' previd='x' h='3'/>"
+
+
 def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> None:
-    enabled = "<<< <enabled xmlns='urn:xmpp:sm:3' id='x'/>"
-    resumed = "<<< <resumed xmlns='urn:xmpp:sm:3' previd='x' h='3'/>"
-    log = [*LOGIN, enabled, *JOIN, *LOGIN[:10], resumed, out(307), says("hi")]
+    log = [*LOGIN, ENABLED, *JOIN, *LOGIN[:10], RESUMED, out(307), says("hi")]
     assert [(each.name, each.place.line) for each in found(*log)] == [
         ("removed", 27),
         ("removed", 28),
@@ -410,11 +397,9 @@ def test_a_resumed_session_is_still_in_its_rooms_and_was_not_broken_off() -> Non
 def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
     end: str, sessions: tuple[str, str]
 ) -> None:
-    enabled = "<<< <enabled xmlns='urn:xmpp:sm:3' id='x'/>"
-    resumed = "<<< <resumed xmlns='urn:xmpp:sm:3' previd='x' h='3'/>"
     first, second = sessions
-    log = [f"{first}{line}" for line in [*LOGIN, enabled, *JOIN, end] if line]
-    log += [f"{second}{line}" for line in [*LOGIN[:10], resumed]]
+    log = [f"{first}{line}" for line in [*LOGIN, ENABLED, *JOIN, end] if line]
+    log += [f"{second}{line}" for line in [*LOGIN[:10], RESUMED]]
     if first:  # the server sees it from the other side
         turned = {">>>": "RECV:", "<<<": "SEND:"}
         log = [re.sub(">>>|<<<", lambda arrow: turned[arrow[0]], line) for line in log]
@@ -422,10 +407,6 @@ def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
     assert [(each.stream.account, [*each.stream.rooms]) for each in streams] == [
         (ACCOUNT, [ROOM])
     ] * 2
-
-
-def test_errors_are_worse_than_warnings() -> None:
-    assert [*Severity] == ["error", "warning", "note"]
 
 
 def test_the_page_has_an_excerpt_for_each_rule() -> None:

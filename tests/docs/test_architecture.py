@@ -76,8 +76,7 @@ def test_the_figures_are_those_of_the_benchmarks() -> None:
     date, _, _ = results["machine"]["when"].partition(" ")
     said = " ".join(
         section(
-            "docs/architecture.md",
-            "## Why MCP is implemented here, and little of slixmpp is used",
+            "docs/architecture.md", "## Why MCP is implemented here, and little of slixmpp is used"
         ).split()
     )
     for figure in (

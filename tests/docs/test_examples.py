@@ -164,18 +164,6 @@ def test_there_is_an_example_of_each_tool() -> None:
     assert sorted(quoted(row[0])[0] for row in rows) == sorted(TOOLS)
 
 
-def test_every_example_can_be_typed_at_the_prompt(home: Path) -> None:
-    lines = [
-        f"/call {one.tool} {json.dumps(one.arguments)}"
-        for block in EXAMPLES
-        for one in exchanges(block)
-        if "since" not in one.arguments  # a cursor of another run
-    ]
-    assert len(lines) == len(TOOLS) - 1
-    said = _run(home, "xmpp-bridge client --sandbox --json", "".join(f"{it}\n" for it in lines))
-    assert len(said.splitlines()) == len(lines)
-
-
 async def _hold(bridge: BridgeProcess, block: Block, same: dict[str, str]) -> None:
     """Call as the block does, with the cursors of this run, and hold the answers against it."""
     for one in exchanges(block):

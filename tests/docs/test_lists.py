@@ -238,10 +238,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"after {answers.MAX_ANSWERS}.",
             f"They have {asking.STATE_SECONDS / 60:g} minutes",
         ),
-        "docs/diagnosis.md": (
-            f"{diagnosis.LATE_MS // 1000} s",
-            f"{diagnosis.MESSAGES} messages",
-        ),
+        "docs/diagnosis.md": (f"{diagnosis.LATE_MS // 1000} s", f"{diagnosis.MESSAGES} messages"),
     }.items():
         told = " ".join(prose(PAGES[page]).split())
         assert [one for one in figures if one not in told] == []

@@ -110,17 +110,6 @@ def test_the_wheel_tells_what_an_index_shows(built: Built) -> None:
     assert "mcp-name: " in str(told.get_payload())
 
 
-def test_the_version_stands_in_one_place() -> None:
-    assert "version" not in [
-        line.partition("=")[0].strip() for line in (TOP / "pyproject.toml").read_text().splitlines()
-    ]
-    assert not [
-        path
-        for path in (TOP / "bridge").rglob("*.py")
-        if bridge.__version__ in path.read_text("utf-8") and path != Path(bridge.__file__)
-    ]
-
-
 def test_the_sdist_holds_the_source_with_its_tests(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {
         *(".ci", "bridge", "docs", "packaging", "tests"),
@@ -175,19 +164,15 @@ def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
 
 @pytest.fixture
 def fetching(tmp_path: Path) -> dict[str, str]:
-    """The environment of the `uvx` and `pipx` beside us, which fetch dependencies from an index."""
+    """The environment of the `uvx` beside us, which fetches dependencies from an index."""
     environ = {
         **os.environ,
         "PATH": os.pathsep.join((f"{sys.prefix}/bin", os.environ["PATH"])),
         "HOME": str(tmp_path),
-        "PIPX_HOME": str(tmp_path / "pipx"),
-        "PIPX_BIN_DIR": str(tmp_path / "bin"),
-        "PIPX_DEFAULT_PYTHON": sys.executable,
         "UV_PYTHON": sys.executable,
     }
-    for tool in ("uv", "pipx"):
-        if shutil.which(tool, path=environ["PATH"]) is None:
-            do_without(f"{tool} is not installed: pip install -e '.[test]'")
+    if shutil.which("uv", path=environ["PATH"]) is None:
+        do_without("uv is not installed: pip install -e '.[test]'")
     asking = ("uv", "pip", "install", "--dry-run", "--target", tmp_path / "none", "python-dotenv")
     asked = subprocess.run(asking, capture_output=True, env=environ, timeout=SECONDS, check=False)
     if asked.returncode:
@@ -200,15 +185,6 @@ def test_it_runs_without_being_installed(
 ) -> None:
     command = ("uvx", "--from", built.wheel, "xmpp-bridge", "--version")
     said = _run(*command, cwd=tmp_path, environ=fetching)
-    assert said == f"xmpp-bridge {bridge.__version__}\n"
-
-
-def test_pipx_puts_the_command_where_a_shell_finds_it(
-    built: Built, fetching: dict[str, str], tmp_path: Path
-) -> None:
-    _run("pipx", "install", built.wheel, cwd=tmp_path, environ=fetching)
-    command = Path(fetching["PIPX_BIN_DIR"]) / "xmpp-bridge"
-    said = _run(command, "--version", cwd=tmp_path, environ=fetching)
     assert said == f"xmpp-bridge {bridge.__version__}\n"
 
 

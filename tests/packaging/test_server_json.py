@@ -40,8 +40,5 @@ def test_the_package_is_started_with_uvx_and_spoken_to_over_stdio() -> None:
 
 def test_the_version_is_that_of_the_bridge_and_one_release() -> None:
     assert SERVER["version"] == PACKAGE["version"] == bridge.__version__
-    assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+([a-z0-9.+-]*)?", bridge.__version__)
-
-
-def test_the_readme_proves_to_the_registry_whose_package_it_is() -> None:
     assert f"<!-- mcp-name: {SERVER['name']} -->" in (TOP / "README.md").read_text("utf-8")
+    assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+([a-z0-9.+-]*)?", bridge.__version__)

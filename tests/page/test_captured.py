@@ -99,12 +99,6 @@ def test_a_clock_that_goes_back_leaves_no_event_outside_its_part() -> None:
     assert [event.at for event in part.events] == [part.to, part.from_]
 
 
-def test_a_log_that_begins_later_has_no_stage_of_connecting() -> None:
-    assert (
-        only(drawn(*timed("<<< <message from='a@b'/>", "<<< <message from='a@b'/>"))).stages == ()
-    )
-
-
 def test_a_finding_is_at_its_event_and_makes_it_as_bad() -> None:
     timeline = drawn(*timed(*TALK))
     part = only(timeline)

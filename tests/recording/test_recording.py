@@ -11,7 +11,6 @@ from bridge.recording.recording import Recording, store_path
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store import writer
 from bridge.store.opening import Place
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
@@ -122,9 +121,7 @@ def test_what_is_true_of_us_alone_is_left_out_of_what_is_everybodys(stage: Stage
     assert [one["codes"] for one in shared if "codes" in one] == [[100], [307]]
 
 
-def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(
-    stage: Stage,
-) -> None:
+def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(stage: Stage) -> None:
     stage.enters()
     stage.happens(_said("hello", stanza_id="1"))
     second = Stage(stage.place)
@@ -162,20 +159,3 @@ def test_one_room_is_left_without_the_other_and_other_settings_are_another_obser
     found = stage.ends()
     assert [one["observer"] for one in found if not one["room"]][-1] == "Other"
     assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}
-
-
-def test_what_a_room_says_before_it_lets_us_in_is_counted_once_it_has(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "MAX_WAITING", 50)
-    for number in range(100):
-        stage.happens(_said(str(number)))
-    stage.happens(events.ConnectionChanged(Phase.WAITING))
-    stage.happens(_said("outside"))
-    stage.enters()
-    stage.happens(_said("inside"))
-    found = stage.ends()
-    (gap,) = (one for one in found if one["kind"] == "gap")
-    assert (gap["events"], gap["room"], gap["shared"]) == (101, ROOM, 0)
-    assert gap["reason"] == writer.OUTSIDE
-    assert [one["body"] for one in found if "body" in one] == ["inside"]

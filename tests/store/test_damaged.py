@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
-from itertools import repeat
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -52,20 +51,15 @@ EVENTS = [
 
 FORMS = [
     """'{"kind":"nothing"}'""",
-    """'{"kind":"message","from":"a","sender":"b","body":5}'""",
     """'{"kind":"message","from":"a","sender":["b"],"body":"c"}'""",
-    """'{"kind":"message","from":"a","sender":{"b":1},"body":"c"}'""",
     """'{"kind":"message","from":"a","sender":"b","bodx":"c"}'""",
     """'{"kind":"message","from":"a","sender":"b","source":"nowhere"}'""",
-    """'{"kind":"message","from":"a","sender":"b","stanzaId":["c"]}'""",
     """'{"kind":"message","from":"a","sender":"b","delayedFrom":5}'""",
     """'{"kind":"message","from":"a","sender":"b","reactions":"c"}'""",
     """'{"kind":"message","direction":"out","from":"a","sender":"b","id":["c"]}'""",
     """'{"kind":"leave","from":"a","sender":"b","codes":[[110]]}'""",
-    """'{"kind":"leave","from":"a","sender":"b","codes":["110"]}'""",
     """'{"kind":"config","codes":110}'""",
     """'{"kind":"connection","phase":"nowhere"}'""",
-    """'{"kind":"connection","phase":"waiting","condition":"a","text":5}'""",
     """'{"kind":"connection","phase":"waiting","nextAttemptInMs":"soon"}'""",
 ]
 """JSON that has a kind, and is the exact form of no event."""
@@ -277,45 +271,6 @@ def test_what_is_damaged_keeps_nothing_from_being_written_and_deleted(
         for now in range(0, 200, 20):
             retention.apply(database, Clocks(2e9, now, now))
         assert database.holdings() == []
-
-
-@pytest.mark.parametrize("table", ["events", "stanzas"])
-@pytest.mark.parametrize("count", [2**63 - 1, 10**15, 10**9, -5, "x", None])
-def test_a_damaged_count_of_rows_stops_nobody_for_good(
-    table: str, count: object, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stanza = TracedXml(1.0, "in", "1", "<a/>")
-    asked = repeat(None, 100)
-    page = SqliteDatabase.page
-
-    def counted(*given: Any, **more: Any) -> Any:
-        next(asked)  # a hundred looks at the store are enough
-        return page(*given, **more)
-
-    monkeypatch.setattr(SqliteDatabase, "page", counted)
-    with shelf.opened() as database:
-        database.now = lambda: 1.0
-        bridges = [(Writer(), Observer(ACCOUNT, "Me", run)) for run in ("a", "b")]
-        for writer, me in bridges:
-            entered = Entered(ROOM, 1.0, 1.0)
-            writer.write(database, [me, entered, stanza], Moment(1.0, 1.0))
-        with closing(sqlite3.connect(shelf.path)) as store, store:
-            change = "UPDATE sqlite_sequence SET seq = ? WHERE name = ?"
-            store.execute(change, (count, table))
-        said = Happened(2.0, ROOM, {"kind": "message", "sender": "W", "body": "on"}, shared=True)
-        if count == 2**63 - 1:  # after which there is no other
-            with pytest.raises(BrokenStoreError):
-                bridges[0][0].write(database, [said, stanza], Moment(2.0, 2.0))
-            return
-        for writer, _ in bridges:
-            writer.write(database, [said, stanza], Moment(2.0, 2.0))
-        query = Query((ROOM,), "example", start=2.0)
-        far = until = database.newest()
-        found, far = database.page(query, after=0, until=until, limit=10)
-        while far < until:
-            more, far = database.page(query, after=far, until=until, limit=10)
-            found += more
-        assert [one.event.get("body") for one in found if one.id > 3] == ["on"]
 
 
 def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_path: Path) -> None:

@@ -150,9 +150,7 @@ def test_no_text_is_missed_whatever_is_in_it(
     assert [one.id for one in found if text + other] == written * bool(text + other)
 
 
-async def test_a_look_goes_through_a_bounded_part_of_the_store(
-    large: Place,
-) -> None:
+async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Place) -> None:
     query = Query((ROOM,), "example", contains=("nowhere",))
     with closing(open_store(large, writable=False)) as database:
         assert database.page(query, after=0, until=MANY, limit=9) == ([], SPAN)
@@ -162,9 +160,7 @@ async def test_a_look_goes_through_a_bounded_part_of_the_store(
         assert back == ([], MANY - SPAN)
 
 
-async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
-    large: Place,
-) -> None:
+async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(large: Place) -> None:
     reader = _reader(large)
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted, seconds=0.0)
@@ -175,9 +171,7 @@ async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
     assert (walk.more, walk.next) == (False, walk.cursor_of(MANY))
 
 
-async def test_what_is_recorded_while_a_walk_is_under_way_comes_with_the_next(
-    shelf: Shelf,
-) -> None:
+async def test_what_is_recorded_while_a_walk_is_under_way_comes_with_the_next(shelf: Shelf) -> None:
     shelf.say(*map(str, range(CHUNK + 1)))
     walk = await shelf.reader.walk([ROOM], EVERYTHING)
     told: list[str] = []
@@ -282,10 +276,7 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
         database.append_stanzas(NIGHTLY, [TracedXml(2.0, "out", "1", "<b/>")])
     walk = await shelf.reader.walk([ROOM], EVERYTHING, stanzas=True)
     assert [(one.at, one.event) async for one in walk] == [
-        (
-            1.0,
-            {"kind": "stanza", "direction": "in", "bytes": 5, "connection": "2", "xml": "<ä/>"},
-        )
+        (1.0, {"kind": "stanza", "direction": "in", "bytes": 5, "connection": "2", "xml": "<ä/>"})
     ]
 
 

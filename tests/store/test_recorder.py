@@ -99,15 +99,6 @@ async def test_what_is_added_is_written_soon_and_by_flush_at_once(
     assert recorder.problem is None
 
 
-async def test_the_end_writes_what_is_left(path: Path) -> None:
-    recorder = _begun(path)
-    _say(recorder, *map(str, range(1_000)))
-    began = time.monotonic()
-    recorder.close()
-    assert time.monotonic() - began < module.FLUSH_SECONDS
-    assert bodies(path) == [*map(str, range(1_000))]
-
-
 async def test_half_a_character_of_a_server_that_lies_is_written_somehow(
     recorder: Recorder, path: Path
 ) -> None:
@@ -325,24 +316,6 @@ async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(pa
     recorder.close()
     (warning,) = recorder.warnings
     assert f"{late}'; what it has of the time before 2023-11-14T22:13:20.000Z" in warning
-
-
-async def test_a_store_that_others_could_read_is_said_for_as_long_as_the_bridge_runs(
-    path: Path, soon: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    with closing(SqliteDatabase(path)):
-        path.chmod(0o644)
-        recorder = _begun(path)
-        await _until(lambda: recorder.warnings)
-        (warning,) = recorder.warnings
-        assert warning == f"Others could use the store by {str(path)!r}, of the mode 0644 until now"
-        for one in path.parent.iterdir():
-            one.unlink()
-        _say(recorder, "in another store")
-        await _until(lambda: bodies(path) == ["in another store"])
-    assert recorder.warnings == [warning]
-    recorder.close()
-    assert [one.getMessage() for one in caplog.records].count(warning) == 1
 
 
 @pytest.mark.parametrize("kind", ["notes", "link"])

@@ -16,15 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.store import retention as module
-from bridge.store.database import (
-    Ageing,
-    Amount,
-    Database,
-    Happened,
-    Holding,
-    Observer,
-    TracedXml,
-)
+from bridge.store.database import Ageing, Amount, Database, Happened, Holding, Observer, TracedXml
 from bridge.store.opening import Place, open_store
 from bridge.store.retention import (
     DAY_SECONDS,
@@ -185,17 +177,6 @@ def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
     assert len(rows(place)) == 1
     assert database.ageing() == Ageing()
     assert caplog.records == []
-
-
-def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
-    database: Database, place: Place
-) -> None:
-    _say(database, 2_000, NOW - DAYS * DAY_SECONDS, step=1)
-    machine = Machine(database)
-    for _ in range(5):
-        machine.run(300)
-        machine.start()
-    assert len(rows(place)) == 2_000 - 5 * 300
 
 
 @pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])

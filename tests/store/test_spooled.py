@@ -135,11 +135,7 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("megabytes", [10, 0])
 async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
-    megabytes: int,
-    kept: bool,
-    team: Team,
-    postgresql: Postgresql,
-    monkeypatch: pytest.MonkeyPatch,
+    megabytes: int, kept: bool, team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
     async with (

@@ -309,20 +309,6 @@ def test_what_no_room_let_us_in_for_is_counted_at_the_end(ends: str, hall: Hall)
     assert {run for _, _, run in hall.rows()} == {one.run}
 
 
-def test_a_room_that_does_not_let_us_in_costs_no_other_room_anything(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_WAITING", 100)
-    other = "other@conference.localhost"
-    one = _knock(hall, *(_presence(number, other) for number in range(1_000)))
-    one.waiting += map(_presence, range(50))
-    hall.write(one)
-    hall.enter(one)
-    hall.pass_time(1)
-    assert len([event for event, _, _ in hall.rows() if event["kind"] == "join"]) == 50
-    assert _lost(hall) == []
-
-
 # --- How much is kept -----------------------------------------------------------------------------
 
 

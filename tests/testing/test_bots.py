@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
 
@@ -22,15 +20,10 @@ WITHIN_SECONDS = 2
 FAULTS = {
     "good": [],
     "silent": [f'waited {WITHIN_SECONDS} s for a message from "Robot" that', "Nothing came."],
-    "late": ["s too late: ", "<Robot> pong"],
     "private": ["in private: ", "<Robot> (private) pong"],
     "twice": ["for 1 s not to get a message", "<Robot> pong"],
-    "looping": ["for 1 s not to get a message", "<Robot> pong to pong to !ping"],
-    "wrong": ["another text: ", "<Robot> ping?"],
     "crashing": ["the bot ended with exit code 3", "Oops"],
     "absent": [f'waited {JOIN_SECONDS} s for "Robot" to join', 'In the room: "Alice".'],
-    "misnamed": [f'waited {JOIN_SECONDS} s for "Robot" to join', '"Robbie"'],
-    "leaving": ["Nothing came.", 'In the room: "Alice".'],
 }
 """What is told of each bot; nothing of a good one."""
 
@@ -102,24 +95,19 @@ def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
     assert "-passes-" not in told  # as all passwords of our servers have it
 
 
-@pytest.mark.parametrize(
-    ("fault", "stream", "told"),
-    [
-        (
-            "untyped",
-            "bot@localhost",
-            "It was of type normal, to the whole room. The client sent it",
-        ),
-        ("locked-out", "a client that did not log in", "user name and password"),
-    ],
-)
-def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(
-    fault: str, stream: str, told: str, tmp_path: Path
-) -> None:
-    (tmp_path / "bot.room.toml").write_text(SCENARIO % fault, "utf-8")
-    run = _run(tmp_path, "bot.room.toml", "--xmpp-report", "page.json")
-    (part,) = json.loads((tmp_path / "page.json").read_text())["parts"]
-    assert told in " ".join(f"{each['message']} {each['hint']}" for each in part["findings"])
-    shown = run.output.index(f"XMPP: the stream of {stream}")
-    assert told in run.output[shown:]
-    assert shown < run.output.index("as Alice saw it") or fault == "locked-out"
+TOLD = {
+    "untyped": ("bot@localhost", "It was of type normal, to the whole room. The client sent it"),
+    "locked-out": ("a client that did not log in", "user name and password"),
+}
+"""On whose stream what is found of each bot."""
+
+
+def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(tmp_path: Path) -> None:
+    for fault in TOLD:
+        (tmp_path / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
+    run = _run(tmp_path, *(f"{fault}.room.toml" for fault in TOLD), "--xmpp-report", "page.json")
+    parts = json.loads((tmp_path / "page.json").read_text())["parts"]
+    for (fault, (stream, told)), part in zip(TOLD.items(), parts, strict=True):
+        assert part["title"] == f"{fault}.room.toml"
+        assert told in " ".join(f"{each['message']} {each['hint']}" for each in part["findings"])
+        assert told in run.output[run.output.index(f"XMPP: the stream of {stream}") :]

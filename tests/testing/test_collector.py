@@ -156,11 +156,8 @@ def test_a_mistake_in_a_file_is_told_and_the_other_tests_are_known(
     ran.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_files_are_selected_and_run_in_parallel_as_other_tests_are(
-    pytester: pytest.Pytester,
-) -> None:
+def test_files_are_selected_as_other_tests_are(pytester: pytest.Pytester) -> None:
     _save(pytester, talk=TALK, hello='[[step]]\nsay = "hello"')
     (pytester.path / "test_more.py").write_text("def test_more(): pass", "utf-8")
     _run(pytester, "-k", "talk").assert_outcomes(passed=1, deselected=2)
     _run(pytester, "hello.room.toml::hello").assert_outcomes(passed=1)
-    _run(pytester, "-n", "2").assert_outcomes(passed=3)

@@ -112,16 +112,8 @@ MISTAKES = [
     ('say = "!ping"', 'say = """\n!ping"""\nexpect = {}', ONE_VERB),
     ('say = "!ping"', "say = true", "line 8: step 1.say: a text is wanted"),
     ('actor = "Alice"', "actor = 1", "line 7: step 1.actor: a text is wanted"),
-    (
-        "from =",
-        "fro =",
-        "line 11: step 2.expect.fro: there is no such key; known are text, ",
-    ),
-    (
-        "private = true",
-        "private = 1",
-        "line 11: step 2.expect.private: true or false is wanted",
-    ),
+    ("from =", "fro =", "line 11: step 2.expect.fro: there is no such key; known are text, "),
+    ("private = true", "private = 1", "line 11: step 2.expect.private: true or false is wanted"),
     ("within = 2", "within = true", "line 11: step 2.expect.within: a number is wanted"),
     ("within = 2", "within = nan", WITHIN),
     ("within = 2", "within = -1", WITHIN),

@@ -1,44 +1,15 @@
 """The command `log`, without a store."""
 
-from collections.abc import AsyncIterator
 from functools import partial
-from math import inf
 from pathlib import Path
-from time import process_time
-from typing import Any
 
 import pytest
 
-from bridge.store.database import Observer, Recorded
+from bridge.store.database import Observer
 from bridge.views.log import ORDER_SECONDS, Log
 from bridge.xmpp.model.events import MessageReceived, MessageSent
 from bridge.xmpp.model.filter import EventFilter
-from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
-
-
-class Stanzas:
-    """A walk through very many short stanzas."""
-
-    oldest_at, unreadable, more, next = inf, 0, False, "end"
-
-    async def __aiter__(self) -> AsyncIterator[Recorded]:
-        stanza = {"kind": "stanza", "direction": "in", "xml": ""}
-        row = Recorded(1, 0.0, ROOM, stanza, NIGHTLY, shared=True)
-        while True:
-            yield row
-
-
-async def test_ten_times_the_newest_take_no_more_than_some_twenty_times_as_long() -> None:
-    async def walk(**_: object) -> Any:
-        return Stanzas()
-
-    async def seconds(limit: int) -> float:
-        began = process_time()
-        await Log(walk, (), as_json=False, names_rooms=False).show(limit=limit)
-        return process_time() - began
-
-    few = min([await seconds(4_000) for _ in range(3)])
-    assert await seconds(40_000) < 20 * few
+from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
 
 async def test_followed_events_wait_a_second_for_earlier_ones_and_for_the_rooms_copy(

@@ -47,19 +47,7 @@ def test_a_time_is_read_as_journalctl_reads_it(text: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "soon",
-        "2 houses",
-        "2 months ago",
-        "tomorrow",
-        "yesterday noon",
-        "25:00",
-        "2026-02-30",
-        "\u202e",
-        "0001-01-01x",
-    ],
+    "text", ["", "soon", "2 houses", "25:00", "2026-02-30", "\u202e", "0001-01-01x"]
 )
 def test_what_is_no_time_is_refused_with_what_would_be_one(text: str) -> None:
     with pytest.raises(ValueError, match="is no time; write 2026-01-31") as refused:

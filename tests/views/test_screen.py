@@ -113,16 +113,7 @@ def test_where_paint_is_off_a_text_stays_as_it_is() -> None:
     ]
 
 
-def test_a_nickname_has_its_colour_in_every_run() -> None:
-    assert PAINT.nickname("Alice", "x") == "\x1b[95mx\x1b[0m"
-    assert PAINT.nickname("Bob", "x") == "\x1b[92mx\x1b[0m"
-
-
 def test_all_colours_are_given_out_and_none_is_the_red_of_what_went_wrong() -> None:
     given = {PAINT.nickname(f"guest {number}", "x") for number in range(200)}
     assert given == {f"\x1b[{colour}mx\x1b[0m" for colour in NICKNAME_COLOURS}
     assert not {31, 91} & set(NICKNAME_COLOURS)
-
-
-def test_a_lone_surrogate_has_a_colour_too() -> None:
-    assert PAINT.nickname("\ud83d", "x").endswith("mx\x1b[0m")

@@ -80,15 +80,6 @@ def test_a_room_that_is_not_one_of_the_settings_is_refused_with_those(name: str,
     assert f'"{LAB}", "{OTHER_LAB}"' in str(refused.value)
 
 
-def test_a_kind_that_there_is_not_is_a_mistake_on_the_command_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        _parsed("--kind", "mesage")
-    assert ended.value.code == 2
-    assert "argument --kind: invalid choice: 'mesage' (choose from " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("pattern", ["(a", "(?=a)"])
 def test_what_is_no_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(SelectionError, match="--pattern is no regular expression of RE2: "):

@@ -212,13 +212,6 @@ def test_in_a_pipe_a_message_is_one_line_as_long_as_a_text_may_be() -> None:
     assert f"{longest}y" in "".join(_shown(_at(80), _said("Bob", f"{longest}y")).split())
 
 
-def test_the_width_is_asked_for_anew_each_time() -> None:
-    widths = iter([80, 40])
-    view = RoomView(Paint(on=False), lambda: next(widths))
-    wide, narrow = (_shown(view, _said("Bob", LONG)).splitlines() for _ in range(2))
-    assert max(map(width, wide)) > 40 >= max(map(width, narrow))
-
-
 def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
     view = RoomView(Paint(on=False), names_rooms=True)
     shown = [
@@ -304,12 +297,6 @@ def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day()
     assert shown[3].startswith("00:00:02  ")
     assert shown[4].startswith("--- 2023-11-17\n00:00:00  ")
     assert shown[5].startswith("--- 2023-11-16\n00:00:01  ")
-
-
-def test_stanzas_have_the_date_of_another_day_before_them_too() -> None:
-    view = RoomView(Paint(on=False))
-    for at, head in ((MIDNIGHT - 1, "23:59:59  <--"), (MIDNIGHT, "--- 2023-11-16\n00:00:00  <--")):
-        assert view.stanza(TracedStanza(1, at, "in", "1", "<a/>")).startswith(head)
 
 
 class Told(NamedTuple):

@@ -38,8 +38,7 @@ def measure(bench: Bench) -> Outcome:
             return _flooded(bench, peer)
 
     runs = alternated(
-        bench.pairs,
-        {BRIDGE: alone, RECORDING: recording, BARE: lambda: (_inserted(bench.folder),)},
+        bench.pairs, {BRIDGE: alone, RECORDING: recording, BARE: lambda: (_inserted(bench.folder),)}
     )
 
     def series(contender: str, what: str, unit: str, place: int) -> Series:

@@ -123,10 +123,7 @@ def bet(colour: Annotated[str, "of the die", Completes(colours)]) -> str:
 
 
 TOOLS = Toolset(
-    "anything",
-    (throw_dice, say, lose, roll_for_long, where, throw_and_tell),
-    (last,),
-    (bet,),
+    "anything", (throw_dice, say, lose, roll_for_long, where, throw_and_tell), (last,), (bet,)
 )
 
 
