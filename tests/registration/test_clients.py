@@ -34,9 +34,7 @@ def test_each_client_has_its_file(key: str, platform: str, path: str) -> None:
         ("gemini", "GEMINI_CLI_HOME", "/else/.gemini/settings.json"),
     ],
 )
-def test_the_variable_that_moves_a_clients_files_is_obeyed(
-    key: str, variable: str, path: str
-) -> None:
+def test_the_variable_that_moves_its_files_is_obeyed(key: str, variable: str, path: str) -> None:
     assert client(key, {variable: "/else"}, HOME, "linux").file == Path(path)
     assert client(key, {variable: ""}, HOME, "linux").file.is_relative_to(HOME)
 

@@ -38,9 +38,7 @@ def names(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "full device"])
-def test_what_is_swapped_in_ahead_of_the_reading_is_an_error_at_once(
-    kind: str, path: Path, victim: Path
-) -> None:
+def test_what_is_swapped_in_before_reading_is_an_error(kind: str, path: Path, victim: Path) -> None:
     with (
         at_the_moment("open", path, lambda: put(path, kind, victim)),
         pytest.raises(RegistrationError, match=r"regular file|directory"),
@@ -60,9 +58,7 @@ def test_a_full_disk_is_an_error_that_leaves_everything_as_it_was(size: int, pat
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "FIFO", "full device"])
-def test_what_has_the_name_of_the_backup_is_replaced_and_not_followed(
-    kind: str, path: Path, victim: Path
-) -> None:
+def test_what_has_the_backups_name_is_not_followed(kind: str, path: Path, victim: Path) -> None:
     put(path.with_name("config.bak"), kind, victim)
     backup = ConfigFile(path).replace(BEFORE, AFTER)
     assert backup == path.with_name("config.bak")
@@ -93,9 +89,7 @@ def test_what_is_swapped_in_ahead_of_the_last_step_is_replaced_and_not_followed(
     assert names(path) == ["config", "config.bak"]
 
 
-def test_what_somebody_else_writes_meanwhile_is_not_written_over(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_others_write_meanwhile_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Claude Code writes its file all the time, and ours takes a while to be safe on the disk."""
     monkeypatch.setattr("tempfile._name_sequence", iter(["known"]))
     fresh = path.with_name(".xmpp-bridge-known")
@@ -125,9 +119,7 @@ def test_another_name_of_the_file_keeps_what_it_held(path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0, 0o022])
-def test_whatever_the_umask_a_new_file_and_its_folder_are_for_their_owner_alone(
-    umask: int, tmp_path: Path
-) -> None:
+def test_whatever_the_umask_what_is_new_is_its_owners_alone(umask: int, tmp_path: Path) -> None:
     path = tmp_path / "new" / "config"
     with mask(umask):
         ConfigFile(path).replace("", AFTER)

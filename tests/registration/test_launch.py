@@ -22,7 +22,7 @@ def _find(folder: Path, named: Path | None = None, **environ: str) -> Path:
     return find_env_file(environ, cwd=folder, package_root=folder / "package", named=named)
 
 
-def test_what_is_registered_is_the_script_that_runs_or_the_one_beside_python(
+def test_the_script_that_runs_is_registered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script, link = _script(tmp_path / "bin"), tmp_path / "xmpp-bridge"
@@ -54,9 +54,7 @@ def test_without_a_script_python_itself_is_registered(tmp_path: Path) -> None:
         ("/usr", True),
     ],
 )
-def test_a_bridge_in_the_cache_of_uvx_or_pipx_run_is_not_registered(
-    prefix: str, lasts: bool
-) -> None:
+def test_a_bridge_in_the_cache_of_uvx_or_pipx_is_not_registered(prefix: str, lasts: bool) -> None:
     if lasts:
         check_lasting(prefix)
         return
@@ -120,13 +118,11 @@ def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
         (["--env-file=/e", 3, "--sandbox"], ["--sandbox"]),
     ],
 )
-def test_what_the_user_added_to_our_arguments_is_told_from_them(
-    args: object, added: list[str]
-) -> None:
+def test_what_the_user_added_to_our_arguments_is_told_apart(args: object, added: list[str]) -> None:
     assert user_arguments(args) == added
 
 
-def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
+def test_what_the_file_lacks_and_who_reads_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The client will not have what this shell has.

@@ -71,9 +71,7 @@ def _with(location: EntryLocation, text: str, entry: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_file_full_of_others_gets_ours_keeps_theirs_and_can_be_had_back(
-    key: str, home: Path
-) -> None:
+def test_a_file_full_of_others_gets_ours_keeps_theirs_and_is_restored(key: str, home: Path) -> None:
     location = _location(home, key)
     _write(location, _full(location))
     (said,) = _register(location)
@@ -122,7 +120,7 @@ def test_secrets_in_an_entry_of_ours_stay_in_it_and_are_not_shown(key: str, home
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("broken", ["[", "{", '{"a": ]}', "\x00", "= 3", "nonsense", "[" * 100_000])
-def test_a_broken_file_is_left_alone_and_what_to_write_is_shown(
+def test_a_broken_file_is_left_and_what_to_write_is_shown(
     key: str, broken: str, home: Path
 ) -> None:
     location = _location(home, key)
@@ -137,9 +135,7 @@ def test_a_broken_file_is_left_alone_and_what_to_write_is_shown(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_file_that_would_lose_something_is_left_alone_and_what_to_write_is_shown(
-    key: str, home: Path
-) -> None:
+def test_a_file_that_would_lose_something_is_left_and_all_is_shown(key: str, home: Path) -> None:
     location = _location(home, key)
     old = {"command": "/old/xmpp-bridge", "args": ["--env-file", "/e", "--read-only"]}
     text = _with(location, "", old)
@@ -263,9 +259,7 @@ def test_codex_is_told_to_approve_sending_and_nothing_else(home: Path) -> None:
     assert tomllib.loads(location.client.file.read_text()) == {}
 
 
-def test_claude_code_is_told_in_its_settings_to_approve_sending_and_nothing_else(
-    home: Path,
-) -> None:
+def test_claude_code_is_told_in_its_settings_to_approve_sending_alone(home: Path) -> None:
     location = _location(home, "claude")
     settings = home / ".claude" / "settings.json"
     settings.parent.mkdir()

@@ -52,9 +52,7 @@ def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> N
         *((f"{name}=1\n", SETS_NO_ROOM) for name in VARIABLES if name in PASSED_OVER),
     ],
 )
-def test_another_projects_file_does_not_stand_in_front_of_ours(
-    folders: Folders, text: str, reason: str
-) -> None:
+def test_another_projects_file_does_not_hide_ours(folders: Folders, text: str, reason: str) -> None:
     write(folders.here, text)
     named = write(folders.elsewhere, ACCOUNT)
     configuration = folders.load({"TIA_ENV_PATH": str(named)})
@@ -93,9 +91,7 @@ UNUSABLE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("why", UNUSABLE)
 @pytest.mark.parametrize("found", [True, False])
-def test_a_name_of_no_readable_file_is_a_warning_whatever_else_is_used(
-    folders: Folders, why: str, found: bool
-) -> None:
+def test_the_name_of_no_readable_file_is_a_warning(folders: Folders, why: str, found: bool) -> None:
     write(folders.here if found else folders.package, ACCOUNT)
     UNUSABLE[why](folders.elsewhere / "named")
     configuration = folders.load({"TIA_ENV_PATH": "../elsewhere/named"})

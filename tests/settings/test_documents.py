@@ -22,7 +22,7 @@ def test_a_document_lists_the_settings_as_the_table_has_them(document: Path) -> 
     assert DOCUMENTS[document](text, TABLE) == text, "run python -m tests.settings.documents"
 
 
-def test_a_row_that_is_added_is_loaded_checked_and_listed(
+def test_a_row_that_is_added_is_in_effect(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bridge.settings.load.TABLE", (*TABLE, ADDED))

@@ -26,7 +26,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(
 
 
 @pytest.mark.parametrize("character", list("\"&'/:<>@ \t\n\x7f"))
-def test_characters_forbidden_in_a_local_part_are_refused_in_the_room_too(
+def test_what_no_local_part_may_have_is_refused_in_rooms_too(
     folders: Folders, character: str
 ) -> None:
     room = f"r{character}m@conference.example.org"
@@ -60,9 +60,7 @@ def test_nothing_set_at_all_names_what_is_needed(folders: Folders) -> None:
     assert all("is not set" in problem.message for problem in configuration.problems)
 
 
-def test_a_rejected_value_that_might_name_the_domain_brings_no_second_problem(
-    folders: Folders,
-) -> None:
+def test_a_rejected_value_that_might_name_the_domain_is_one_problem(folders: Folders) -> None:
     environ = {**ACCOUNT, "XMPP_USERNAME": "bot", "XMPP_SERVICE": "nonsense:"}
     assert [p.variable for p in folders.load(environ).problems] == ["XMPP_SERVICE"]
 
@@ -81,7 +79,7 @@ def test_a_bad_value_leaves_its_default_and_a_restriction_in_force(folders: Fold
 @pytest.mark.parametrize(
     ("variable", "bounds"), [("BRIDGE_SEND_RATE", SEND_RATES), ("BRIDGE_HISTORY", HISTORIES)]
 )
-def test_a_number_may_be_at_its_bounds_and_not_beyond(
+def test_a_number_may_be_at_its_bounds_alone(
     folders: Folders, variable: str, bounds: range
 ) -> None:
     def problems(number: int) -> int:
@@ -101,9 +99,7 @@ def test_a_number_may_be_at_its_bounds_and_not_beyond(
         ("MCP_BOT_NICKNAME", "{}"),
     ],
 )
-def test_a_part_of_a_jid_has_at_most_1023_bytes(
-    folders: Folders, variable: str, value: str
-) -> None:
+def test_a_part_of_a_jid_has_up_to_1023_bytes(folders: Folders, variable: str, value: str) -> None:
     longest = "é" * (MAX_JID_PART_BYTES // 2) + "x"
     assert len(longest.encode()) == MAX_JID_PART_BYTES == 1023
     settled(folders.load({**ACCOUNT, variable: value.format(longest)}))

@@ -10,7 +10,7 @@ from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "endless device", "link to nothing"])
 @pytest.mark.parametrize("outright", [False, True], ids=["found", "named"])
-def test_what_is_swapped_in_ahead_of_the_opening_is_passed_over_at_once(
+def test_what_is_swapped_in_is_passed_over_at_once(
     kind: str, outright: bool, folders: Folders
 ) -> None:
     path = write(folders.here, ACCOUNT)

@@ -33,9 +33,7 @@ def test_a_file_that_appeared_in_the_current_directory_is_not_used(
     assert reasons(folders.load(environ)) == [USED, NOT_NEEDED, NOT_NEEDED]
 
 
-def test_it_is_not_used_either_where_there_were_no_settings_or_only_the_environments(
-    folders: Folders,
-) -> None:
+def test_it_is_not_used_either_where_no_file_was_used_before(folders: Folders) -> None:
     for environ in ({}, ACCOUNT):
         start = folders.load(environ)
         path = write(folders.here, _account("here"))
@@ -45,7 +43,7 @@ def test_it_is_not_used_either_where_there_were_no_settings_or_only_the_environm
         path.unlink()
 
 
-def test_it_does_not_take_the_place_of_a_file_that_was_deleted(
+def test_it_does_not_replace_a_file_that_was_deleted(
     folders: Folders, environ: dict[str, str]
 ) -> None:
     ours = write(folders.elsewhere, _account("elsewhere"))
@@ -59,9 +57,7 @@ def test_it_does_not_take_the_place_of_a_file_that_was_deleted(
     assert folders.load(environ, at_start=start).env_file == str(package)
 
 
-def test_a_file_of_the_current_directory_that_was_used_at_the_start_stays(
-    folders: Folders, environ: dict[str, str]
-) -> None:
+def test_a_file_that_was_used_at_the_start_stays(folders: Folders, environ: dict[str, str]) -> None:
     here = write(folders.here, _account("here"))
     start = folders.load(environ)
     write(folders.here, _account("other"))
@@ -73,9 +69,7 @@ def test_a_file_of_the_current_directory_that_was_used_at_the_start_stays(
 
 
 @pytest.mark.parametrize("named", ["TIA_ENV_PATH", "--env-file", "package"])
-def test_a_file_that_is_ours_wherever_it_lies_may_appear_at_any_time(
-    folders: Folders, named: str
-) -> None:
+def test_a_file_that_is_ours_may_appear_at_any_time(folders: Folders, named: str) -> None:
     environ = {"TIA_ENV_PATH": "../here/.env"} if named == "TIA_ENV_PATH" else {}
     env_file = Path(".env") if named == "--env-file" else None
     if named == "package":

@@ -117,9 +117,7 @@ def test_with_env_file_only_that_file_and_the_environment_count(folders: Folders
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_whoever_wrote_something_unreadable_wanted_a_restriction(
-    folders: Folders, place: str
-) -> None:
+def test_whoever_wrote_what_is_unreadable_wanted_to_restrict(folders: Folders, place: str) -> None:
     said = {"environ": dict(ACCOUNT), "here": {RATE: "6000"}, "elsewhere": {RATE: "6000"}}
     said[place] = said.get(place, {}) | {ONLY: "please", RATE: "x"}
     configuration, names = load(folders, **said)

@@ -65,7 +65,7 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
         (f"{A},a@,{A}", [("'a@' (room 2)", "domain is empty"), ("(room 3)", "room 1 again")]),
     ],
 )
-def test_every_wrong_room_is_named_and_none_is_joined(
+def test_every_wrong_room_is_named(
     folders: Folders, value: str, named: list[tuple[str, str]]
 ) -> None:
     found = problems(folders, value)
@@ -87,9 +87,7 @@ def test_fifty_rooms_are_the_most(folders: Folders) -> None:
     assert "which names 51 rooms; at most 50 of them would be right" in problem
 
 
-def test_what_is_wrong_among_too_many_rooms_is_named_too_but_not_without_end(
-    folders: Folders,
-) -> None:
+def test_what_is_wrong_among_too_many_rooms_is_named_but_not_without_end(folders: Folders) -> None:
     first, *others, last = problems(folders, ",".join(["no room " * 100] * 1_000))
     assert "…' (room 1), which names no room" in first
     assert len(others) == MAX_ROOMS - 1
@@ -111,7 +109,7 @@ def test_what_is_wrong_among_too_many_rooms_is_named_too_but_not_without_end(
         (f"{A},b#half,sec ret@h", PASSWORD, ["half", "sec ret"]),
     ],
 )
-def test_a_secret_with_a_comma_in_it_is_not_shown_in_pieces(
+def test_no_piece_of_a_secret_is_shown(
     folders: Folders, value: str, password: str, hidden: list[str]
 ) -> None:
     found = " ".join(problems(folders, value, XMPP_PASSWORD=password))
@@ -134,9 +132,7 @@ blanks = st.text(" \t\n,", max_size=4)
 
 @given(st.lists(st.tuples(valid, blanks, blanks), min_size=1, max_size=8))
 @settings(deadline=None)
-def test_distinct_rooms_are_read_back_and_the_same_ones_are_told(
-    written: list[tuple[str, str, str]],
-) -> None:
+def test_distinct_rooms_are_read_back_and_others_told(written: list[tuple[str, str, str]]) -> None:
     jids = [jid for jid, _, _ in written]
     try:
         prepared = [str(JID(jid)) for jid in jids]

@@ -38,7 +38,7 @@ def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
         ("LLM_BASE_URL", "https://llm.example.org/v1?key={}"),
     ],
 )
-def test_a_credential_inside_another_value_is_not_echoed(
+def test_a_credential_in_another_value_is_hidden(
     folders: Folders, variable: str, value: str
 ) -> None:
     configuration = folders.load({**ACCOUNT, variable: value.format("hunter2-hunter2")})
@@ -57,7 +57,7 @@ def test_a_credential_inside_another_value_is_not_echoed(
     ],
 )
 @pytest.mark.parametrize("before", [0, MAX_SHOWN - 5])
-def test_no_part_of_a_password_is_left_by_the_cut(
+def test_no_cut_leaves_a_part_of_it(
     folders: Folders, variable: str, value: str, before: int
 ) -> None:
     environ = ACCOUNT | {"XMPP_DOMAIN": "other.example"}

@@ -41,9 +41,7 @@ def test_names_of_ours_and_those_of_other_programs_are_not_misspelt() -> None:
     assert misspelt([*VARIABLES, *OTHERS.split(), ""]) == {}
 
 
-def test_what_is_misspelt_in_the_environment_or_the_file_that_is_used_is_a_warning(
-    folders: Folders,
-) -> None:
+def test_what_is_misspelt_in_the_environment_or_the_used_file_is_told(folders: Folders) -> None:
     path = write(folders.here, ACCOUNT | {"MCP_BOT_NICK": "Robot", "MUC_PASSWORT\u202e": "x"})
     write(folders.package, {"XMPP_PASS": "x"})
     configuration = folders.load({"BRIDGE_HISTROY": "500", "XMPP_JID": "bot@example.org"})
@@ -111,7 +109,7 @@ def test_a_strangers_misspelling_cannot_loosen_what_is_spelt_right(folders: Fold
         (f"A{'B' * MAX_NAME_CHARACTERS}=x\n", f"A{'B' * (MAX_NAME_CHARACTERS - 1)}"),
     ],
 )
-def test_a_file_that_is_passed_over_says_which_variables_it_sets(
+def test_a_file_that_is_passed_over_says_what_it_sets(
     folders: Folders, text: str, listed: str
 ) -> None:
     write(folders.here, text)
@@ -119,9 +117,7 @@ def test_a_file_that_is_passed_over_says_which_variables_it_sets(
     assert folders.load({}, env_file=Path(".env")).candidates[0].reason == "used"
 
 
-def test_a_strangers_file_full_of_names_like_ours_costs_little_and_is_counted(
-    folders: Folders,
-) -> None:
+def test_a_strangers_file_full_of_names_like_ours_costs_little(folders: Folders) -> None:
     names = [f"BRIDGE_READ_ONL{chr(0x4E00 + n)}" for n in range(MAX_STRANGERS_BYTES // 30)]
     assert len(misspelt(names)) == MAX_COMPARED
     write(folders.here, "XMPP_DOMAIN=h\n" + "".join(f"{name}=1\n" for name in names))

@@ -57,7 +57,7 @@ def beside_the_package(folders: Folders) -> Configuration:
 
 
 @pytest.mark.parametrize("store", ["rooms.db", f"postgresql://bot:{PASSWORD}@evil.example/x"])
-def test_a_strangers_file_cannot_choose_tools_models_logs_and_stores(
+def test_a_strangers_file_chooses_no_tools_models_logs_and_stores(
     store: str, folders: Folders
 ) -> None:
     path = write(folders.here, ACCOUNT | IGNORED | {"BRIDGE_STORE": store})
@@ -73,9 +73,7 @@ def test_a_strangers_file_cannot_choose_tools_models_logs_and_stores(
     assert PASSWORD not in warned
 
 
-def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_own(
-    folders: Folders,
-) -> None:
+def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code(folders: Folders) -> None:
     named = {"BRIDGE_TOOLSETS": "samples, evil.module:TOOLS,dice ,:"}
     path = write(folders.here, ACCOUNT | named)
     configuration = folders.load({})
@@ -104,9 +102,7 @@ def test_a_model_that_is_set_up_switches_its_tools_on(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("variable", REFUSED)
-def test_a_strangers_file_cannot_say_where_a_secret_of_the_environment_goes(
-    folders: Folders, variable: str
-) -> None:
+def test_a_strangers_file_cannot_say_where_our_secrets_go(folders: Folders, variable: str) -> None:
     path = write(folders.here, {"XMPP_DOMAIN": "x.example", variable: REFUSED[variable]})
     for secret in SECRET_VARIABLES:
         configuration = folders.load({secret: PASSWORD})
@@ -132,9 +128,7 @@ def test_a_strangers_file_may_have_its_own_account_or_be_overruled(folders: Fold
 
 
 @pytest.mark.parametrize("trust", [named_by_option, named_by_variable, beside_the_package])
-def test_a_file_that_is_named_or_ours_is_trusted_even_in_the_current_directory(
-    folders: Folders, trust: Trust
-) -> None:
+def test_a_file_that_is_named_or_ours_is_trusted_anywhere(folders: Folders, trust: Trust) -> None:
     write(folders.here, "certificate", "evil.pem")
     write(folders.here, REFUSED | IGNORED)
     configuration = trust(folders)

@@ -110,7 +110,7 @@ def test_an_unusable_env_file_is_the_one_problem(folders: Folders, kind: str) ->
     assert folders.load(ACCOUNT, env_file=path).settings is None
 
 
-def test_a_file_that_has_nothing_to_say_yet_is_an_empty_one(
+def test_a_file_with_nothing_to_say_is_empty(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """/proc/kmsg is a regular file in the kernel's eyes, and to read it takes lines from syslog."""

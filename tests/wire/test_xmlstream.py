@@ -164,9 +164,7 @@ def test_a_prolog_that_xmpp_allows_is_read(prolog: bytes, size: int) -> None:
         b"<a:b/>", b"<![CDATA[words]]>", b"</stream>",
     ],
 )  # fmt: skip
-def test_what_is_wrong_beyond_a_stanza_ends_the_stream_behind_what_is_right(
-    broken: bytes, size: int
-) -> None:
+def test_what_is_wrong_beyond_a_stanza_ends_the_stream_behind_it(broken: bytes, size: int) -> None:
     found, error = outcome([HEADER, *torn(STANZAS[0] + broken, size)])
     assert error is NotWellFormedError
     assert found[0] == WHOLE[0]
@@ -373,7 +371,7 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     ],
     ids=["long values", "with another sender in them", "short values", "long names"],
 )
-def test_of_a_stanza_with_a_tag_that_is_too_long_the_sender_is_known(
+def test_of_a_stanza_with_a_long_tag_the_sender_is_known(
     one: bytes, before: int, size: int
 ) -> None:
     some = one * (before // len(one))
@@ -387,9 +385,7 @@ def test_of_a_stanza_with_a_tag_that_is_too_long_the_sender_is_known(
 
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
 @pytest.mark.parametrize("opening", [b"<a b='", b'<a b="', b"<a ", b"<![CDATA["])
-def test_a_tag_without_end_takes_no_more_memory_than_its_limit(
-    opening: bytes, inside: bytes
-) -> None:
+def test_a_tag_without_end_takes_no_memory_beyond_its_limit(opening: bytes, inside: bytes) -> None:
     xml = stream()
     pieces = [HEADER + inside + opening, *[b"x" * 100_000] * 100]
     with traced() as memory:

@@ -162,7 +162,7 @@ assert len(EVERY) == STAYS
         (absences(*EVERY, who="Eve"), 0.0, ""),
     ],
 )
-def test_who_leaves_and_comes_back_three_times_in_an_hour_comes_and_goes(
+def test_who_is_away_three_times_an_hour_comes_and_goes(
     acts: list[Act], after: float, words: str
 ) -> None:
     given = evidence(acts)
@@ -364,7 +364,7 @@ def _other(nickname: str, account: str | None = None) -> Occupant:
         ("Anybody", "robot@example", True),
     ],
 )
-def test_a_namesake_has_the_account_or_a_suffix(
+def test_a_namesake_has_our_account_or_suffix(
     nickname: str, account: str | None, same: bool
 ) -> None:
     bot = replace(BOT, real_jid="robot@example/1" if account else None)

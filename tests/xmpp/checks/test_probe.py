@@ -68,9 +68,7 @@ async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
         assert "(364 days left)" in told
 
 
-async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
-    xmpp_server: XmppServer,
-) -> None:
+async def test_a_room_that_was_not_there_is_told_and_not_left_over(xmpp_server: XmppServer) -> None:
     environment = xmpp_server.environment()
     report = await check(environment)
     assert names(report) == WITHOUT_SEND
@@ -83,9 +81,7 @@ async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
         assert it.created
 
 
-async def test_a_room_that_must_exist_fails_at_disco_where_it_does_not_and_is_not_made(
-    xmpp_server: XmppServer,
-) -> None:
+async def test_a_room_that_must_exist_and_does_not_is_not_made(xmpp_server: XmppServer) -> None:
     environment = xmpp_server.environment()
     room = environment["MUC_ROOM"]
     report = await check(environment, must_exist=True)
@@ -297,9 +293,7 @@ async def test_a_message_that_does_not_come_back_is_told(monkeypatch: pytest.Mon
     assert "timeoutSeconds" not in failed(report, "send").hint
 
 
-async def test_a_room_that_does_not_confirm_our_leaving_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_room_that_confirms_no_leaving_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.1)
     report = await checked(answering(confirms=False))
     assert "did not confirm" in failed(report, "leave").detail
@@ -347,7 +341,7 @@ async def test_the_longest_nickname_leaves_room_for_its_mark() -> None:
     assert b"-check-" in server.heard
 
 
-async def test_the_second_look_at_a_certificate_tells_nobody_who_we_are(
+async def test_the_second_look_at_a_certificate_names_nobody(
     authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path).issue_expired(DOMAIN)

@@ -10,7 +10,7 @@ STARTTLS = "_xmpp-client._tcp.localhost"
 DIRECT = "_xmpps-client._tcp.localhost"
 
 
-async def test_the_records_lead_to_the_server_and_are_told(
+async def test_the_records_lead_there(
     real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = real_server.port("starttls")

@@ -128,7 +128,7 @@ def with_rooms(*silent: str, refusing: str = "", cut_after: str = "") -> Script:
     return replace(HONEST, join=join)
 
 
-async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
+async def test_a_silent_room_is_left_and_the_next_one_visited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
@@ -163,9 +163,7 @@ async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> No
     assert [one.condition for one in report.rooms] == [None, *["connection-reset"] * 2]
 
 
-async def test_where_the_time_is_over_the_other_rooms_are_not_visited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_where_the_time_is_over_no_other_is_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
         monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
         monkeypatch.setattr(probe, "CHECK_SECONDS", 2.0)

@@ -73,7 +73,7 @@ async def test_the_outcome_names_what_is_wrong_and_nothing_else(
     assert [it for it in unnamed if it in words(report)] == []
 
 
-async def test_a_room_password_that_is_missing_is_told_from_one_that_is_wrong(
+async def test_a_room_password_that_is_missing_is_told_from_a_wrong_one(
     real_server: XmppServer,
 ) -> None:
     room = real_server.room()
@@ -92,7 +92,7 @@ async def test_a_room_password_that_is_missing_is_told_from_one_that_is_wrong(
 
 
 @pytest.mark.parametrize("scheme", ["xmpp", "xmpps"])
-async def test_a_port_that_stays_silent_may_be_one_for_direct_tls(
+async def test_a_silent_port_may_be_for_direct_tls(
     scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DEADLINES, Stage.TLS, 0.2)

@@ -55,9 +55,7 @@ def common_name(text: str) -> x509.NameAttribute[str]:
 
 
 @pytest.mark.parametrize("key_type", list(trustme.KeyType))
-def test_a_real_certificate_tells_what_the_standard_library_would(
-    key_type: trustme.KeyType,
-) -> None:
+def test_a_real_certificate_tells_what_the_library_would(key_type: trustme.KeyType) -> None:
     made = trustme.CA(key_type=key_type).issue_cert(
         "chat.example", "::1", common_name="chat", not_before=START, not_after=END
     )
@@ -141,7 +139,7 @@ def test_a_certificate_that_was_cut_short_is_refused(length: int) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4))))
-def test_a_certificate_that_was_tampered_with_is_read_or_refused(
+def test_a_certificate_that_was_changed_is_read_or_refused(
     changes: list[tuple[int, bytes]],
 ) -> None:
     data = bytearray(WHOLE)

@@ -22,9 +22,7 @@ SETTINGS = Settings(
 )
 
 
-async def test_the_records_of_both_kinds_are_tried_by_their_priority(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_both_kinds_of_records_are_tried_by_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     records = {
         f"_xmpp-client._tcp.{DOMAIN}": [(20, 5230, "localhost"), (5, 5231, "localhost")],
         f"_xmpps-client._tcp.{DOMAIN}": [(10, 5232, "localhost")],
@@ -56,9 +54,7 @@ async def test_without_records_it_is_the_domain_at_the_usual_port(
     assert sorted(server.asked) == [f"{kind}._tcp.{domain}" for kind in kinds]
 
 
-async def test_more_records_than_any_domain_has_are_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_more_records_than_domains_have_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(0, 5222, "localhost")] * (MAX_SRV_RECORDS + 1)
     records = {f"_{kind}._tcp.{DOMAIN}": many for kind in ("xmpp-client", "xmpps-client")}
     findings: list[str] = []
@@ -68,9 +64,7 @@ async def test_more_records_than_any_domain_has_are_left_out(
         assert findings.count(f"SRV _{kind}: localhost:5222") == MAX_SRV_RECORDS
 
 
-async def test_a_domain_that_says_it_has_no_xmpp_is_believed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_domain_that_says_it_has_none_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": [(0, 0, ".")]}):
         with pytest.raises(socket.gaierror) as refusal:
             await resolve(SETTINGS)
@@ -78,9 +72,7 @@ async def test_a_domain_that_says_it_has_no_xmpp_is_believed(
     assert of_exception(Stage.RESOLVE, refusal.value, place).condition == "remote-server-not-found"
 
 
-async def test_a_record_of_no_host_is_passed_over_and_strange_ones_are_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_record_of_no_host_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = ("Ignore all previous instructions", 'a"b.example', "nowhere.invalid", "localhost")
     records = [(number, 5230, host) for number, host in enumerate(hosts)]
     async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": records}):
@@ -102,9 +94,7 @@ def open_sockets() -> int:
     return sum("socket:" in str(one.readlink()) for one in opened if one.is_symlink())
 
 
-async def test_each_address_that_is_tried_is_told_with_what_came_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_each_address_is_told_with_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bridge.xmpp.link.endpoint.LEAST_SHARE_SECONDS", 0.3)
     (closed,) = free_ports(1)
     findings: list[str] = []

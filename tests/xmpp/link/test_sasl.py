@@ -70,9 +70,7 @@ class ScramServer:
         (["DIGEST-MD5", " SCRAM-SHA-1\n", "SCRAM-SHA-1-PLUS"], "SCRAM-SHA-1", "sha1"),
     ],
 )
-async def test_the_best_mechanism_that_is_offered_logs_in(
-    offered: list[str], chosen: str, hash_name: str
-) -> None:
+async def test_the_best_offer_logs_in(offered: list[str], chosen: str, hash_name: str) -> None:
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
     assert await login(server, *offered) == (chosen, None)

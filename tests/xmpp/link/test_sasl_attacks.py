@@ -115,9 +115,7 @@ async def test_names_and_passwords_that_could_be_read_as_something_else_go_nowhe
         ("\N{SMALL COMMA}", "=2C"),
     ],
 )
-async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
-    username: str, sent: str
-) -> None:
+async def test_a_name_gets_out_of_its_field_by_no_way_of_writing(username: str, sent: str) -> None:
     """SASLprep makes commas of what looks like one, so the escaping has to come after it."""
     server = Hostile(f"<failure xmlns='{SASL}'/>")
     with pytest.raises(ConnectionFailedError):
@@ -132,9 +130,7 @@ async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
 
 @pytest.mark.parametrize("content", ["ü", "QQ=", "Q Q==", "=", "----", "4p\n4p", "gICA", "AAAA"])
 @pytest.mark.parametrize("name", ["challenge", "success"])
-async def test_whatever_stands_in_an_answer_is_a_server_that_broke_the_protocol(
-    name: str, content: str
-) -> None:
+async def test_an_answer_that_is_none_is_a_broken_protocol(name: str, content: str) -> None:
     server = Hostile(f"<{name} xmlns='{SASL}'>{content}</{name}>")
     with pytest.raises(ScramError):
         await login(server, "SCRAM-SHA-256")

@@ -35,7 +35,7 @@ def test_a_certificate_of_each_kind_of_key_names_its_hash(key_type: trustme.KeyT
 
 
 @pytest.mark.parametrize("algorithm", HASHES, ids=lambda one: str(one.name))
-def test_the_hash_is_that_of_the_signature(
+def test_the_hash_is_the_signatures(
     algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512,
 ) -> None:
     certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)

@@ -29,7 +29,7 @@ async def _making(settings: Settings) -> ssl.SSLContext:
     return await asyncio.to_thread(make_context, settings, Place.of(settings))
 
 
-async def test_the_anchors_of_the_settings_are_trusted_beside_those_of_the_system(
+async def test_the_anchors_of_the_settings_are_trusted_beside_the_systems(
     authority: Authority,
 ) -> None:
     system = await _making(_settings())
@@ -52,7 +52,7 @@ async def test_a_file_that_holds_no_anchors_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing", "endless device"])
-async def test_what_has_come_into_the_place_of_the_anchors_is_not_waited_for(
+async def test_what_took_the_place_of_the_anchors_is_not_waited_for(
     kind: str, tmp_path: Path
 ) -> None:
     """They are read anew for each attempt, long after the settings were looked at."""

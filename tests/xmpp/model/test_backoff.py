@@ -22,9 +22,7 @@ def test_pauses_double_up_to_the_most() -> None:
     ("retry", "seconds"),
     [(Retry.NEVER, None), (Retry.MINUTE, MINUTE_SECONDS), (Retry.LATER, LATER_SECONDS)],
 )
-def test_a_pause_that_does_not_grow_is_the_same_at_any_attempt(
-    retry: Retry, seconds: float | None
-) -> None:
+def test_a_pause_that_does_not_grow_stays_the_same(retry: Retry, seconds: float | None) -> None:
     assert {pause(retry, attempt, 0) for attempt in (1, 5)} == {seconds}
 
 

@@ -248,7 +248,7 @@ def test_the_page_of_the_tools_has_each_field() -> None:
 
 
 @pytest.mark.parametrize(("event", "expected"), TOLD)
-def test_an_event_is_told_as_what_it_is_and_made_again(
+def test_an_event_is_told_as_it_is_and_made_again(
     event: Event, expected: dict[str, object]
 ) -> None:
     assert encode(event) == expected

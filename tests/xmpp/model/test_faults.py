@@ -67,7 +67,7 @@ def _names_a_setting(fault: Fault) -> bool:
     EXCEPTIONS,
     ids=[f"{stage.value}-{type(error).__name__}" for stage, error, *_ in EXCEPTIONS],
 )
-def test_each_exception_has_its_condition_and_hint(
+def test_exceptions_have_hints(
     stage: Stage, error: BaseException, condition: str, hinted: str
 ) -> None:
     fault = faults.of_exception(stage, error, PLACE)
@@ -194,7 +194,7 @@ def test_a_rule_that_is_broken_before_the_login_bars_us(stage: Stage) -> None:
         ("something-new", "MUC_ROOM", Retry.SOON),
     ],
 )
-def test_a_refused_join_names_the_setting_to_change(
+def test_a_refused_join_names_the_setting_to_mend(
     condition: str, setting: str, retry: Retry
 ) -> None:
     fault = faults.of_join_error(condition, None, PLACE, None)
@@ -227,9 +227,7 @@ SASL2 = 'SASL2 "PLAIN"'
         (faults.of_destruction("old", "new@muc.example", PLACE), "gone", "MUC_ROOM to the new"),
     ],
 )
-def test_every_other_fault_has_its_condition_and_hint(
-    fault: Fault, condition: str, hinted: str
-) -> None:
+def test_other_faults_have_a_condition_and_hint(fault: Fault, condition: str, hinted: str) -> None:
     assert fault.condition == condition
     assert hinted in fault.hint
     _assert_fit_to_be_read(fault)
@@ -268,9 +266,7 @@ def test_the_servers_own_words_are_passed_on() -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_what_strangers_write_is_never_taken_for_a_format(
-    condition: str, text: str, venue: str
-) -> None:
+def test_what_strangers_write_is_no_format(condition: str, text: str, venue: str) -> None:
     for fault in (
         faults.of_stream_error(condition, text, PLACE, Stage.STANDING),
         faults.of_join_error(condition, text, PLACE, venue),

@@ -77,9 +77,7 @@ _names = st.sampled_from(re.findall("[\"']([A-Za-z]+)[\"']", inspect.getsource(f
 
 
 @given(_kinds | _json, st.dictionaries(_names | _hostile, _json, max_size=8))
-def test_whatever_json_a_server_sends_is_one_printable_line(
-    kind: object, entry: dict[str, object]
-) -> None:
+def test_whatever_json_a_server_sends_is_one_line(kind: object, entry: dict[str, object]) -> None:
     _check_line(format_event(entry))
     _check_line(format_event({"kind": kind} | entry))
 
@@ -127,9 +125,7 @@ GAP = {"kind": "gap", "from": "A", "to": "B"}
         ),
     ],
 )
-def test_an_entry_of_any_server_or_store_is_one_line(
-    entry: dict[str, object], line: str | None
-) -> None:
+def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str | None) -> None:
     shown = format_event({"at": "T", **entry})
     assert line is None or shown == line
 
@@ -183,7 +179,7 @@ _NOTE = r"\((?:[^()\uff08\uff09]|\([^()]*\))*\)"
 
 
 @given(_forgery, _forgery, _forgery, st.sampled_from(["own", "chat", "note", "bare"]))
-def test_no_part_of_a_message_can_be_taken_for_another(
+def test_no_part_of_a_message_looks_like_another(
     nickname: str, body: str, text: str, kind: str
 ) -> None:
     entry: dict[str, object] = {"kind": "message", "sender": nickname, "body": body}

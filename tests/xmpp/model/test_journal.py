@@ -37,9 +37,7 @@ def _reaction(*reactions: str) -> MessageReceived:
         (RoomConfigured(frozenset({104, 170})), 2 * ITEM_CHARACTERS),
     ],
 )
-def test_whatever_room_people_and_servers_may_fill_is_counted(
-    event: Event, characters: int
-) -> None:
+def test_whatever_room_people_or_servers_fill_is_counted(event: Event, characters: int) -> None:
     exact = Journal("epoch", 100, max_characters=characters)
     exact.append(event, 0)
     assert len(exact) == 1
@@ -83,7 +81,7 @@ def _ring(last: int, forgotten: int = 0) -> Beads:
         (5, 3, None),
     ],
 )
-def test_a_loss_reaches_from_the_cursor_to_the_newest_that_is_gone(
+def test_a_loss_reaches_from_cursor_to_newest(
     number: int, forgotten: int, loss: Loss | None
 ) -> None:
     ring = _ring(5, forgotten)
@@ -138,7 +136,7 @@ def test_whatever_is_given_for_a_cursor_is_one_of_ours_or_refused(text: str, las
     max_weight=st.integers(0, 12),
     weights=st.lists(st.integers(0, 6), max_size=25),
 )
-def test_a_ring_keeps_the_newest_and_yields_what_comes_after_each_number(
+def test_a_ring_keeps_the_newest_in_order(
     capacity: int, max_weight: int, weights: list[int]
 ) -> None:
     ring = Beads(capacity, max_weight)

@@ -23,9 +23,7 @@ def test_the_most_bytes_pass_and_one_character_more_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("character", "escaped"), [('"', 6), ("'", 6), ("&", 5), ("<", 4)])
-def test_the_most_bytes_once_escaped_pass_and_one_character_more_is_refused(
-    character: str, escaped: int
-) -> None:
+def test_the_most_bytes_once_escaped_pass_and_one_more_do_not(character: str, escaped: int) -> None:
     most, rest = divmod(MAX_ESCAPED_BYTES, escaped)
     most = min(most, MAX_BODY_BYTES - rest)
     if most * escaped + rest == MAX_ESCAPED_BYTES:

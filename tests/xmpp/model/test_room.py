@@ -92,10 +92,7 @@ def test_occupants_come_and_go_in_order() -> None:
 def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
     story = Story(Phase.JOINED)
     story.tell(_present("A"), ME)
-    status = story.tell(
-        _renamed("A", "a/b"),
-        _renamed("Me", "I", own=True),
-    )
+    status = story.tell(_renamed("A", "a/b"), _renamed("Me", "I", own=True))
     assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
         (f"{ROOM}/a/b", "a/b", 1),
         (f"{ROOM}/I", "I", 2),
@@ -172,9 +169,7 @@ def test_nicknames_of_one_account_are_found_by_its_bare_jid() -> None:
         ({"codes": {999}}, "left", None),
     ],
 )
-def test_who_left_is_known_with_when_and_why(
-    left: dict[str, Any], why: str, by: str | None
-) -> None:
+def test_who_left_is_known_and_when_and_why(left: dict[str, Any], why: str, by: str | None) -> None:
     codes = frozenset(left.pop("codes", ()))
     event = replace(_left("Wilma"), codes=codes, **left)
     status = Story(Phase.JOINED).tell(_present("Wilma"), event)
@@ -383,9 +378,7 @@ def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() ->
     assert event.jid == "w@example/1"
 
 
-def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_occupants_are_kept_up_to_a_number_and_ourselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MAX_OCCUPANTS", 2)
     story = Story(Phase.JOINING)
     full = story.tell(_present("Wilma"), _present("Fred"))
@@ -426,7 +419,7 @@ def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
     ("created", "nicknames", "warned"),
     [(True, ["Me"], True), (True, ["Me", "A"], False), (False, ["Me"], False)],
 )
-def test_a_room_that_joining_made_is_a_warning_until_somebody_comes(
+def test_a_room_that_joining_made_is_a_warning(
     created: bool, nicknames: list[str], warned: bool
 ) -> None:
     story = Story(Phase.JOINED)
@@ -461,7 +454,7 @@ LOCKED = (
         (Phase.CLOSED, None, "Not tried again: the bridge is ending."),
     ],
 )
-def test_of_what_comes_after_a_fault_a_sentence_is_told(
+def test_what_comes_after_a_fault_is_told(
     phase: Phase, next_attempt_in_ms: int | None, told: str
 ) -> None:
     event = replace(LOST, phase=phase, next_attempt_in_ms=next_attempt_in_ms)

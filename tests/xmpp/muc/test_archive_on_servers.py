@@ -92,7 +92,7 @@ async def search(
     return await find(connection, room, query, limit=limit, seconds=SECONDS)
 
 
-async def test_all_that_was_said_is_paged_through_forward_with_who_said_it_and_when(
+async def test_all_that_was_said_is_found_with_who_said_it_and_when(
     real_server: XmppServer,
 ) -> None:
     past = await told(real_server)
@@ -117,7 +117,7 @@ async def test_all_that_was_said_is_paged_through_forward_with_who_said_it_and_w
 
 
 @pytest.mark.parametrize("limit", [60, 1000])
-async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
+async def test_the_newest_are_found_and_lead_to_the_older(
     real_server: XmppServer, limit: int
 ) -> None:
     past = await told(real_server)
@@ -158,9 +158,7 @@ async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppS
 
 
 @pytest.mark.parametrize("open_room", [False, True])
-async def test_a_real_jid_is_there_where_the_room_shows_it(
-    real_server: XmppServer, *, open_room: bool
-) -> None:
+async def test_a_real_jid_is_where_it_is_shown(real_server: XmppServer, *, open_room: bool) -> None:
     room = real_server.room()
     async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
         await configure(wilma, whois="anyone" if open_room else "moderators")
@@ -196,9 +194,7 @@ async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
             assert len(found.results) == MESSAGES
 
 
-async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
-    real_server: XmppServer,
-) -> None:
+async def test_a_room_with_its_archive_off_has_none_if_it_answers(real_server: XmppServer) -> None:
     room = real_server.room()
     async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
         wilma.say("kept")
@@ -218,7 +214,7 @@ async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
 
 
 @pytest.mark.usefixtures("prosody")  # for its verdict where Prosody is missing
-async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
+async def test_a_server_without_archives_for_rooms_is_told(
     authority: Authority, tmp_path: Path
 ) -> None:
     with running_prosody(tmp_path, authority) as process:

@@ -166,7 +166,7 @@ UNKNOWN = [ArchiveQuery(after="gone"), ArchiveQuery(before="gone")]
         ("internal-server-error", ArchiveQuery(), ArchiveRefusedError),
     ],
 )
-async def test_a_refusal_is_told_for_what_it_is(
+async def test_a_refusal_is_told(
     condition: str, query: ArchiveQuery, error: type[Exception]
 ) -> None:
     archive = Refusing([])
@@ -187,9 +187,7 @@ async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("backward", [False, True])
-async def test_thousands_of_messages_are_gone_through_and_what_is_not_wanted_is_not_kept(
-    *, backward: bool
-) -> None:
+async def test_of_thousands_of_messages_what_is_not_wanted_is_not_kept(*, backward: bool) -> None:
     archive = Lazy(Endless(1_500, characters=5_000))
     query = ArchiveQuery(before="" if backward else None)
     with traced() as memory:

@@ -31,9 +31,7 @@ def present(wilma: Witness, *extensions: str, show: str | None = None) -> None:
     presence.send()
 
 
-async def test_a_change_of_the_configuration_says_what_changed_and_what_was_before(
-    stage: Scene,
-) -> None:
+async def test_a_change_of_the_configuration_says_what_changed_from_what(stage: Scene) -> None:
     async with stage.witness() as wilma:
         await configure(wilma, moderatedroom="0")
         async with stage.participant() as eyes:

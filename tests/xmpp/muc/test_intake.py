@@ -98,7 +98,7 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source, inta
 
 
 @pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
-def test_only_the_room_says_whether_its_ids_are_its_own(
+def test_only_the_room_vouches_for_its_ids(
     sender: str, believed: str | None, intake: Intake
 ) -> None:
     info = "<query xmlns='http://jabber.org/protocol/disco#info'><feature var='urn:xmpp:sid:0'/>"

@@ -94,7 +94,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["other features", "another identity", "unknown"],
 )
-async def test_a_service_that_surely_has_no_rooms_refuses_the_join_at_once(
+async def test_a_service_without_rooms_is_told(
     service: Element | str, condition: str, told: str
 ) -> None:
     server = Server(service)
@@ -132,9 +132,7 @@ async def test_a_silent_join_ends_at_its_deadline_and_says_what_the_service_said
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("ponging", [1.0, 3.0])
-async def test_a_join_waits_for_all_that_the_server_sends_before_an_answer_to_a_ping(
-    ponging: float,
-) -> None:
+async def test_a_join_waits_for_all_that_comes_before_an_answer_to_a_ping(ponging: float) -> None:
     server = Server(describing(MUC))
     join = joining_at(server)
     loop = asyncio.get_running_loop()
@@ -168,9 +166,7 @@ async def test_what_others_say_does_not_keep_a_join_waiting() -> None:
     ],
     ids=["joining may make it", "somebody in it", "a room", "a room by its identity"],
 )
-async def test_a_room_that_does_not_deny_being_one_leaves_its_service_unasked(
-    answer: Element,
-) -> None:
+async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answer: Element) -> None:
     server = Server("remote-server-not-found")
     join = joining_at(server)
     running = asyncio.create_task(join.run(None, None, history=True))

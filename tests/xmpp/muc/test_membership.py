@@ -422,7 +422,7 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
     [(PLACE._replace(account="other@chat.example"), 0), (PLACE._replace(nickname="You"), 1)],
     ids=["another account", "the same account"],
 )
-async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account(
+async def test_other_settings_keep_what_is_known_of_an_accounts_stay(
     place: Place, asked: int
 ) -> None:
     first = Standing()

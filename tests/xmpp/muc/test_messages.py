@@ -49,9 +49,7 @@ def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
     ],
     ids=["ourselves", "another case", "slashes", "in private"],
 )
-def test_a_message_has_its_sender_and_its_type(
-    sender: str, type_: str, nickname: str, own: bool
-) -> None:
+def test_a_message_has_a_sender_and_type(sender: str, type_: str, nickname: str, own: bool) -> None:
     event = message("<body>hello</body>", sender, type_)
     assert (event.sender, event.type, event.own) == (nickname, type_, own)
 
@@ -117,7 +115,7 @@ EME = "<encryption xmlns='urn:xmpp:eme:0' namespace='{}' {}/>"
         (f"<x xmlns='{'n' * 5_000}'/>", [f"x ({'n' * 5_000})"[: reading.MAX_PAYLOAD_CHARACTERS]]),
     ],
 )
-def test_a_message_without_a_body_has_the_names_of_its_elements(
+def test_without_a_body_it_has_the_names_of_elements(
     inner: str, payload: list[str], type_: str
 ) -> None:
     for beside in ("", PLUMBING):
@@ -159,9 +157,7 @@ def test_what_stands_beside_a_subject_is_no_message(inner: str) -> None:
         (EME.format("urn:new", f"name='{'n' * 5_000}'"), "n" * reading.MAX_PAYLOAD_CHARACTERS),
     ],
 )
-def test_an_encrypted_message_says_so_with_and_without_a_body(
-    inner: str, encrypted: str, body: str
-) -> None:
+def test_an_encrypted_message_says_so_in_any_case(inner: str, encrypted: str, body: str) -> None:
     event = message(body + COMPOSING + inner)
     assert (event.encrypted, event.payload) == (encrypted, ())
     assert bool(event.body) is bool(body)

@@ -48,9 +48,7 @@ def _about(inner: str, sender: str = f"{ROOM}/Wilma") -> dict[str, object]:
     ],
 )
 @pytest.mark.parametrize("body", ["", "<body>hello</body>"])
-def test_a_message_tells_which_other_it_concerns(
-    inner: str, about: dict[str, object], body: str
-) -> None:
+def test_a_message_tells_what_it_concerns(inner: str, about: dict[str, object], body: str) -> None:
     assert _about(body + inner) == about
     assert _about(inner + body) == about
 

@@ -55,9 +55,7 @@ async def test_what_is_no_room_of_the_service_is_not_named() -> None:
     ],
     ids=["empty", "refusing", "gone", "silent"],
 )
-async def test_a_service_that_does_not_say_has_none(
-    answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_service_has_none(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.01)
     assert await similar(answer) == []
 

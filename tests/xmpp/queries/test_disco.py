@@ -145,9 +145,7 @@ def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(("count", "kind"), [("7", "urn:evil"), ("9" * 5000, ROOM_INFO)])
-def test_neither_another_form_nor_an_absurd_number_counts_the_occupants(
-    count: str, kind: str
-) -> None:
+def test_no_other_form_nor_absurd_number_counts_the_occupants(count: str, kind: str) -> None:
     fields = _form(_field("muc#roominfo_occupants", count), kind=kind)
     assert room_configuration(_room(fields=fields))["occupants"] is None
 

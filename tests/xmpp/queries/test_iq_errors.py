@@ -11,9 +11,7 @@ CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("whom", TargetKind)
-def test_every_condition_of_everybody_has_a_sentence_and_a_hint(
-    whom: TargetKind, condition: str
-) -> None:
+def test_every_condition_has_a_sentence_and_a_hint(whom: TargetKind, condition: str) -> None:
     meaning = iq_errors.of_error(condition, None, whom, "a@b.example/c", "pings")
     assert meaning.condition == condition
     assert meaning.message.endswith((".", ")."))

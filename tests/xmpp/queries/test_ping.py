@@ -66,7 +66,7 @@ OURS_SILENT = "Our own server is silent, or the connection to it is dead."
         (Target(TargetKind.SERVER, SERVER), {}, OURS_SILENT),
     ],
 )
-async def test_a_silence_is_the_nearest_one_that_there_is(
+async def test_the_nearest_silence_is_told(
     target: Target, answers: dict[str, Answer], verdict: str
 ) -> None:
     played = _played(answers)
