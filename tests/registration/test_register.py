@@ -207,18 +207,6 @@ def test_an_entry_has_what_its_client_wants_and_a_new_file_is_its_owners_alone(
         assert plan(location, LAUNCH) == []
 
 
-@pytest.mark.parametrize("servers", ["3", '"x"', "[1]"])
-def test_servers_that_are_none_are_left_alone(servers: str, home: Path) -> None:
-    for key in ("codex", "cursor"):
-        location = _location(home, key)
-        form = "mcp_servers = {}\n" if key == "codex" else '{{"mcpServers": {}}}'
-        _write(location, form.format(servers))
-        with pytest.raises(
-            RegistrationError, match=r"left alone: mcp_?[sS]ervers in it is no table"
-        ):
-            plan(location, LAUNCH)
-
-
 def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path) -> None:
     location = _location(home, "codex")
     _register(location)

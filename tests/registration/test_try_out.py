@@ -11,14 +11,6 @@ from tests.servers.server import XmppServer
 BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
 
 
-async def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
-    path = tmp_path / "empty.env"
-    path.touch()
-    trial = await try_out([BRIDGE, "--env-file", str(path)], {})
-    assert {"echo", "xmppStatus", "xmppSend"} <= set(trial.tools)
-    assert "not get into any room, phase unconfigured" in trial.standing
-
-
 async def test_the_environment_of_the_entry_is_all_that_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: XmppServer
 ) -> None:

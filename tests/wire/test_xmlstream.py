@@ -93,11 +93,6 @@ def test_a_stanza_torn_at_any_byte_is_there_with_its_last_byte(number: int, befo
         assert [tostring(one) for one in xml.feed(stanza[at:])] == [WHOLE[number]]
 
 
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_a_stream_in_pieces_of_one_size_is_the_same_stream(size: int) -> None:
-    assert read(*torn(STREAM, size)) == WHOLE
-
-
 @given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_a_stream_cut_anywhere_is_the_same_stream(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(STREAM)]

@@ -27,7 +27,6 @@ from bridge.xmpp.checks.exchanges import (
     THREAD_SECONDS,
     TURN_SECONDS,
     form_of,
-    is_steady,
     regulars,
 )
 from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, StanzaDamaged
@@ -53,19 +52,6 @@ def duet(count: int, *nicknames: str, **more: object) -> list[MessageReceived]:
 
 def commanded(times: int) -> list[MessageReceived]:
     return [said("Robot", "!ping"), said("Parrot", "word 0")] * times
-
-
-@pytest.mark.parametrize(
-    ("seconds", "steady"),
-    [
-        ([ANSWER_SECONDS, ANSWER_SECONDS - 0.4], True),
-        ([ANSWER_SECONDS + 0.01, ANSWER_SECONDS - 0.4], False),
-        ([0.5, 0.5 + SPREAD_SECONDS - 0.01], True),
-        ([0.5, 0.5 + SPREAD_SECONDS], False),
-    ],
-)
-def test_answers_are_steady_up_to_two_limits(seconds: list[float], steady: bool) -> None:
-    assert is_steady(seconds) is steady
 
 
 def test_the_newest_acts_are_looked_at_up_to_a_limit() -> None:

@@ -21,10 +21,9 @@ from bridge.xmpp.muc import roomservice
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
 from tests.faults.scene import configure
-from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
+from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
 from tests.servers.endpoint import Endpoint
-from tests.servers.ports import free_ports
 from tests.servers.process import DOMAIN
 from tests.servers.server import Transport, XmppServer
 from tests.servers.witness import Witness
@@ -152,22 +151,6 @@ async def test_the_room_that_may_be_meant_is_named(real_server: XmppServer, slip
     assert report.ok is (slip == "the name")
     assert report.candidates == (meant,)
     assert f'Rooms with similar names: "{meant}".' in report.diagnosis
-
-
-async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
-    (port,) = free_ports(1)
-    report = await check(
-        {
-            "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
-            "XMPP_DOMAIN": DOMAIN,
-            "XMPP_USERNAME": "bot",
-            "XMPP_PASSWORD": "bot-passes-4711",
-            "MUC_ROOM": ROOM,
-        }
-    )
-    told = failed(report, "connect")
-    assert f"127.0.0.1:{port}: connection refused" in told.detail
-    assert "XMPP_SERVICE" in told.hint
 
 
 # What takes a server that lies.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.servers.nameserver import Record, name_server
+from tests.servers.nameserver import name_server
 from tests.servers.server import XmppServer
-from tests.xmpp.probing import check, detail, failed
+from tests.xmpp.probing import check, detail
 
 STARTTLS = "_xmpp-client._tcp.localhost"
 DIRECT = "_xmpps-client._tcp.localhost"
@@ -34,19 +34,3 @@ async def test_a_record_for_direct_tls_begins_with_it(
     told = [f"SRV _xmpps-client: localhost:{port}", f"SRV _xmpp-client: localhost:{later}"]
     assert detail(report, "resolve").startswith("; ".join(told))
     assert detail(report, "connect").endswith(f":{port}: connected")
-
-
-@pytest.mark.parametrize(
-    ("record", "told"),
-    [
-        ((0, 0, "."), "SRV _xmpp-client: .:0"),
-        ((0, 5222, "nowhere.invalid"), "nowhere.invalid: no address"),
-    ],
-)
-async def test_records_that_lead_nowhere_end_it_at_the_names(
-    record: Record, told: str, sandbox: XmppServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with name_server(monkeypatch, {STARTTLS: [record]}):
-        report = await check(sandbox.environment(XMPP_SERVICE=None))
-    assert told in failed(report, "resolve").detail
-    assert report.condition == "remote-server-not-found"

@@ -58,13 +58,6 @@ def test_the_words_of_a_fault_fit_into_one_line() -> None:
     assert report.diagnosis == "first\\u{A}second\\u{202E}"
 
 
-def test_the_phase_of_the_settings_goes_before_those_of_the_connection() -> None:
-    first = CheckStage("settings", True, 0.1, "from the environment alone", "")
-    report = report_of([LAB], [STAGE], 1.0, [Visit(LAB)], None)
-    assert report.preceded_by(first).phases == [first, STAGE]
-    assert report.phases == [STAGE]
-
-
 def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company() -> None:
     visits = [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)]
     report = report_of(ROOMS, [STAGE], 0.4567, visits, None)

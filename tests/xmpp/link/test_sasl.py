@@ -158,38 +158,27 @@ async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_n
 
 
 @pytest.mark.parametrize(
-    ("offered", "named", "bindings", "header"),
+    ("offered", "named", "bindings", "genuine", "header", "flag"),
     [
-        (BOTH, ["tls-exporter", "tls-server-end-point"], [END_POINT], "p=tls-server-end-point,,"),
-        (BOTH, [], [END_POINT, UNIQUE], "p=tls-unique,,"),
-        # The server knows whether it offered more than what came here.
-        (BOTH[1:], ["tls-exporter"], [END_POINT], "y,,"),
-        (BOTH[1:], [], [], "y,,"),
-    ],
-)
-async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_that_it_could_be(
-    offered: Sequence[str], named: list[str], bindings: list[ChannelBinding], header: str
-) -> None:
-    server = ServerSide(("failure", "not-authorized"))
-    with pytest.raises(ConnectionFailedError):
-        await login(server, *offered, named=named, bindings=bindings, genuine=False)
-    assert b64decode(server.heard[0].text or "").decode().startswith(header)
-
-
-@pytest.mark.parametrize(
-    ("offered", "bindings", "genuine", "header", "flag"),
-    [
-        (BOTH, [END_POINT, UNIQUE], True, "p=tls-unique,,", "p"),
-        (BOTH[1:], [END_POINT], True, "y,,", "y"),
-        (BOTH, [END_POINT], True, "n,,", "n"),
-        (BOTH, None, True, "n,,", "n"),
-        (BOTH[1:], None, True, "n,,", "n"),
+        (BOTH, [], [END_POINT, UNIQUE], True, "p=tls-unique,,", "p"),
+        (BOTH[1:], [], [END_POINT], True, "y,,", "y"),
+        (BOTH, [], [END_POINT], True, "n,,", "n"),
+        (BOTH, [], None, True, "n,,", "n"),
+        (BOTH[1:], [], None, True, "n,,", "n"),
+        # A binding is never given up for a better hash.
+        ((BOTH[0], "SCRAM-SHA-512"), [END_POINT.type], [END_POINT], True, "p=tls-server-", "p"),
+        (("SCRAM-SHA-512", "scram-sha-1-plus"), [END_POINT.type], [END_POINT], True, "y,,", "y"),
         # Without a checked certificate, no second login could be trusted.
-        (BOTH, [UNIQUE], False, "p=tls-unique,,", ""),
+        (BOTH, ["tls-exporter", END_POINT.type], [END_POINT], False, "p=tls-server-", ""),
+        (BOTH, [], [END_POINT, UNIQUE], False, "p=tls-unique,,", ""),
+        # The server knows whether it offered more than what came here.
+        (BOTH[1:], ["tls-exporter"], [END_POINT], False, "y,,", ""),
+        (BOTH[1:], [], [], False, "y,,", ""),
     ],
 )
-async def test_a_refusal_says_how_the_login_was_bound(
+async def test_a_login_is_bound_or_says_that_it_could_be_and_a_refusal_says_how(
     offered: Sequence[str],
+    named: list[str],
     bindings: list[ChannelBinding] | None,
     genuine: bool,
     header: str,
@@ -197,7 +186,7 @@ async def test_a_refusal_says_how_the_login_was_bound(
 ) -> None:
     server = ServerSide(("failure", "not-authorized"))
     with pytest.raises(LoginRefusedError) as refused:
-        await login(server, *offered, bindings=bindings, genuine=genuine)
+        await login(server, *offered, named=named, bindings=bindings, genuine=genuine)
     assert b64decode(server.heard[0].text or "").decode().startswith(header)
     assert refused.value.flag == flag
     advised = "a check tries once more" in refused.value.fault.hint

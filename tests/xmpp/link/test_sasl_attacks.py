@@ -5,13 +5,12 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.wire.scram import ChannelBinding, ScramError
+from bridge.wire.scram import ScramError
 from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.xmpp.elements import parsed
 from tests.xmpp.login import PASSWORD, login, settings
 
-BINDINGS = [ChannelBinding("tls-server-end-point", b"hash")]
 SUCCESS = f"<success xmlns='{SASL}'/>"
 """With nothing in it, which is all that PLAIN wants."""
 
@@ -135,30 +134,3 @@ async def test_an_answer_that_is_none_is_a_broken_protocol(name: str, content: s
     with pytest.raises(ScramError):
         await login(server, "SCRAM-SHA-256")
     assert len(server.heard) == 1
-
-
-# Channel binding.
-
-
-def header_of(server: Hostile) -> str:
-    return b64decode(server.heard[0].text or "").decode().rpartition(",n=")[0] + ","
-
-
-@pytest.mark.parametrize(
-    ("offered", "types", "mechanism", "header"),
-    [
-        (["SCRAM-SHA-1-PLUS", "SCRAM-SHA-512"], ["tls-server-end-point"], "SCRAM-SHA-1-PLUS", "p"),
-        # Nothing to bind is offered: the server is told that we could have.
-        (["SCRAM-SHA-512", "SCRAM-SHA-1"], [], "SCRAM-SHA-512", "y"),
-        (["SCRAM-SHA-1"], ["tls-server-end-point"], "SCRAM-SHA-1", "y"),
-        (["SCRAM-SHA-1", "scram-sha-1-plus"], ["tls-server-end-point"], "SCRAM-SHA-1", "y"),
-    ],
-)
-async def test_a_binding_is_never_given_up_without_a_word(
-    offered: list[str], types: list[str], mechanism: str, header: str
-) -> None:
-    server = Hostile(f"<failure xmlns='{SASL}'/>")
-    with pytest.raises(ConnectionFailedError):
-        await login(server, *offered, named=types, bindings=BINDINGS)
-    assert server.heard[0].get("mechanism") == mechanism
-    assert header_of(server).startswith(header)

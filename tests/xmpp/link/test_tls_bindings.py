@@ -27,13 +27,6 @@ def _signed(
     return builder.sign(key, algorithm).public_bytes(Encoding.DER)
 
 
-@pytest.mark.parametrize("key_type", list(trustme.KeyType))
-def test_a_certificate_of_each_kind_of_key_names_its_hash(key_type: trustme.KeyType) -> None:
-    issued = trustme.CA(key_type=key_type).issue_cert("chat.example", key_type=key_type)
-    pem = issued.cert_chain_pems[0].bytes().decode()
-    assert signature_hash(ssl.PEM_cert_to_DER_cert(pem)) == "sha256"
-
-
 @pytest.mark.parametrize("algorithm", HASHES, ids=lambda one: str(one.name))
 def test_the_hash_is_the_signatures(
     algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512,

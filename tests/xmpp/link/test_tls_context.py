@@ -38,19 +38,6 @@ async def test_the_anchors_of_the_settings_are_trusted_beside_the_systems(
     assert context.cert_store_stats()["x509_ca"] == system.cert_store_stats()["x509_ca"] + 1
 
 
-async def test_nothing_is_checked_where_the_settings_say_so() -> None:
-    context = await _making(_settings(verify=False))
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
-
-
-async def test_a_file_that_holds_no_anchors_is_named(tmp_path: Path) -> None:
-    anchors = tmp_path / "anchors.pem"
-    anchors.write_text("none")
-    with pytest.raises(ConnectionFailedError) as failed:
-        await _making(_settings(anchors))
-    assert str(anchors) in failed.value.fault.message
-
-
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing", "endless device"])
 async def test_what_took_the_place_of_the_anchors_is_not_waited_for(
     kind: str, tmp_path: Path

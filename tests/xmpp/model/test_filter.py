@@ -223,12 +223,6 @@ def test_a_text_is_looked_at_up_to_the_bound() -> None:
     assert not pattern.is_in("x" * MAX_SEARCHED + "y")
 
 
-def test_half_a_character_breaks_no_search() -> None:
-    assert Pattern("b").is_in("\ud800b\udfff")
-    assert EventFilter(pattern=Pattern(r"\?")).matches(_said("\ud800"))
-    assert not Pattern("c").is_in("\0\ud800")
-
-
 def test_patterns_may_search_in_several_threads_at_once() -> None:
     pattern = Pattern("(a|b|ab)*c")
     texts = ["ab" * 5_000 + "c", "ab" * 5_000] * 20

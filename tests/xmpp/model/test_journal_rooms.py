@@ -35,18 +35,6 @@ def _held(journal: Journal, *rooms: str) -> list[int]:
     return [len(list(journal.of(room))) for room in rooms]
 
 
-def test_an_event_is_kept_with_its_room_and_numbered_among_all() -> None:
-    journal = _journal(9, LOBBY, LOGS)
-    first = journal.append(SubjectChanged("a"), 1.5, LOBBY)
-    second = journal.append(SubjectChanged("b"), 2.5)
-    third = journal.append(SubjectChanged("c"), 3.5, LOGS)
-    assert first == Record(1, 1.5, SubjectChanged("a"), LOBBY)
-    assert second == Record(2, 2.5, SubjectChanged("b"), "")
-    assert list(journal) == list(journal.of(None)) == [first, second, third]
-    assert [list(journal.of(room)) for room in (LOBBY, "", LOGS)] == [[first], [second], [third]]
-    assert journal.of(LOBBY).cursor == journal.cursor == "epoch-3"
-
-
 def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
     journal = _journal(9, LOBBY, LOGS, TEAM)
     for room in ROOMS:

@@ -330,33 +330,6 @@ def test_of_somebody_whose_presence_cannot_be_read_the_account_alone_is_still_kn
     assert _meeting().classify(unread) == unread
 
 
-def test_a_change_is_told_from_the_last_one_and_keeps_the_time_of_entering() -> None:
-    story = Story(Phase.JOINED)
-    story.tell(_present())
-    for role, former in (("visitor", "participant"), ("moderator", "visitor")):
-        event = story.room.classify(_present(role=role))
-        assert isinstance(event, OccupantChanged)
-        assert event.former_role == former
-        (occupant,) = story.tell(event).occupants
-        assert (occupant.role, occupant.since) == (role, 1)
-
-
-def test_presence_under_a_new_nickname_is_nobody_new() -> None:
-    room = _meeting(_present("A", show="away"), _renamed("A", "b/c"))
-    assert room.classify(_present("b/c", show="away")) is None
-    event = room.classify(_present("b/c", role="moderator"))
-    assert isinstance(event, OccupantChanged)
-    assert room.classify(_present("A")) == _present("A")
-
-
-def test_everybody_is_new_after_a_new_join_and_nobody_after_a_resumption() -> None:
-    assert _meeting(_present(), ENTERING).classify(_present()) == _present()
-    resumed = _meeting(
-        _present(), ConnectionChanged(Phase.CONNECTING), ConnectionChanged(Phase.JOINED)
-    )
-    assert resumed.classify(_present()) is None
-
-
 def test_a_live_message_has_the_real_jid_that_its_senders_presence_had() -> None:
     room = _meeting(_present("Wilma", jid="w@example/1"), _present("Betty"))
     for said in (_said("hello"), replace(_said("hello"), type="chat")):

@@ -9,7 +9,6 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, IqError, StanzaError, ping, xml_of
 from bridge.xmpp.model.events import (
@@ -18,7 +17,6 @@ from bridge.xmpp.model.events import (
     Gap,
     MessageSent,
     Phase,
-    RoomConfigured,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal, Record
@@ -235,19 +233,6 @@ async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> Non
         assert not faults
 
 
-async def test_an_invitation_that_cannot_be_read_is_no_word_of_being_in_the_room() -> None:
-    async def invite() -> None:
-        while True:
-            element = parsed(f"<message from='{PLACE.room}'/>")
-            staying.membership.receive(DamagedElement(element, "odd", "not-well-formed"))
-            await asyncio.sleep(SHORT.idle_before_ping / 4)
-
-    async with inside(Standing(lambda _: "not-acceptable"), SHORT) as staying:
-        inviting = asyncio.create_task(invite())
-        assert (await staying.fault()).condition == "not-acceptable"
-        inviting.cancel()
-
-
 async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
     def answer(_: str | None) -> str | None:
         if len(standing.pinged) == 1:
@@ -443,35 +428,6 @@ def described(feature: str) -> Element:
     """The room's answer to what it is."""
     query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
     return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
-
-
-async def test_a_change_of_the_configuration_is_asked_about_and_told_with_what_changed() -> None:
-    changed = parsed(
-        f"<message from='{PLACE.room}' type='groupchat'>"
-        f"<x xmlns='{MUC_USER}'><status code='104'/></x></message>"
-    )
-    standing = Standing()
-    async with inside(standing, TIMING) as staying:
-        membership = staying.membership
-        await staying.phase(Phase.JOINED)
-        membership.receive(described("muc_unmoderated"))
-        asked = asyncio.Event()
-        standing.on_send = lambda element: asked.set()
-        membership.receive(changed)
-        async with asyncio.timeout(SECONDS):
-            await asked.wait()
-        assert [DISCO_INFO in one for one in standing.sent] == [True]
-        membership.receive(described("muc_moderated"))
-        assert membership.status().moderated is True
-        told = await staying.see(lambda event: isinstance(event, RoomConfigured))
-        assert told == RoomConfigured(frozenset({104}), ("moderated: true, before false",))
-        # The next question waits, but whoever leaves is told what is known.
-        membership.receive(changed)
-        membership.receive(parsed(KICKED))
-        assert membership.status().moderated is None
-        told = await staying.see(lambda event: isinstance(event, RoomConfigured))
-        assert told == RoomConfigured(frozenset({104}))
-        assert len(standing.sent) == 1
 
 
 async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -> None:

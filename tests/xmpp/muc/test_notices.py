@@ -58,14 +58,11 @@ def test_what_comes_back_as_an_error_tells_nothing_of_the_room(inner: str) -> No
 @pytest.mark.parametrize(
     "inner",
     [
-        _notice(),
         _notice("<status/>", "<status code='x'/>"),
         _notice("<item affiliation='member'/>"),
-        _notice("<item jid='' affiliation='member'/>"),
         _notice("<item jid='betty@example'/>"),
         _notice("<invite from='betty@example'/>"),
         f"<y xmlns='urn:other'>{CONFIGURED}</y>",
-        "<x xmlns='urn:other'><status code='104'/></x>",
     ],
 )
 def test_a_notice_that_says_nothing_is_none(inner: str) -> None:

@@ -105,14 +105,6 @@ def test_a_refused_join_is_told_without_the_echo_that_prosody_leaves_out() -> No
     assert presence_events("", ROOM, "error") == [RoomError("undefined-condition")]
 
 
-@pytest.mark.parametrize("nickname", ["\uff37ilma", "\u0717\u289b\u06a5", "\u1ea7\u0323"])
-def test_a_nickname_is_what_the_server_has_made_of_it(nickname: str) -> None:
-    changed = f"<x {USER}><item nick='{nickname}'/><status code='303'/></x>"
-    event = presence(NicknameChanged, changed, type_="unavailable")
-    entered = presence(OccupantJoined, f"<x {USER}><item/></x>", f"{ROOM}/{nickname}")
-    assert entered.sender == event.new_nickname == nickname
-
-
 @pytest.mark.parametrize("nickname", [None, "", "x" * (MAX_JID_CHARACTERS + 1)])
 def test_a_new_nickname_that_can_be_none_is_a_departure(nickname: str | None) -> None:
     item = "<item/>" if nickname is None else f"<item nick='{nickname}'/>"
