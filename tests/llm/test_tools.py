@@ -42,12 +42,18 @@ def _topic(**more: Any) -> dict[str, Any]:
     return {"topics": [topic | more]}
 
 
-async def _scouted(home: Path, journal: Journal, service: ModelService, **more: Any) -> Any:
+async def _told(
+    home: Path, journal: Journal, service: ModelService, name: str = "xmppDigest", **arguments: Any
+) -> Any:
     desk = Desk(journal, configured(home, service))
-    arguments = {"question": "Who broke the build?"} | more
-    found = await called(desk, "2025-11-25", "scout", **arguments)
+    told = await called(desk, "2025-11-25", name, **arguments)
     await desk.end()
-    return found
+    return told
+
+
+async def _scouted(home: Path, journal: Journal, service: ModelService, **more: Any) -> Any:
+    arguments = {"question": "Who broke the build?"} | more
+    return await _told(home, journal, service, "scout", **arguments)
 
 
 # What people write
@@ -60,10 +66,8 @@ async def test_an_instruction_planted_in_a_message_does_not_become_one(
     asked: list[Asked] = []
     for said in ("good morning", PLANTED):
         async with model_service(saying("no"), saying("no")) as service:
-            desk = Desk(room(said, sender=said[:9]), configured(tmp_path, service))
             arguments = {"question": "What is up?"} if name == "scout" else {}
-            await called(desk, "2025-11-25", name, **arguments)
-            await desk.end()
+            await _told(tmp_path, room(said, sender=said[:9]), service, name, **arguments)
         assert len(service.asked) == 2
         asked += service.asked
     harmless, _, planted, _ = asked
@@ -97,9 +101,7 @@ async def test_what_the_model_says_is_escaped(tmp_path: Path) -> None:
         saying(answer), saying(_topic(summary="a\u200b", open=["b\u2066"]))
     ) as (service):
         assert (await _scouted(tmp_path, room("x"), service))["answer"] == "fine\\u{202E}"
-        desk = Desk(room("x"), configured(tmp_path, service))
-        (topic,) = (await called(desk, "bare", "xmppDigest"))["topics"]
-        await desk.end()
+        (topic,) = (await _told(tmp_path, room("x"), service))["topics"]
     assert (topic["summary"], topic["open"]) == ("a\\u{200B}", ["b\\u{2066}"])
 
 
@@ -130,9 +132,7 @@ async def test_a_digest_names_events_and_people_that_there_are(
     wrong: dict[str, Any], problem: str, tmp_path: Path
 ) -> None:
     async with model_service(saying(_topic(**wrong)), saying(_topic())) as service:
-        desk = Desk(room("one"), configured(tmp_path, service))
-        digest = await called(desk, "2025-11-25", "xmppDigest")
-        await desk.end()
+        digest = await _told(tmp_path, room("one"), service)
     assert digest["topics"] == _topic()["topics"]
     assert problem in service.asked[1].user
 
@@ -181,9 +181,7 @@ async def test_whoever_wants_to_know_is_told_when_the_model_is_asked(tmp_path: P
 async def test_where_nothing_happened_no_model_is_asked(tmp_path: Path) -> None:
     async with model_service(saying("no")) as service:
         found = await _scouted(tmp_path, room(), service)
-        desk = Desk(room(), configured(tmp_path, service))
-        digest = await called(desk, "bare", "xmppDigest")
-        await desk.end()
+        digest = await _told(tmp_path, room(), service)
     assert (found["found"], found["read"], found["events"]) == (False, 0, [])
     assert (digest["topics"], digest["read"]) == ([], 0)
     assert service.asked == []
@@ -194,10 +192,8 @@ async def test_a_scout_sees_who_comes_and_a_digest_only_what_is_said(tmp_path: P
     journal.append(OccupantJoined(f"{ROOM}/Fred", "Fred", "participant", "none"), 1.0)
     journal.append(SubjectChanged("news", "Fred"), 2.0)
     async with model_service(saying(_finding("epoch-1")), saying(_topic())) as service:
-        desk = Desk(journal, configured(tmp_path, service))
-        await called(desk, "bare", "scout", question="?")
-        await called(desk, "bare", "xmppDigest")
-        await desk.end()
+        await _scouted(tmp_path, journal, service)
+        await _told(tmp_path, journal, service)
     kinds = [[one["kind"] for one in events_in(asked)] for asked in service.asked]
     assert kinds == [["message", "join", "subject"], ["message", "subject"]]
 

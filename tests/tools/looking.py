@@ -1,21 +1,16 @@
-"""A page of xmppHistory, for tests of what is on it."""
+"""A page of xmppHistory or xmppTrace, for tests of what is on it."""
 
 from typing import Any
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-
-from bridge.tools import history
+from bridge.mcp.toolset import Tool
 from bridge.tools.entries import NOTICE
-from tests.tools.played import Played, arguments, wire
-
-TOOL = history.xmpp_history
-SCHEMA = Draft202012Validator(TOOL.output_schema)
+from bridge.tools.history import xmpp_history
+from tests.tools.played import Played, arguments, fitting
 
 
-async def page_of(played: Played, **given: object) -> dict[str, Any]:
+async def page_of(played: Played, tool: Tool = xmpp_history, /, **given: object) -> dict[str, Any]:
     """Return what the tool tells; it fits its schema, and is marked if strangers wrote in it."""
-    page = wire(await TOOL(played.link, **arguments(TOOL, given)))
-    SCHEMA.validate(page)
+    page = fitting(tool, await tool(played.link, **arguments(tool, given)))
     assert page.get("notice") == (NOTICE if page["entries"] else None)
     return page
 

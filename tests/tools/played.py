@@ -6,6 +6,8 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
 from bridge.mcp.schema import read_members, render
 from bridge.mcp.toolset import Tool
 from bridge.recording.recorded import Reader
@@ -180,6 +182,13 @@ def wire(result: object) -> dict[str, Any]:
     rendered = render(result)
     assert isinstance(rendered, dict)
     return rendered
+
+
+def fitting(tool: Tool, result: object) -> dict[str, Any]:
+    """What a client sees of a result of `tool`, which is as its schema has it."""
+    told = wire(result)
+    Draft202012Validator(tool.output_schema).validate(told)
+    return told
 
 
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:

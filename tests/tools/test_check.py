@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import render
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
@@ -35,7 +33,7 @@ from tests.mcp.sample_tools import UNASKED
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-from tests.tools.played import STATUS, Played
+from tests.tools.played import STATUS, Played, fitting
 
 PASSWORD = "not-to-be-shown-4711"
 
@@ -85,10 +83,7 @@ class Desk:
 
     async def check(self, current: CurrentSettings) -> dict[str, Any]:
         context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
-        result = render(await xmpp_check(self.standing.link, current, context))
-        assert isinstance(result, dict)
-        assert xmpp_check.output_schema is not None
-        Draft202012Validator(xmpp_check.output_schema).validate(result)
+        result = fitting(xmpp_check, await xmpp_check(self.standing.link, current, context))
         assert PASSWORD not in str(result)
         return result
 
@@ -293,8 +288,7 @@ def of_rooms(count: int, failing: int, *, name: int = 4, text: int = 200) -> Rep
 def test_what_came_of_fifty_rooms_fits_into_a_result(failing: int, name: int) -> None:
     report = of_rooms(50, failing, name=name)
     set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES]
-    result: dict[str, Any] = result_of(report, set_, "s" * 100, changed=True)
-    Draft202012Validator(xmpp_check.output_schema).validate(result)
+    result = fitting(xmpp_check, result_of(report, set_, "s" * 100, changed=True))
     assert json_size(result) <= RESULT_BYTES
     assert report.rooms is not None
     assert [(one["ok"], one["condition"]) for one in result["rooms"]] == [

@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.store.database import Observer
 from bridge.text import iso
@@ -31,7 +30,7 @@ from bridge.xmpp.model.events import (
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.journal import RECORDED, Journal
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
-from tests.tools.played import FAULT, ROOM, STATUS, arguments, wire
+from tests.tools.played import FAULT, ROOM, STATUS, arguments, fitting
 from tests.tools.standing import Answer, Asked, Standing, occupant, outside, standing, standing_in
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
@@ -54,8 +53,7 @@ async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
     """What a client sees of the result, which is as its schema has it, and not too long."""
     asked = {"nickname": "Robot", **given}
     asked = {name: value for name, value in asked.items() if value is not None}
-    found = wire(await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
-    Draft202012Validator(xmpp_diagnose.output_schema).validate(found)
+    found = fitting(xmpp_diagnose, await xmpp_diagnose(link, **arguments(xmpp_diagnose, asked)))
     assert len(json.dumps(found)) <= RESULT_BYTES
     assert found["notice"] == NOTICE
     return found

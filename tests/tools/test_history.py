@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.text import iso, visible
 from bridge.tools import paging
-from bridge.tools.entries import NOTICE
-from bridge.tools.history import xmpp_history
-from bridge.tools.link import RoomLink
 from bridge.xmpp.model.events import (
     Connected,
     ConnectionChanged,
@@ -36,9 +32,7 @@ from tests.tools.played import (
     ROOM,
     Archived,
     Played,
-    arguments,
     in_rooms,
-    wire,
 )
 from tests.xmpp.played_archive import Endless, Lazy
 
@@ -257,7 +251,6 @@ async def test_a_cursor_of_the_archive_is_none_of_the_memory() -> None:
         await page_of(Played(), since="archive:1")
 
 
-SCHEMA = Draft202012Validator(xmpp_history.output_schema)
 MAX_PAGE_BYTES = 9_000
 """As the contract has it, where no other size is asked for."""
 START = "1970-01-01T00:00:00Z"
@@ -270,11 +263,8 @@ class Long(Archived):
     kept = Lazy(Endless(10_000))
 
 
-async def _page(link: RoomLink, **given: Any) -> dict[str, Any]:
-    given = {"archive": True, **given}
-    page = wire(await xmpp_history(link, **arguments(xmpp_history, given)))
-    SCHEMA.validate(page)
-    assert page.get("notice") == (NOTICE if page["entries"] else None)
+async def _page(played: Played, **given: Any) -> dict[str, Any]:
+    page = await page_of(played, archive=True, **given)
     assert not {"oldest", "gap"} & set(page)
     assert len(json.dumps(page)) <= given.get("maxBytes", MAX_PAGE_BYTES)
     assert {one["source"] for one in page["entries"]} <= {"archive"}
@@ -286,34 +276,34 @@ def _numbers(page: dict[str, Any]) -> list[int]:
 
 
 async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -> None:
-    link = Long().link
+    played = Long()
     wanted: dict[str, object] = {"from": "Fred", "after": START, "limit": 4}
-    page = await _page(link, **wanted)
+    page = await _page(played, **wanted)
     told = _numbers(page)
     while page["more"]:
-        page = await _page(link, since=page["next"], **wanted)
+        page = await _page(played, since=page["next"], **wanted)
         assert len(page["entries"]) <= 4
         told += _numbers(page)
     assert told == list(range(0, 10_000, 1_000))
     assert page["next"] == "archive:id-9999"
     assert {one["sender"] for one in page["entries"]} == {"Fred"}
-    (full,) = (await _page(link, detail="full", **wanted | {"limit": 1}))["entries"]
+    (full,) = (await _page(played, detail="full", **wanted | {"limit": 1}))["entries"]
     assert full["from"] == f"{ROOM}/Fred"
 
 
 async def test_the_archive_is_read_from_its_beginning_where_the_oldest_is_asked_for() -> None:
-    page = await _page(Long().link, since="oldest", limit=2)
+    page = await _page(Long(), since="oldest", limit=2)
     assert _numbers(page) == [0, 1]
 
 
 async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_names() -> None:
     played = Long(further=(Played(room_jid=LOGS),))
     for room in (None, ROOM, "lobby"):
-        page = await _page(played.link, limit=3, room=room)
+        page = await _page(played, limit=3, room=room)
         assert [one["room"] for one in page["entries"]] == [ROOM] * 3
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
-        await _page(played.link, room="logs")
-    (entry,) = (await _page(Long().link, limit=1))["entries"]
+        await _page(played, room="logs")
+    (entry,) = (await _page(Long(), limit=1))["entries"]
     assert "room" not in entry
 
 

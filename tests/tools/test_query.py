@@ -4,7 +4,6 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import quoteattr
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ToolError
 from bridge.mcp.toolset import Tool
@@ -22,7 +21,7 @@ from bridge.xmpp.link.stanzas import (
     StanzaError,
 )
 from bridge.xmpp.queries.iq_errors import TargetKind
-from tests.tools.played import LOGS, ROOM, Played, wire
+from tests.tools.played import LOGS, ROOM, Played, fitting
 from tests.tools.standing import OWN, outside, standing, standing_in
 from tests.xmpp.elements import parsed
 
@@ -127,17 +126,9 @@ FEATURES = 40
 """That have room beside as many identities and fields as are shown."""
 
 
-def _fitting(tool: Tool, result: object) -> dict[str, Any]:
-    """What a client sees of a result, which is as its schema has it."""
-    told = wire(result)
-    assert None not in told.values()
-    Draft202012Validator(tool.output_schema).validate(told)
-    return told
-
-
 async def _info(link: RoomLink, target: str, *, features: bool = True) -> dict[str, Any]:
     tool = query.xmpp_info
-    return _fitting(tool, await tool(link, target=target, features=features))
+    return fitting(tool, await tool(link, target=target, features=features))
 
 
 def _saying(description: str, items: str = "") -> RoomLink:
@@ -213,7 +204,7 @@ async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> 
 
 
 async def _ping(link: RoomLink, target: str) -> dict[str, Any]:
-    return _fitting(query.xmpp_ping, await query.xmpp_ping(link, target=target))
+    return fitting(query.xmpp_ping, await query.xmpp_ping(link, target=target))
 
 
 def _refusing(condition: str, text: str | None = None) -> RoomLink:

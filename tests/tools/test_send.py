@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.asking import STATE_SECONDS, Question
 from bridge.mcp.context import Context
@@ -22,16 +21,7 @@ from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, Not
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
-from tests.tools.played import (
-    FAULT,
-    LOGS,
-    ROOM,
-    STATUS,
-    Played,
-    arguments,
-    in_rooms,
-    wire,
-)
+from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, fitting, in_rooms, wire
 
 SECONDS = 10.0
 """Limit for a call that waits for answers."""
@@ -59,9 +49,8 @@ def _context(*told: list[tuple[float, float | None, str | None]]) -> Context:
 
 async def _send(played: Played, rate: RateLimiter, **given: object) -> dict[str, Any]:
     """What a client sees of the result."""
-    sent = wire(await xmpp_send(played.link, rate, _context(), **arguments(xmpp_send, given)))
-    Draft202012Validator(xmpp_send.output_schema).validate(sent)
-    return sent
+    arguments_ = arguments(xmpp_send, given)
+    return fitting(xmpp_send, await xmpp_send(played.link, rate, _context(), **arguments_))
 
 
 async def _refused(

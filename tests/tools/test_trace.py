@@ -1,28 +1,17 @@
-from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.errors import ArgumentError
-from bridge.tools import trace
-from bridge.tools.entries import MAX_BODY_BYTES, NOTICE
+from bridge.tools.entries import MAX_BODY_BYTES
 from bridge.tools.paging import MAX_BYTES
+from bridge.tools.trace import LOST_STANZA, NO_STANZA, xmpp_trace
 from bridge.xmpp.link.trace import CAPACITY, Direction
 from bridge.xmpp.model.events import ConnectionChanged, Gap, Phase
 from bridge.xmpp.model.journal import Journal
-from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
+from tests.tools.looking import page_of
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
 from tests.xmpp.elements import append
-
-TOOL = trace.xmpp_trace
-SCHEMA = Draft202012Validator(TOOL.output_schema)
-
-
-async def _trace(played: Played, **given: object) -> dict[str, Any]:
-    page = wire(await TOOL(played.link, **arguments(TOOL, given)))
-    SCHEMA.validate(page)
-    assert page.get("notice") == (NOTICE if page["entries"] else None)
-    return page
 
 
 def _message(body: str) -> Element:
@@ -35,7 +24,7 @@ async def test_a_stanza_is_shown_as_it_went_over_the_wire() -> None:
     played = Played()
     append(played.trace, "out", "1", _message("a < b & c"), 1.5)
     xml = '<message type="groupchat"><body>a &lt; b &amp; c</body></message>'
-    (entry,) = (await _trace(played))["entries"]
+    (entry,) = (await page_of(played, xmpp_trace))["entries"]
     assert entry == {
         "cursor": "epoch-1",
         "at": "1970-01-01T00:00:01.500Z",
@@ -52,17 +41,19 @@ async def test_what_is_looked_for_is_found_whatever_its_case() -> None:
         append(played.trace, "in", "1", _message(body), 0.0)
     append(played.trace, "out", "1", "<stream:stream>", 0.0)
     for text in ("STRASSE", "<BODY>stra"):
-        (entry,) = (await _trace(played, contains=text))["entries"]
+        (entry,) = (await page_of(played, xmpp_trace, contains=text))["entries"]
         assert "Straße" in entry["xml"]
-    assert (await _trace(played, contains="stream", direction="in"))["entries"] == []
-    assert len((await _trace(played, contains="stream", direction="out"))["entries"]) == 1
+    assert (await page_of(played, xmpp_trace, contains="stream", direction="in"))["entries"] == []
+    assert (
+        len((await page_of(played, xmpp_trace, contains="stream", direction="out"))["entries"]) == 1
+    )
 
 
 async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
     played = Played()
     append(played.trace, "in", "1", _message("x" * 60_000), 0.0)
     append(played.trace, "in", "1", _message("a\u202eb"), 0.0)
-    long, hidden = (await _trace(played, maxBytes=MAX_BYTES))["entries"]
+    long, hidden = (await page_of(played, xmpp_trace, maxBytes=MAX_BYTES))["entries"]
     assert long["truncated"] is True
     assert long["bytes"] > 60_000
     assert len(long["xml"]) == MAX_BODY_BYTES
@@ -74,19 +65,19 @@ async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
     played = Played(journal=Journal("epoch"))
     for number in range(CAPACITY + 2):
         append(played.trace, "in", "1", _message(str(number)), 0.0)
-    page = await _trace(played, since="epoch-0")
+    page = await page_of(played, xmpp_trace, since="epoch-0")
     assert page["gap"] == {"from": 1, "to": 2, "reason": "evicted"}
-    newest = await _trace(played)
+    newest = await page_of(played, xmpp_trace)
     assert newest["more"] is True
-    assert (await _trace(played, since=newest["oldest"], limit=1))["entries"][0]["xml"] == (
-        '<message type="groupchat"><body>2</body></message>'
-    )
-    first = await _trace(played, since="oldest", limit=1)
+    assert (await page_of(played, xmpp_trace, since=newest["oldest"], limit=1))["entries"][0][
+        "xml"
+    ] == ('<message type="groupchat"><body>2</body></message>')
+    first = await page_of(played, xmpp_trace, since="oldest", limit=1)
     assert (first["gap"]["to"], first["entries"][0]["cursor"]) == (2, "epoch-3")
-    restarted = await _trace(played, since="former-3")
+    restarted = await page_of(played, xmpp_trace, since="former-3")
     assert restarted["gap"] == {"from": 4, "to": 2, "reason": "restarted"}
     with pytest.raises(ArgumentError, match="ahead"):
-        await _trace(played, since="epoch-9999")
+        await page_of(played, xmpp_trace, since="epoch-9999")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +103,7 @@ async def test_of_one_room_only_stanzas_from_it_and_to_it_are_shown(
     for direction, attributes in stanzas:
         append(played.trace, direction, "1", Element("{jabber:client}message", attributes), 0.0)
     append(played.trace, "in", "1", f"<stream id='header' from='{ROOM}'>", 0.0)
-    page = await _trace(played, room=room)
+    page = await page_of(played, xmpp_trace, room=room)
     assert [
         next(one for one in [*shown, "?"] if one in entry["xml"]) for entry in page["entries"]
     ] == shown
@@ -125,11 +116,11 @@ async def test_the_stanza_behind_an_entry_is_shown_alone() -> None:
         stanza.set("from", f"{ROOM}/{nickname}")
         append(played.trace, "in", "1", stanza, 0.0)
         played.hear(f"hello from {nickname}", nickname=nickname)
-    page = await _trace(played, of="epoch-2")
+    page = await page_of(played, xmpp_trace, of="epoch-2")
     (entry,) = page["entries"]
     assert "hello from Wilma" in entry["xml"]
     assert page.keys().isdisjoint({"note", "gap"})
-    assert (await _trace(played, of="epoch-2", direction="out"))["entries"] == []
+    assert (await page_of(played, xmpp_trace, of="epoch-2", direction="out"))["entries"] == []
 
 
 async def test_an_entry_without_a_stanza_is_said_to_have_none() -> None:
@@ -138,8 +129,8 @@ async def test_an_entry_without_a_stanza_is_said_to_have_none() -> None:
     played.publish(Gap("2026-01-01T00:00:00.000Z", "2026-01-01T00:01:00.000Z"))
     played.hear("hello")
     cursors = ("epoch-1", "epoch-2", "epoch-3", "archive:a%201")
-    notes = [(await _trace(played, of=cursor))["note"] for cursor in cursors]
-    assert notes == [trace.NO_STANZA] * 2 + [trace.LOST_STANZA] * 2
+    notes = [(await page_of(played, xmpp_trace, of=cursor))["note"] for cursor in cursors]
+    assert notes == [NO_STANZA] * 2 + [LOST_STANZA] * 2
 
 
 @pytest.mark.parametrize("cursor", ["yesterday", "epoch-99", "former-1", "epoch-1"])
@@ -148,5 +139,5 @@ async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
     append(played.trace, "in", "1", _message("a stanza"), 0.0)
     played.hear("evicted", "kept")
     with pytest.raises(ArgumentError, match="of is not the cursor of an entry") as refusal:
-        await _trace(played, of=cursor)
+        await page_of(played, xmpp_trace, of=cursor)
     assert refusal.value.condition == "item-not-found"

@@ -5,7 +5,6 @@ import random
 from typing import Any, cast
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError
@@ -32,12 +31,11 @@ from tests.tools.played import (
     STATUS,
     Played,
     arguments,
+    fitting,
     in_rooms,
-    wire,
 )
 
 TOOL = wait.xmpp_wait
-SCHEMA = Draft202012Validator(TOOL.output_schema)
 TIMES = 300
 ANSWER_SECONDS = 20.0
 """Limit for what should happen at once."""
@@ -48,9 +46,7 @@ async def _wait(
 ) -> dict[str, Any]:
     link = RoomLink(cast("Participant", room))
     async with asyncio.timeout(ANSWER_SECONDS):
-        result = await TOOL(link, context or QUIET, **arguments(TOOL, given))
-    waited = wire(result)
-    SCHEMA.validate(waited)
+        waited = fitting(TOOL, await TOOL(link, context or QUIET, **arguments(TOOL, given)))
     told = "entry" in waited or waited["passed"]
     assert waited.get("notice") == (NOTICE if told else None)
     return waited
