@@ -79,7 +79,6 @@ def test_every_command_is_run_by_something() -> None:
 @pytest.mark.parametrize(
     ("words", "usage"),
     [
-        (["--help"], ""),
         (["help"], ""),
         (["check", "-h"], " check"),
         (["help", "check"], " check"),

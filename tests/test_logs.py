@@ -16,156 +16,120 @@ PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
 
 
-@contextmanager
-def logging_to(descriptor: int) -> Iterator[logging.Logger]:
-    # Nobody else listens to it: pytest would keep what xdist then cannot hand over.
-    logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001 - as said
-    logger.addHandler(StderrHandler("[Server]", descriptor))
-    yield logger
+class Pipe:
+    """A log into a pipe that nobody reads until a test does."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.reading, False)
+        # Nobody else listens to it: pytest would keep what xdist then cannot hand over.
+        self.logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001 - as said
+        self.logger.addHandler(StderrHandler("[Server]", self.writing))
+
+    def read(self) -> str:
+        """All that is in it."""
+        found = bytearray()
+        with suppress(BlockingIOError):
+            while data := os.read(self.reading, 1 << 20):
+                found += data
+        return found.decode()
 
 
-@contextmanager
-def pipe() -> Iterator[tuple[int, int]]:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    yield reading, writing
-    os.close(reading)
-    os.close(writing)
-
-
-def read_all(descriptor: int) -> str:
-    found = bytearray()
-    with suppress(BlockingIOError):
-        while data := os.read(descriptor, 1 << 20):
-            found += data
-    return found.decode()
-
-
-def test_a_line_has_the_prefix_and_its_level_if_it_is_a_warning_or_worse() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.debug("one %s", "a")
-        logger.info("two")
-        logger.warning("three")
-        logger.error("four")
-        assert read_all(reading).splitlines() == [
-            "[Server] one a",
-            "[Server] two",
-            "[Server] WARNING: three",
-            "[Server] ERROR: four",
-        ]
-
-
-def test_an_exception_is_told_below_its_line_and_its_text_forges_none() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        try:
-            raise ValueError(f"why{FORGED}")
-        except ValueError:
-            logger.exception("broke")
-        first, *lines, last = read_all(reading).split("\n")
-        assert (first, last) == ("[Server] ERROR: broke", "")
-        assert lines[0].startswith("[Server] | Traceback")
-        assert "[Server] | ValueError: why" in lines
-        assert all(one.startswith("[Server] | ") for one in lines)
-        assert not any(one in "".join(lines) for one in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
-
-
-def test_an_exception_is_told_to_those_who_asked_for_everything_only() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.handlers[0].setLevel(logging.INFO)
-        logger.error("broke", exc_info=ValueError("why"))
-        assert read_all(reading) == "[Server] ERROR: broke\n"
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    one = Pipe()
+    yield one
+    for descriptor in (one.reading, one.writing):
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 FORGED = "\n[Server] forged\r\x1b[2J\x9b2J\x85\u202e\u2028\U000e0041\ud800"
+SHOWN = r"\u{A}[Server] forged\u{D}\u{1B}[2J\u{9B}2J\u{85}\u{202E}\u{2028}\u{E0041}\u{D800}"
 
 
-def test_what_a_line_is_about_forges_no_other_and_hides_nothing() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.info("about %s", FORGED)
-        logger.warning("ü %s", f"ü{FORGED}")
-        shown = r"\u{A}[Server] forged\u{D}\u{1B}[2J\u{9B}2J\u{85}\u{202E}\u{2028}\u{E0041}\u{D800}"
-        assert read_all(reading).split("\n") == [
-            f"[Server] about {shown}",
-            f"[Server] WARNING: ü ü{shown}",
-            "",
-        ]
-
-
-@pytest.mark.parametrize("length", [1, 100, PIPE_BUF - 10, PIPE_BUF - 9, 3 * PIPE_BUF])
-def test_a_full_pipe_never_blocks_and_the_next_line_tells_how_many_were_dropped(
-    length: int,
+@pytest.mark.parametrize(
+    ("level", "told", "lines"),
+    [
+        (logging.DEBUG, ("one %s", "a"), ["one a"]),
+        (logging.WARNING, ("three %s", "a"), ["WARNING: three a"]),
+        (logging.ERROR, ("four %s", "a"), ["ERROR: four a"]),
+        (logging.INFO, ("about %s", FORGED), [f"about {SHOWN}"]),
+        (logging.WARNING, ("ü %s", f"ü{FORGED}"), [f"WARNING: ü ü{SHOWN}"]),
+        (logging.INFO, ("one\ntwo\n\u2028three",), ["one", "two", "\\u{2028}three"]),
+        (logging.WARNING, ("four\nfive",), ["WARNING: four", "five"]),
+        (logging.INFO, ("%s", "ü" * PIPE_BUF), ["ü" * PIPE_BUF]),  # more than one write
+    ],
+)
+def test_a_line_has_the_prefix_and_what_it_is_about_forges_no_other(
+    level: int, told: tuple[str, ...], lines: list[str], pipe: Pipe
 ) -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        lines = 10 + 200_000 // (length + 10)
-        for _ in range(2):
-            for _ in range(lines):
-                logger.info("%s", "x" * length)
-            dropped = lines - read_all(reading).count("x" * length + "\n")
-            assert dropped > 0
-            logger.info("next")
-            logger.info("after")
-            notice, following, after = read_all(reading).lstrip("\n").splitlines()
-            assert notice == f"[Server] ({dropped} lines were dropped: stderr was full)"
-            assert (following, after) == ("[Server] next", "[Server] after")
+    pipe.logger.log(level, *told)
+    assert pipe.read() == "".join(f"[Server] {line}\n" for line in lines)
 
 
-def test_a_line_that_was_cut_off_does_not_join_the_next() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.info("%s", "x" * 1_000_000)
-        logger.info("while it is full")
-        cut = read_all(reading)
-        assert re.fullmatch(r"\[Server\] x{4000,}", cut)
-        logger.info("next")
-        assert read_all(reading).splitlines() == [
-            "",
-            "[Server] (2 lines were dropped: stderr was full)",
-            "[Server] next",
-        ]
+def test_an_exception_is_told_below_its_line_and_its_text_forges_none(pipe: Pipe) -> None:
+    pipe.logger.error("broke", exc_info=ValueError(f"why{FORGED}"))
+    first, *lines, last = pipe.read().split("\n")
+    assert (first, last) == ("[Server] ERROR: broke", "")
+    assert "[Server] | ValueError: why" in lines
+    assert all(one.startswith("[Server] | ") for one in lines)
+    assert not any(one in "".join(lines) for one in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
+    pipe.logger.handlers[0].setLevel(logging.INFO)  # for those who did not ask for everything
+    pipe.logger.error("broke", exc_info=ValueError("why"))
+    assert pipe.read() == "[Server] ERROR: broke\n"
 
 
-def test_each_line_of_what_is_told_together_has_the_prefix() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.info("one\ntwo\n\u2028three")
-        logger.warning("four\nfive")
-        assert read_all(reading).split("\n") == [
-            "[Server] one",
-            "[Server] two",
-            "[Server] \\u{2028}three",
-            "[Server] WARNING: four",
-            "[Server] five",
-            "",
-        ]
+@pytest.mark.parametrize("length", [1, PIPE_BUF - 10, PIPE_BUF - 9, 3 * PIPE_BUF])
+def test_a_full_pipe_never_blocks_and_the_next_line_tells_how_many_were_dropped(
+    length: int, pipe: Pipe
+) -> None:
+    lines = 10 + 200_000 // (length + 10)
+    for _ in range(2):
+        for _ in range(lines):
+            pipe.logger.info("%s", "x" * length)
+        dropped = lines - pipe.read().count("x" * length + "\n")
+        assert dropped > 0
+        pipe.logger.info("next")
+        pipe.logger.info("after")
+        notice, following, after = pipe.read().lstrip("\n").splitlines()
+        assert notice == f"[Server] ({dropped} lines were dropped: stderr was full)"
+        assert (following, after) == ("[Server] next", "[Server] after")
 
 
-def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others_are_counted() -> (
-    None
-):
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        told = [f"{number} ".ljust(100, "x") for number in range(10_000)]
-        logger.info("\n".join(told))
-        out = read_all(reading).splitlines()
-        assert 0 < len(out) < len(told)
-        assert out == [f"[Server] {one}" for one in told[: len(out)]]
-        logger.info("next")
-        assert read_all(reading).splitlines() == [
-            f"[Server] ({len(told) - len(out)} lines were dropped: stderr was full)",
-            "[Server] next",
-        ]
+def test_a_line_that_was_cut_off_does_not_join_the_next(pipe: Pipe) -> None:
+    pipe.logger.info("%s", "x" * 1_000_000)
+    pipe.logger.info("while it is full")
+    cut = pipe.read()
+    assert re.fullmatch(r"\[Server\] x{4000,}", cut)
+    pipe.logger.info("next")
+    assert pipe.read().splitlines() == [
+        "",
+        "[Server] (2 lines were dropped: stderr was full)",
+        "[Server] next",
+    ]
 
 
-def test_a_line_longer_than_one_write_comes_whole_where_there_is_room() -> None:
-    with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.info("%s", "ü" * PIPE_BUF)
-        assert read_all(reading) == f"[Server] {'ü' * PIPE_BUF}\n"
+def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others_are_counted(
+    pipe: Pipe,
+) -> None:
+    told = [f"{number} ".ljust(100, "x") for number in range(10_000)]
+    pipe.logger.info("\n".join(told))
+    out = pipe.read().splitlines()
+    assert 0 < len(out) < len(told)
+    assert out == [f"[Server] {one}" for one in told[: len(out)]]
+    pipe.logger.info("next")
+    assert pipe.read().splitlines() == [
+        f"[Server] ({len(told) - len(out)} lines were dropped: stderr was full)",
+        "[Server] next",
+    ]
 
 
-def test_nobody_listening_is_no_error() -> None:
-    reading, writing = os.pipe()
-    with logging_to(writing) as logger:
-        os.close(reading)
-        logger.info("nobody hears")
-        os.close(writing)
-        logger.info("nowhere to go")
+def test_nobody_listening_is_no_error(pipe: Pipe) -> None:
+    os.close(pipe.reading)
+    pipe.logger.info("nobody hears")
+    os.close(pipe.writing)
+    pipe.logger.info("nowhere to go")
 
 
 OPEN = """
@@ -185,17 +149,6 @@ logging.getLogger("bridge").warning("bad news")
 """
 
 
-def opened(level: str, redirections: str = "") -> subprocess.CompletedProcess[str]:
-    script = OPEN.replace("LEVEL", repr(level))
-    return subprocess.run(
-        ["bash", "-c", f'exec "$@" {redirections}', "bash", sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-
-
 @pytest.mark.parametrize(
     ("level", "lines"),
     [
@@ -208,13 +161,12 @@ def opened(level: str, redirections: str = "") -> subprocess.CompletedProcess[st
     ],
 )
 def test_the_log_is_ours_alone_on_stderr_alone_each_line_once(level: str, lines: list[str]) -> None:
-    done = opened(level)
+    script = OPEN.replace("LEVEL", repr(level))
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == ""
     assert done.stderr.splitlines() == lines
-
-
-def test_a_closed_stderr_is_no_error() -> None:
-    assert opened("DEBUG", "2>&-").stdout == ""
 
 
 def test_what_took_the_place_of_a_closed_stderr_is_not_written_to() -> None:

@@ -48,40 +48,30 @@ def test_a_character_that_shows_nothing_is_written_as_its_number(character: str)
     assert one_line(f"a{character}b") == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "plain ASCII, with \\u{202E} typed by hand",
-        "Grüße, Ωmega, שלום, 你好",
-        "e\u0301 combining",
-        "no\u00a0break and\u3000wide",
-        "👨\u200d👩\u200d👧\u200d👦",
-        "👩🏽\u200d🚀",
-        "❤\ufe0f",
-        "❤\ufe0f\u200d🔥",
-        "🏳\ufe0f\u200d🌈 🏴\u200d☠\ufe0f",
-        "1\ufe0f\u20e3",
-        "می\u200cخواهم",  # noqa: RUF001 - Persian
-        "क\u094d\u200dष",
-        "葛\U000e0100",
-        "ᠠ\u180bᠡ",
-    ],
+SEEN = (
+    "",
+    "plain ASCII, with \\u{202E} typed by hand",
+    "Grüße, Ωmega, שלום, 你好",
+    "e\u0301 combining",
+    "no\u00a0break and\u3000wide",
+    "👨\u200d👩\u200d👧\u200d👦",
+    "👩🏽\u200d🚀",
+    "❤\ufe0f",
+    "❤\ufe0f\u200d🔥",
+    "🏳\ufe0f\u200d🌈 🏴\u200d☠\ufe0f",
+    "1\ufe0f\u20e3",
+    "می\u200cخواهم",  # noqa: RUF001 - Persian
+    "क\u094d\u200dष",
+    "葛\U000e0100",
+    "ᠠ\u180bᠡ",
 )
-def test_what_a_reader_can_see_stays_as_it_is(text: str) -> None:
-    assert visible(text) == text
-    assert one_line(text) == text
-
-
-def test_a_text_of_several_lines_keeps_them_and_a_line_of_a_log_does_not() -> None:
-    assert visible("a\n\tb") == "a\n\tb"
-    assert one_line("a\n\tb") == "a\\u{A}\\u{9}b"
-    assert visible("a\r\nb") == "a\\u{D}\nb"
+"""Texts that stay as they are, since a reader can see them."""
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        *((text, text) for text in SEEN),
         ("\u200d", "\\u{200D}"),
         ("\u200da", "\\u{200D}a"),
         ("a\u200d", "a\\u{200D}"),
@@ -98,22 +88,21 @@ def test_a_text_of_several_lines_keeps_them_and_a_line_of_a_log_does_not() -> No
         ("a\ufe00\U000e0100\U000e0101", "a\ufe00\\u{E0100}\\u{E0101}"),
         ("a\ufe0f\u200d\ufe0fb", "a\ufe0f\\u{200D}\\u{FE0F}b"),
         ("a\u200b\ufe0f", "a\\u{200B}\\u{FE0F}"),
+        ("🏴\U000e0068\U000e0069", "🏴\\u{E0068}\\u{E0069}"),  # a message hidden in tags
+        ("😀\U000e0168\U000e0169", "😀\U000e0168\\u{E0169}"),  # and in variation selectors
     ],
 )
 def test_a_joiner_and_one_variation_selector_stay_beside_visible_characters_only(
     text: str, shown: str
 ) -> None:
     assert visible(text) == shown
+    assert one_line(text) == shown.replace("\n", "\\u{A}")
 
 
-def test_a_message_hidden_in_tags_is_shown() -> None:
-    hidden = "".join(chr(0xE0000 + ord(one)) for one in "hi")
-    assert visible(f"🏴{hidden}") == "🏴\\u{E0068}\\u{E0069}"
-
-
-def test_a_message_hidden_in_variation_selectors_is_shown_but_for_its_first() -> None:
-    hidden = "".join(chr(0xE0100 + one) for one in b"hi!")
-    assert visible(f"😀{hidden}") == "😀\U000e0168\\u{E0169}\\u{E0121}"
+def test_a_text_of_several_lines_keeps_them_and_a_line_of_a_log_does_not() -> None:
+    assert visible("a\n\tb") == "a\n\tb"
+    assert one_line("a\n\tb") == "a\\u{A}\\u{9}b"
+    assert visible("a\r\nb") == "a\\u{D}\nb"
 
 
 @given(texts)
