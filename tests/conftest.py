@@ -129,19 +129,16 @@ def ejabberd_process(authority: Authority, server_directory: Path) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def prosody(prosody_process: ServerProcess) -> XmppServer:
-    """The session's Prosody."""
     return prosody_process.server
 
 
 @pytest.fixture(scope="session")
 def ejabberd(ejabberd_process: ServerProcess) -> XmppServer:
-    """The session's ejabberd."""
     return ejabberd_process.server
 
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[XmppServer]:
-    """The project's own embedded server."""
     with running_sandbox() as server:
         yield server
 
@@ -163,7 +160,6 @@ def real_server(request: pytest.FixtureRequest) -> XmppServer:
 
 @pytest.fixture(params=["prosody", "ejabberd", "sandbox"])
 def xmpp_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server in turn."""
     server: XmppServer = request.getfixturevalue(request.param)
     return server
 
@@ -177,7 +173,6 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 @pytest.fixture(scope="session")
 def postgresql(authority: Authority) -> Iterator[Postgresql]:
-    """The session's PostgreSQL."""
     if (program := missing_postgresql()) is not None:
         do_without(f"{program} is not installed: sudo apt-get install postgresql pgbouncer")
     # The folders of pytest are closed to the user who runs the server.

@@ -93,11 +93,9 @@ class Import:
     """Whether it happens when the importer is loaded: not in a function."""
 
     def of(self, *packages: str) -> bool:
-        """Whether what is imported is, or lies in, one of these."""
         return _lies_in(self.imported, packages)
 
     def by(self, *packages: str) -> bool:
-        """Whether the importer is, or lies in, one of these."""
         return _lies_in(self.importer, packages)
 
     def __str__(self) -> str:
@@ -180,7 +178,6 @@ class Law:
     """Parts of those who may."""
 
     def is_broken_by(self, one: Import) -> bool:
-        """Whether an import is none that the law allows."""
         concerns = one.by(*self.by) and not one.by(*self.except_by)
         return concerns and one.of(*self.what) and not one.of(*self.but)
 

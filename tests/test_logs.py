@@ -27,7 +27,6 @@ class Pipe:
         self.logger.addHandler(StderrHandler("[Server]", self.writing))
 
     def read(self) -> str:
-        """All that is in it."""
         found = bytearray()
         with suppress(BlockingIOError):
             while data := os.read(self.reading, 1 << 20):

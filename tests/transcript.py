@@ -63,12 +63,10 @@ Line = dict[str, Any]
 
 
 def read(path: Path) -> list[Line]:
-    """Return the lines of a transcript."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def write(path: Path, lines: list[Line]) -> None:
-    """Write a transcript anew."""
     text = "".join(json.dumps(one) + "\n" for one in lines)
     path.write_text(text, "utf-8")
 

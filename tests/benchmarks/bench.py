@@ -35,7 +35,6 @@ class Bench(ExitStack):
 
     @cached_property
     def prosody(self) -> XmppServer:
-        """A Prosody of our own."""
         folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
         authority = Authority(folder / "authority")
         return self.enter_context(running_prosody(folder / "prosody", authority)).server
@@ -47,15 +46,12 @@ class Bench(ExitStack):
 
     @cached_property
     def folder(self) -> Path:
-        """A place for files, thrown away at the end."""
         return Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
 
     def bridge(self, settings: Mapping[str, str]) -> Peer:
-        """The bridge as it is installed."""
         return Peer([str(self.environments.bridge.parent / "xmpp-bridge")], settings)
 
     def participant(self, settings: Mapping[str, str], *options: str) -> Peer:
-        """A bare slixmpp participant, in the bridge's own environment."""
         script = str(RIVALS / "participant.py")
         return Peer([str(self.environments.bridge), script, *options], settings)
 

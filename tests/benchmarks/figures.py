@@ -21,12 +21,10 @@ class Series:
 
     @property
     def median(self) -> float:
-        """The middle one."""
         return median(self.values)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the greatest."""
         return min(self.values), max(self.values)
 
     def over(self, other: "Series") -> float:
@@ -49,7 +47,6 @@ class Aim:
 
     @property
     def met(self) -> bool:
-        """Whether it was reached."""
         return self.value <= self.limit if self.bound == "at most" else self.value >= self.limit
 
 
@@ -78,5 +75,4 @@ def alternated(
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` of them do not exceed."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]

@@ -62,7 +62,6 @@ class Hall:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The settings that lead here."""
         return self._server.environment()
 
     def flood(self, messages: int) -> float:

@@ -37,7 +37,6 @@ class PeerError(Exception):
 
 
 def called(id_: int | str, tool: str, **arguments: object) -> bytes:
-    """One `tools/call` as a line."""
     params = {"name": tool, "arguments": arguments}
     call = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
     return json.dumps(call, separators=(",", ":")).encode() + b"\n"
@@ -106,13 +105,11 @@ class Peer:
         self._home.cleanup()
 
     def write(self, data: bytes) -> None:
-        """Write all of `data`."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._in, rest) :]
 
     def line(self) -> bytes:
-        """The next line of stdout."""
         while b"\n" not in self._received:
             data = os.read(self._out, 1 << 20)
             if not data:
@@ -122,7 +119,6 @@ class Peer:
         return line
 
     def ask(self, message: bytes) -> bytes:
-        """Write a line, and return the next that comes back."""
         self.write(message)
         return self.line()
 
@@ -144,7 +140,6 @@ class Peer:
         sleep(SETTLE_SECONDS)
 
     def list_tools(self) -> dict[str, Any]:
-        """The result of `tools/list`."""
         self.write(LIST)
         return result_of(self.answer_to("list"))
 
@@ -166,14 +161,12 @@ class Peer:
             self._heard_at.setdefault(text, 0.0)
 
     def cpu_seconds(self) -> float:
-        """What its threads have had of the processors so far."""
         tasks = Path(f"/proc/{self._process.pid}/task")
         return (
             sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
         )
 
     def memory_bytes(self) -> int:
-        """What it holds of the memory (resident)."""
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 

@@ -17,8 +17,6 @@ BEGIN, END = "<!-- figures: written by `run --write` -->", "<!-- end of the figu
 
 @dataclass(frozen=True)
 class Report:
-    """One run of the command."""
-
     machine: Mapping[str, str]
     outcomes: Sequence[Outcome]
 
@@ -31,7 +29,6 @@ class Report:
         )
 
     def as_text(self) -> str:
-        """All of it, for people."""
         return "\n\n".join(
             (
                 table.machine_list(self.machine),

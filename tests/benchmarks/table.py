@@ -27,12 +27,10 @@ def figures_table(outcomes: Sequence[Outcome]) -> str:
 
 
 def notes(outcomes: Sequence[Outcome]) -> str:
-    """What has to be said about the measures."""
     return "\n".join(f"- `{one.name}`: {one.note}." for one in outcomes if one.note)
 
 
 def machine_list(machine: Mapping[str, str]) -> str:
-    """The machine, a line for each thing."""
     return "\n".join(f"- {name}: {value}" for name, value in machine.items())
 
 

@@ -73,7 +73,6 @@ def _query(kind: str, content: str) -> list[Step]:
 
 
 def _steps(line: str) -> list[Step]:
-    """The steps that a line stands for."""
     verb, _, text = line.partition(" ")
     message = f"<message to='{{room}}' type='groupchat' id='m1'><body>{text}</body></message>"
     ask = ("bot", f"<presence to='{{room}}/bot'><x xmlns='{MUC}'/></presence>")
@@ -126,7 +125,6 @@ def _deed(head: str, lines: list[str]) -> Deed:
 
 
 def read(name: str) -> dict[str, Deed]:
-    """The deeds in a file of this folder."""
     text = Path(__file__).with_name(name).read_text("utf-8").replace("\\x0b", "\x0b")
     for word, meaning in WORDS.items():
         text = text.replace(word, meaning)

@@ -35,7 +35,6 @@ class Healthy:
         """The nickname in each room."""
 
     def live(self, deeds: int) -> list[Passed]:
-        """Log in, join, do some deeds, and end."""
         random = self._random
         self._log_in()
         for number in range(random.randint(1, 3)):

@@ -48,25 +48,21 @@ PUZZLE = (
 
 
 def error(condition: str, text: str = "") -> str:
-    """The error of a stanza."""
     said = f"<text xmlns='{STANZAS}'>{text}</text>" if text else ""
     return f"<error type='cancel'><{condition} xmlns='{STANZAS}'/>{said}</error>"
 
 
 def stream_error(condition: str) -> str:
-    """The error that ends a stream."""
     return f"<<< <stream:error><{condition} xmlns='{STREAM_ERRORS}'/></stream:error>"
 
 
 def refusal(condition: str) -> str:
-    """A room's refusal to let the client in."""
     return (
         f"<<< <presence from='{ROOM}/bot' to='{ACCOUNT}' type='error'>{error(condition)}</presence>"
     )
 
 
 def bounce(condition: str, from_: str = ROOM) -> str:
-    """A message of the client's that comes back."""
     who = f"from='{from_}' to='{ACCOUNT}' id='m1'"
     return f"<<< <message {who} type='error'>{error(condition)}</message>"
 
@@ -82,7 +78,6 @@ def out(*codes: int, more: str = "") -> str:
 
 
 def said(nickname: str, body: str, **attributes: str) -> str:
-    """A message in the room, as the client gets it."""
     more = "".join(f" {name}='{value}'" for name, value in attributes.items())
     return (
         f"<<< <message from='{ROOM}/{nickname}' to='{ACCOUNT}' type='groupchat'{more}>"
@@ -91,7 +86,6 @@ def said(nickname: str, body: str, **attributes: str) -> str:
 
 
 def says(body: str, to: str = ROOM, type_: str = "groupchat", id_: str = "m1") -> str:
-    """A message of the client's."""
     return f">>> <message to='{to}' type='{type_}' id='{id_}'><body>{body}</body></message>"
 
 
@@ -109,7 +103,6 @@ def timed(*lines: str, step: float = 0.1) -> list[str]:
 
 
 def captured(*lines: str) -> Iterator[Captured]:
-    """The stanzas in a log."""
     reader = LogReader("bot.log")
     for line in lines:
         yield from reader.feed(line.encode() + b"\n")
@@ -117,7 +110,6 @@ def captured(*lines: str) -> Iterator[Captured]:
 
 
 def examined(*lines: str, command: str = "") -> list[Examined]:
-    """The streams in a log."""
     capture = Capture(command=command)
     for each in captured(*lines):
         capture.take(each)

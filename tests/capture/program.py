@@ -22,7 +22,6 @@ class Clock:
         self._now = datetime(2026, 11, 24, 17, 49, 31, tzinfo=UTC)
 
     def forward(self, seconds: float) -> None:
-        """Let so many seconds pass at once."""
         self._now += timedelta(seconds=seconds)
 
     def stamp(self) -> str:
@@ -52,7 +51,6 @@ class BotProgram:
     async def running(
         cls, command: Sequence[str], environment: Mapping[str, str], clock: Clock
     ) -> AsyncIterator[Self]:
-        """Start a program; kill it at the end."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -72,7 +70,6 @@ class BotProgram:
                 await process.wait()
 
     def write(self, line: str) -> None:
-        """Tell the bot what to do."""
         assert self._process.stdin is not None
         self._streams += line.startswith("login ")
         self._process.stdin.write(f"{line}\n".encode())
@@ -126,7 +123,6 @@ class Line:
         self.cut()
 
     def cut(self) -> None:
-        """Break each connection off."""
         self.swallows = False
         for writer in self._writers:
             writer.transport.abort()

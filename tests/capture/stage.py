@@ -26,8 +26,6 @@ UNBOUND = (
 
 @dataclass
 class Stage:
-    """Everybody who takes part."""
-
     server: XmppServer
     bot: BotProgram
     owner: BotProgram
@@ -130,7 +128,6 @@ async def secured_sandbox() -> AsyncIterator[tuple[XmppServer, list[Stream]]]:
 async def staged(
     server: XmppServer, command: Sequence[str], streams: Sequence[Stream] = ()
 ) -> AsyncIterator[Stage]:
-    """Start a bot and the owner of the rooms, each in a process of its own."""
     port = server.port(server.transports[0])
     clock = Clock()
     trust = str(server.ca_file)

@@ -81,7 +81,6 @@ def debugged(
 
 
 def command(library: str, folder: Path) -> tuple[str, ...]:
-    """How to start a bot on this library; `folder` is for what has to be built."""
     match library:
         case "xmpp.js":
             os.environ["NODE_MODULES"] = str(npm_packages())
@@ -110,7 +109,6 @@ def command(library: str, folder: Path) -> tuple[str, ...]:
 async def stage_of(
     library: str, process: ServerProcess | None, folder: Path
 ) -> AsyncIterator[Stage]:
-    """A bot on this library, at a server, or at the sandbox."""
     async with AsyncExitStack() as stack:
         server, streams = (
             (process.server, [])

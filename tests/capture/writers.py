@@ -10,7 +10,6 @@ BEGIN = datetime(2026, 11, 24, 17, 49, 31, tzinfo=UTC).timestamp()
 
 
 def erlang(xml: str) -> str:
-    """A binary in Erlang's notation."""
     escaped = xml.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'<<"{escaped}"/utf8>>'
 
@@ -21,7 +20,6 @@ def spread(xml: str) -> str:
 
 
 def word(sent: bool) -> str:
-    """The words that most libraries have."""
     return "SEND" if sent else "RECV"
 
 
@@ -69,17 +67,14 @@ WRITERS: dict[str, Callable[[bool, str, datetime], str]] = {
 
 
 def ms(at: datetime) -> str:
-    """The milliseconds of a time, in three digits."""
     return f"{at.microsecond // 1000:03}"
 
 
 def each(prefix: str, text: str) -> str:
-    """The text with a prefix in front of each of its lines."""
     return "\n".join(f"{prefix}{line}" for line in text.split("\n"))
 
 
 def written(format_: str, passed: Iterable[Passed]) -> str:
-    """The log of a stream, in one of the formats."""
     seconds, lines = BEGIN, []
     for one in passed:
         seconds += one.pause

@@ -31,8 +31,6 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\.\.\.|[{}\[\]]')
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block."""
-
     mark: str
     """Of the comment right before it; empty if there is none."""
     language: str
@@ -40,7 +38,6 @@ class Block:
 
     @property
     def lines(self) -> list[str]:
-        """What stands in it, line by line."""
         return self.text.splitlines()
 
     def __str__(self) -> str:
@@ -57,13 +54,11 @@ class Exchange:
 
 
 def blocks(text: str, *languages: str) -> list[Block]:
-    """Return the fenced blocks in these languages."""
     found = [Block(mark, language, body) for mark, language, body in _FENCE.findall(text)]
     return [one for one in found if one.language in languages]
 
 
 def prose(text: str) -> str:
-    """Return `text` without its fenced blocks."""
     return _FENCE.sub("", text)
 
 
@@ -87,7 +82,6 @@ def tables(text: str) -> dict[str, list[list[str]]]:
 
 
 def quoted(text: str) -> list[str]:
-    """Return what stands between backticks."""
     return [" ".join(one.split()) for one in re.findall(r"`([^`]+)`", text)]
 
 

@@ -20,8 +20,6 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command said, and its exit code."""
-
     output: str
     code: int
 
@@ -33,7 +31,6 @@ class Newcomer:
     folder: Path
 
     def run(self, command: str) -> Ran:
-        """Type `command`."""
         environ = {"PATH": f"{self.folder}/.venv/bin:/usr/bin:/bin", "HOME": str(self.folder)}
         ran = subprocess.run(
             ["bash", "-c", command],
@@ -75,7 +72,6 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
 
 
 def _patched(text: str, diff: str) -> str:
-    """Return `text` with the one change of the diff."""
     lines = diff.splitlines(keepends=True)
     old = "".join(line[1:] for line in lines if line[0] in " -")
     assert text.count(old) == 1

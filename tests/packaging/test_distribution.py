@@ -32,8 +32,6 @@ ECHO = '{"jsonrpc":"2.0","id":1,"method":"echo","params":{"message":"hello"}}\n'
 
 @dataclass(frozen=True)
 class Built:
-    """Both files that are published."""
-
     wheel: Path
     sdist: Path
 
@@ -63,13 +61,11 @@ def _build(source: Path, target: Path) -> Built:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Wheel and sdist of this source."""
     return _build(TOP, tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def unpacked(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in the sdist."""
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(built.sdist) as archive:
         archive.extractall(folder, filter="data")

@@ -10,6 +10,5 @@ from tests.page.chromium import chromium
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for the tests of a module."""
     with chromium() as browser:
         yield browser

@@ -48,7 +48,6 @@ def options(page: Page) -> Locator:
 
 
 def texts(page: Page) -> str:
-    """All that the drawings say."""
     return str(
         page.evaluate(
             "[...document.querySelectorAll('svg text')].map(it => it.firstChild?.data).join('\\n')"

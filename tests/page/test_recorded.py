@@ -103,8 +103,6 @@ def test_of_very_many_stanzas_the_newest_are_kept() -> None:
 
 
 class Walk:
-    """What the store has."""
-
     def __init__(self, rows: list[Recorded]) -> None:
         self._rows = rows
 

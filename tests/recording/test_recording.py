@@ -52,7 +52,6 @@ class Stage:
         return rows(self.place)
 
     def enters(self) -> None:
-        """Let it into the room."""
         self.happens(events.ConnectionChanged(Phase.JOINING))
         self.happens(HERE, earlier=True)
         self.happens(ME)

@@ -90,13 +90,11 @@ class OpenMeteoServer:
 
     @property
     def asked(self) -> list[tuple[str, dict[str, str]]]:
-        """Path and query of each request."""
         return [_target(one) for one in self.service.asked]
 
     async def answer(
         self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Answer one request."""
         path, query = _target(asked)
         answer = self._named(**query) if path == GEO else self.forecast
         await self.misbehaves.get(path, replying(200, answer))(asked, reader, writer)
@@ -129,7 +127,6 @@ def _target(asked: Asked) -> tuple[str, dict[str, str]]:
 
 @asynccontextmanager
 async def running_open_meteo() -> AsyncIterator[OpenMeteoServer]:
-    """Run one on a free port."""
     server = OpenMeteoServer()
     async with model_service(server.answer) as server.service:
         yield server

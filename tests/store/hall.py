@@ -60,8 +60,6 @@ class Breaking:
 
 @dataclass
 class Bridge:
-    """One run of a bridge."""
-
     run: str
     writer: Writer
     waiting: list[Item] = field(default_factory=list)
@@ -88,11 +86,9 @@ class Hall:
 
     @property
     def at(self) -> float:
-        """The wall clock."""
         return EPOCH + self.now + self.jump
 
     def start(self) -> Bridge:
-        """Start a bridge."""
         self._runs += 1
         bridge = Bridge(f"run{self._runs}", Writer())
         bridge.waiting.append(Observer("bot@localhost", bridge.run, bridge.run))
@@ -100,21 +96,18 @@ class Hall:
         return bridge
 
     def start_two_inside(self) -> tuple[Bridge, Bridge]:
-        """Start two bridges, and let them into the room."""
         first, second = self.start(), self.start()
         for bridge in (first, second):
             self.enter(bridge)
         return first, second
 
     def enter(self, bridge: Bridge) -> None:
-        """Let it into the room."""
         self.now += MOMENT
         if not bridge.inside:
             bridge.inside = True
             bridge.waiting.append(Entered(ROOM, self.at, self.now))
 
     def leave(self, bridge: Bridge) -> None:
-        """Let it go out of the room."""
         self.now += MOMENT
         if bridge.inside:
             bridge.inside = False
@@ -154,7 +147,6 @@ class Hall:
         self.bridges.remove(bridge)
 
     def close(self, bridge: Bridge) -> None:
-        """End it as a signal does."""
         self.leave(bridge)
         self.write(bridge, closing=True)
         self.bridges.remove(bridge)
@@ -255,7 +247,6 @@ class Watched:
                 self._locked = False
 
     def page(self, query: Query, **more: Any) -> tuple[list[Recorded], int]:
-        """Count what is read."""
         found, far = self._database.page(query, **more)
         self.at_once = max(self.at_once, len(found))
         if self._locked:

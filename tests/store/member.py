@@ -31,7 +31,6 @@ async def started(place: str, run: str, spool: Path) -> Process:
 
 
 def tell(member: Process, line: str) -> None:
-    """Write a line to a process."""
     assert member.stdin is not None
     member.stdin.write(f"{line}\n".encode())
 
@@ -46,7 +45,6 @@ async def ended(*members: Process) -> None:
 
 
 def main(run: str, spool: Path) -> None:
-    """Record."""
     named = store(sys.stdin.readline().strip())
     place = named if isinstance(named, Path) else Team(named, spool, 10)
     opened = partial(open_recorder_store, place, making=False)

@@ -31,7 +31,6 @@ class Shelf:
 
     @property
     def path(self) -> Path:
-        """The file of the store, which not every store has."""
         assert isinstance(self.place, Path)
         return self.place
 
@@ -43,19 +42,16 @@ class Shelf:
         by: Observer = NIGHTLY,
         shared: bool = True,
     ) -> None:
-        """Record these events, as the recorder does."""
         happened = [Happened(at, room, encode(one), shared) for one in events]
         with self.opened() as database, database.transaction():
             database.append(by, happened)
 
     def say(self, *bodies: str, at: float = 0.0, room: str = ROOM) -> None:
-        """Record that somebody said these."""
         self.put(
             *(MessageReceived(f"{room}/Wilma", "Wilma", one) for one in bodies), at=at, room=room
         )
 
     def expire(self, before: float, room: str = ROOM) -> None:
-        """Delete what happened in a room before that."""
         with self.opened() as database, database.transaction():
             for one in database.holdings():
                 if one.name == room:
@@ -63,6 +59,5 @@ class Shelf:
 
     @contextmanager
     def opened(self) -> Iterator[Database]:
-        """The store, to write."""
         with closing(open_store(self.place)) as database:
             yield database

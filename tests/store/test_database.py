@@ -17,7 +17,6 @@ QUERY = Query((ROOM,), "localhost")
 
 @pytest.fixture
 def two(place: Place) -> Iterator[tuple[Database, Database]]:
-    """The same store, opened twice."""
     with ExitStack() as stack:
         first, second = (stack.enter_context(closing(open_store(place))) for _ in range(2))
         yield first, second

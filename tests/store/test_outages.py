@@ -57,8 +57,6 @@ class Now:
 
 
 class Town(Hall):
-    """A room whose bridges share a database and a spool."""
-
     def __init__(self, team: Team) -> None:
         super().__init__(team)
         self.team = team
@@ -88,7 +86,6 @@ class Town(Hall):
             return
 
     def kill(self, bridge: Bridge) -> None:
-        """End it without a word."""
         super().kill(bridge)
         if (store := self._stores.pop(bridge.run, None)) is not None:
             store.close()
@@ -98,7 +95,6 @@ class Town(Hall):
         self.away, self.loses = False, ""
 
     def end(self) -> None:
-        """Close what is open."""
         for store in self._stores.values():
             store.close()
         for database in (self.database, *self.opened):

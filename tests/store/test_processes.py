@@ -24,7 +24,6 @@ EACH = 40
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, str]:
-    """An empty store of each kind, and how it is named."""
     if request.param == "sqlite":
         path = tmp_path / "rooms.db"
         return path, str(path)

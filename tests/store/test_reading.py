@@ -49,7 +49,6 @@ def shelf(place: Place) -> Shelf:
 
 @pytest.fixture(scope="module")
 def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A file with very many events."""
     place = a_place(request, tmp_path_factory.mktemp("large"))
     with closing(open_store(place)) as database, database.transaction():
         database.append(NIGHTLY, [_happened(number) for number in range(MANY)])
@@ -123,7 +122,6 @@ TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)
 def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Database]:
-    """A store that is filled by one example after another."""
     with closing(open_store(a_place(request, tmp_path_factory.mktemp("any")))) as database:
         yield database
 
@@ -282,7 +280,6 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
-    """A store that each example empties."""
     return Shelf(a_place(request, tmp_path_factory.mktemp("any")))
 
 

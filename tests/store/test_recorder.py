@@ -51,7 +51,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails is tried again soon."""
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.1)
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.2)

@@ -92,7 +92,6 @@ class Machine:
         self.start()
 
     def start(self) -> None:
-        """Start `record` anew."""
         self.retention = Retention(self.days, self.megabytes)
         self.look()
 
@@ -101,7 +100,6 @@ class Machine:
             pass
 
     def run(self, seconds: float, step: float = 60.0) -> None:
-        """Let `record` run for so long."""
         while seconds > 0:
             passed = min(step, seconds)
             seconds -= passed

@@ -41,7 +41,6 @@ def team(postgresql: Postgresql, tmp_path: Path) -> Iterator[Team]:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails is tried again soon."""
     monkeypatch.setattr(spooled, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(recorder, "RENEW_SECONDS", 0.2)
     monkeypatch.setattr(recorder, "RETRY_SECONDS", 0.2)
@@ -55,8 +54,6 @@ def _through(team: Team, port: int) -> Team:
 
 
 class Member:
-    """A recorder in the room."""
-
     def __init__(self, place: Team, run: str = "run") -> None:
         self.recorder = Recorder(
             partial(open_recorder_store, place, making=False), partial(put_aside, place.spool)

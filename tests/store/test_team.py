@@ -27,7 +27,6 @@ RECORDERS, READERS, EACH = 16, 4, 25
 
 @pytest.fixture
 def team(postgresql: Postgresql, tmp_path: Path) -> Team:
-    """An empty store."""
     return postgresql.team(tmp_path)
 
 

@@ -13,7 +13,6 @@ from tests.testing.servers import server_of
 
 @pytest.fixture
 def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[FixtureServer]:
-    """Each server in turn."""
     with server_of(xmpp_server, tmp_path) as running:
         yield running
 
@@ -26,6 +25,5 @@ def alice(server: FixtureServer) -> ActorProxy:
 
 @pytest.fixture
 def bob(server: FixtureServer, alice: ActorProxy) -> ActorProxy:
-    """The second."""
     assert alice.room == server.room
     return server.actor_sync("Bob")

@@ -98,7 +98,6 @@ def _summary(function: Callable[..., object]) -> str:
 
 
 def written(made: Schema) -> str:
-    """Return the text of the file."""
     return json.dumps(made, indent=2) + "\n"
 
 

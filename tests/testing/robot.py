@@ -18,8 +18,6 @@ NICKNAME = "Robot"
 
 
 class Robot(ClientXMPP):
-    """The bot in the room of the settings."""
-
     def __init__(self, environ: Mapping[str, str]) -> None:
         account = f"{environ['XMPP_USERNAME']}@{environ['XMPP_DOMAIN']}"
         trust = ssl.create_default_context(cafile=environ.get("XMPP_TLS_CA_FILE"))
@@ -37,19 +35,16 @@ class Robot(ClientXMPP):
         self.connect(service.hostname, service.port)
 
     def on_start(self, _: object) -> None:
-        """Enter the room."""
         if FAULT != "absent":
             muc = self.plugin["xep_0045"]
             muc.make_join_stanza(self.room, NICKNAME, maxstanzas=0).send()
         sys.stderr.write(f"{NICKNAME} logged in with {self.password}\n")
 
     def on_message(self, message: Any) -> None:
-        """Answer."""
         if message["body"] == "!ping" and message["mucnick"] != NICKNAME:
             self.answer(message["mucnick"])
 
     def answer(self, nickname: str) -> None:
-        """Say `pong` to whoever said `!ping`."""
         match FAULT:
             case "silent":
                 pass
@@ -67,7 +62,6 @@ class Robot(ClientXMPP):
                 self.say("pong")
 
     def say(self, text: str) -> None:
-        """Say it to everybody."""
         self.send_message(self.room, text, mtype="groupchat")
 
 

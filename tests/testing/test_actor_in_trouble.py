@@ -22,7 +22,6 @@ from bridge.testing.server import FixtureServer
 
 @pytest.fixture
 def server() -> Iterator[FixtureServer]:
-    """The sandbox."""
     with FixtureServer() as running:
         yield running
 

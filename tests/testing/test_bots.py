@@ -48,8 +48,6 @@ expect_nothing = {{ from = "Robot", during = 1 }}
 
 @dataclass(frozen=True)
 class Run:
-    """One run of pytest on all bots."""
-
     failures: dict[str, str | None]
     """The text of each failure by the name of the bot; None where it passed."""
     output: str

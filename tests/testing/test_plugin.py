@@ -64,7 +64,6 @@ def run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
 
 
 def run_alone(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
-    """Run pytest as a process."""
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
 
 

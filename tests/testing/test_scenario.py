@@ -18,8 +18,6 @@ from bridge.testing.scenario import (
 
 
 class Somebody:
-    """Whoever takes the steps."""
-
     def say(self, text: str) -> None: ...
 
     def expect(

@@ -26,7 +26,6 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        """What stands there, without the blanks at the end."""
         return ["".join(row).rstrip() for row in self._rows]
 
     @property
@@ -35,7 +34,6 @@ class Screen:
         return "".join(self._rows[self._row][: self._column]).ljust(self._column)
 
     def feed(self, data: str) -> None:
-        """Take what the program wrote next."""
         data = self._rest + data
         position = 0
         while position < len(data):

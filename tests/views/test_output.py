@@ -29,7 +29,6 @@ class Pipe:
         self.reading = -1
 
     def said(self) -> bytes:
-        """All of it, once the writing end is closed."""
         os.close(self.writing)
         self.writing = -1
         return b"".join(iter(lambda: os.read(self.reading, PIPE_BYTES), b""))

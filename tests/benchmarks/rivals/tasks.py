@@ -6,7 +6,6 @@ import os
 
 
 async def answer(line: bytes) -> None:
-    """Write the reply to one line."""
     asked = json.loads(line)
     if "id" in asked:
         said = asked["params"].get("arguments", {}).get("message", "")
@@ -16,7 +15,6 @@ async def answer(line: bytes) -> None:
 
 
 async def main() -> None:
-    """Make the tasks, until stdin ends."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     tasks = set[asyncio.Task[None]]()

@@ -14,7 +14,6 @@ SERVICE = urlsplit(os.environ["XMPP_SERVICE"])
 
 
 def login(number: int, name: str, password: str, resource: str, option: str) -> Any:
-    """Begin a stream."""
 
     def tell(*_: object) -> None:
         sys.stdout.write(f"closed {number}\n")
@@ -34,7 +33,6 @@ def login(number: int, name: str, password: str, resource: str, option: str) -> 
 
 
 async def main() -> None:
-    """Do what each line says."""
     lines = asyncio.StreamReader(limit=1 << 22)
     protocol = asyncio.StreamReaderProtocol(lines)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)

@@ -47,7 +47,6 @@ class Bot:
         Thread(target=self._drain, daemon=True).start()
 
     def type(self, *lines: str) -> None:
-        """Type lines."""
         os.write(self._terminal, "".join(f"{line}\r" for line in lines).encode())
 
     def end(self) -> None:
@@ -72,7 +71,6 @@ class Bot:
 
 
 def main() -> None:
-    """Do what each line says."""
     bots: list[Bot] = []
     for line in sys.stdin:
         text = line.rstrip("\n")

@@ -16,7 +16,6 @@ SERVICE = urlsplit(os.environ["XMPP_SERVICE"])
 
 
 def login(number: int, name: str, password: str, resource: str, option: str) -> Any:
-    """Begin a stream."""
 
     def tell(_: object) -> None:
         sys.stdout.write(f"closed {number}\n")
@@ -38,7 +37,6 @@ def login(number: int, name: str, password: str, resource: str, option: str) -> 
 
 
 def main() -> None:
-    """Do what each line says."""
     bot: Any = None
     number = 0
     for line in sys.stdin:

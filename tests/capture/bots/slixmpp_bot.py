@@ -22,8 +22,6 @@ CHALLENGE = "{urn:ietf:params:xml:ns:xmpp-sasl}challenge"
 
 
 class Bot(ClientXMPP):
-    """One stream."""
-
     def __init__(self, number: int, name: str, password: str, resource: str, option: str) -> None:
         trust = ssl.create_default_context(cafile=os.environ["XMPP_TLS_CA_FILE"])
         if option in {"wrong-binding", "downgraded"}:  # tls-unique is of TLS 1.2
@@ -73,7 +71,6 @@ def _tell(text: str) -> None:
 
 
 async def main() -> None:
-    """Do what each line says."""
     lines = asyncio.StreamReader(limit=1 << 22)
     protocol = asyncio.StreamReaderProtocol(lines)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
