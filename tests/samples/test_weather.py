@@ -10,8 +10,6 @@ from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.samples.weather import (
     FAR_LARGER,
     MAX_LOCATION,
-    MAX_NAMED,
-    MAX_PLACES,
     CurrentWeather,
     Town,
     choose_place,
@@ -78,44 +76,17 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
     assert met["current"].split(",")[0] == "temperature_2m"
 
 
-@pytest.mark.parametrize("key", ["name", "admin1", "country", "timezone"])
-@pytest.mark.parametrize("extra", [0, 1])
-async def test_no_name_in_a_reply_is_longer_than_a_location(
-    server: OpenMeteoServer, key: str, extra: int
-) -> None:
-    server.places["results"][0][key] = "Paris".ljust(MAX_LOCATION + extra, "x")
-    if extra:
-        error = await failure(server)
-        assert f"`{key}` is no string of at most {MAX_LOCATION} characters" in error.message
-    else:
-        assert (await told(server, "Paris, FR")).temperature_celsius == 7.5
-
-
-async def test_no_more_places_are_looked_at_than_were_asked_for(server: OpenMeteoServer) -> None:
-    paris = server.places["results"][0]
-    last = paris | {"admin1": "Texas"}
-    server.places["results"] = [*[paris] * (MAX_PLACES - 1), last, {"name": "Paris"}]
-    assert (await told(server, "Paris, Texas")).place == "Paris, Texas, France"
-
-
 @pytest.mark.parametrize(
     ("location", "place"),
     [
         ("paris", "Paris, Île-de-France, France"),
         ("Paris, texas", "Paris, Texas, United States"),
-        ("Paris, US", "Paris, Texas, United States"),
-        ("Springfield, Missouri", "Springfield, Missouri, United States"),
         ("Springfield, New York", "Springfield Gardens, New York, United States"),
         ("Portland, OR", "Portland, Oregon, United States"),
         ("Portland, me, usa", "Portland, Maine, United States"),
-        ("springfield, il, u.s.", "Springfield, Illinois, United States"),
         ("London, UK", "London, England, United Kingdom"),
-        ("London, Ontario", "London, Ontario, Canada"),
-        ("Paris, Ile-de-France", "Paris, Île-de-France, France"),
         ("Dover, DE", "Dover, Delaware, United States"),
         ("Washington, DC", "Washington, Washington, D.C., United States"),
-        ("Washington, Washington, D.C., US", "Washington, Washington, D.C., United States"),
-        ("Munich, DE", "Munich, Bavaria, Germany"),
         ("München, DE", "München, Bayern, Deutschland"),
     ],
 )
@@ -123,25 +94,6 @@ async def test_a_region_or_a_country_tells_places_of_one_name_apart(
     server: OpenMeteoServer, location: str, place: str
 ) -> None:
     assert (await told(server, location)).place == place
-
-
-async def test_a_name_that_is_not_english_is_looked_for_in_the_language_of_a_code_behind_it(
-    server: OpenMeteoServer,
-) -> None:
-    await told(server, "München, DE")
-    languages = [query["language"] for path, query in server.asked if path == GEO]
-    assert languages == ["en", "de"]
-    for location in ("München", "München, Germany"):
-        error = await failure(server, location)
-        assert "München, Thuringia, Germany" in error.message
-    server.service.asked.clear()
-    await told(server, "Munich, DE")
-    assert [path for path, _ in server.asked] == [GEO, MET]
-
-
-def test_an_abbreviation_of_a_state_means_nothing_in_other_countries() -> None:
-    with pytest.raises(ArgumentError):
-        choose_place("Ford, DE", [Town("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
 
 
 async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
@@ -174,11 +126,6 @@ async def test_a_place_that_is_not_known_is_refused_with_what_is(
     assert hint in error.hint
 
 
-async def test_a_location_without_a_name_asks_nobody(server: OpenMeteoServer) -> None:
-    assert (await failure(server, " , Texas")).condition == "bad-request"
-    assert server.asked == []
-
-
 def test_a_location_has_bounds() -> None:
     read_members(current_weather.signature.parameters, {"location": "a" * MAX_LOCATION})
     for location in ("", "a" * (MAX_LOCATION + 1)):
@@ -196,18 +143,6 @@ def test_of_two_places_the_far_larger_one_is_choose_place() -> None:
     for other in (place("South", 100 * FAR_LARGER - 1), place("South", 0)):
         with pytest.raises(ArgumentError):
             choose_place("Ford", [other, replace(small, population=other.population and 100)])
-
-
-def test_one_place_that_is_listed_twice_is_one_place() -> None:
-    assert choose_place("Ford", [place("North", 5), place("North", 0)]).population == 5
-
-
-def test_an_error_names_so_many_places_and_counts_the_others() -> None:
-    many = [place(f"R{number}", 5) for number in range(MAX_NAMED + 2)]
-    with pytest.raises(ArgumentError, match="and 2 more"):
-        choose_place("Ford", many)
-    with pytest.raises(ArgumentError, match=rf"R{MAX_NAMED - 1}, Land\.$"):
-        choose_place("Ford", many[:MAX_NAMED])
 
 
 async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer) -> None:
@@ -231,17 +166,12 @@ async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoS
 Change = Callable[[OpenMeteoServer], object]
 WRONG: dict[str, Change] = {
     "a place that is none": lambda s: s.places["results"].append("Paris"),
-    "a name that is a number": lambda s: s.places["results"][0].update(name=7),
-    "a place without a name": lambda s: s.places["results"][0].update(name=""),
     "no latitude": lambda s: s.places["results"][0].pop("latitude"),
     "a latitude beyond the pole": lambda s: s.places["results"][0].update(latitude=91),
-    "a population of true": lambda s: s.places["results"][0].update(population=True),
     "a place beyond all numbers": lambda s: s.places["results"][0].update(longitude=10**400),
     "no temperature": lambda s: s.forecast["current"].pop("temperature_2m"),
     "a temperature of null": lambda s: s.forecast["current"].update(temperature_2m=None),
-    "no time": lambda s: s.forecast["current"].pop("time"),
     "a time beyond all calendars": lambda s: s.forecast["current"].update(time=1e300),
-    "a huge humidity": lambda s: s.forecast["current"].update(relative_humidity_2m=10**400),
 }
 
 
