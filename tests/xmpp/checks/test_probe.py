@@ -291,7 +291,7 @@ async def asked_to_join(wire: Wire) -> str:
 
 
 async def test_being_put_out_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
 
     async def join(wire: Wire) -> None:
         us = await asked_to_join(wire)
