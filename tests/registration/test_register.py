@@ -22,7 +22,6 @@ APPROVAL = "mcp__xmpp__xmppSend"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The user's folder."""
     folder = tmp_path / "home"
     folder.mkdir()
     return folder

@@ -90,7 +90,6 @@ def _sentence(row: Variable[Any]) -> str:
 
 
 def table_of(page: str, table: Iterable[Variable[Any]]) -> str:
-    """Return docs/settings.md with its table of settings."""
     head = "| variable | meaning | default |\n|---|---|---|\n"
     before, _, rest = page.partition(head)
     after = re.sub(r"\A(\|.*\n)*", "", rest)

@@ -1,5 +1,3 @@
-"""What is wrong with the values."""
-
 import pytest
 
 from bridge.settings.load import MAX_SHOWN

@@ -1,5 +1,3 @@
-"""Whatever comes."""
-
 from pathlib import Path
 
 import pytest

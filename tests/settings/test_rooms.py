@@ -1,5 +1,3 @@
-"""Several rooms in one setting."""
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-"""What is shown to nobody."""
-
 import copy
 import json
 

@@ -1,5 +1,3 @@
-"""Names that are nearly ours."""
-
 import time
 from pathlib import Path
 

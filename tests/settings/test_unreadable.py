@@ -1,5 +1,3 @@
-"""Files that will not do as a `.env`."""
-
 import os
 import time
 from collections.abc import Iterator

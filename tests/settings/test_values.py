@@ -1,5 +1,3 @@
-"""What the values mean."""
-
 from pathlib import Path
 
 import pytest
@@ -42,7 +40,6 @@ OPTIONAL = [
     ("OPEN_METEO_FORECAST_URL", "https://met.example", "forecast_url", "https://met.example", MET),
     ("LOG_LEVEL", "debug", "log_level", "DEBUG", "INFO"),
 ]
-"""The others, each with its default, too."""
 
 
 def _value(configuration: Configuration, name: str) -> object:

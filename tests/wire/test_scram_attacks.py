@@ -127,7 +127,6 @@ CHALLENGE = f"r={NONCE}x,s={SALT},i=16"
 
 
 def challenged() -> tuple[ScramClient, str]:
-    """A login whose proof is out, and the proof that the server owes."""
     scram = client()
     scram.challenge(CHALLENGE)
     final = scram.final(PASSWORD)

@@ -10,7 +10,6 @@ CLIENT = "jabber:client"
 
 
 def read(xml: str) -> Element:
-    """What a parser makes of it where `CLIENT` is the default namespace."""
     return fromstring(f"<s xmlns='{CLIENT}'>{xml}</s>")[0]  # noqa: S314 - it was written here
 
 

@@ -6,7 +6,6 @@ _SASL_CONDITIONS = """
     temporary-auth-failure
 """
 SASL_CONDITIONS = tuple(_SASL_CONDITIONS.split())
-"""Section 6.5."""
 _STREAM_CONDITIONS = """
     bad-format bad-namespace-prefix conflict connection-timeout host-gone host-unknown
     improper-addressing internal-server-error invalid-from invalid-namespace invalid-xml
@@ -15,7 +14,6 @@ _STREAM_CONDITIONS = """
     unsupported-encoding unsupported-feature unsupported-stanza-type unsupported-version
 """
 STREAM_CONDITIONS = tuple(_STREAM_CONDITIONS.split())
-"""Section 4.9.3."""
 _STANZA_CONDITIONS = """
     bad-request conflict feature-not-implemented forbidden gone internal-server-error
     item-not-found jid-malformed not-acceptable not-allowed not-authorized policy-violation
@@ -24,4 +22,3 @@ _STANZA_CONDITIONS = """
     undefined-condition unexpected-request
 """
 STANZA_CONDITIONS = tuple(_STANZA_CONDITIONS.split())
-"""Section 8.3.3."""

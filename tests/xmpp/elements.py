@@ -1,5 +1,3 @@
-"""Elements as a stream hands them over."""
-
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, fromstring
 
@@ -10,14 +8,12 @@ from bridge.xmpp.link.trace import Direction, Trace
 
 
 def parsed(xml: str) -> Element:
-    """The one element, in the namespace of a client's stream."""
     return fromstring(f"<stream xmlns='jabber:client'>{xml}</stream>")[0]  # noqa: S314 - ours
 
 
 def append(
     trace: Trace, direction: Direction, connection: str, xml: Element | str, at: float
 ) -> None:
-    """Trace a piece as it would be written."""
     trace.append(direction, connection, xml, xml_of(xml).encode("utf-8", "surrogatepass"), at)
 
 

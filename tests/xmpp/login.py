@@ -22,7 +22,6 @@ def settings(username: str = "bot", password: str = PASSWORD) -> Settings:
 
 
 def features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
-    """Features that offer logins; with `bindings`, channel bindings as XEP-0440 has them."""
     made = Element("features")
     if bindings:
         named = SubElement(made, f"{{{SASL_CB}}}sasl-channel-binding")
@@ -35,8 +34,6 @@ def features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
 
 
 class Exchanging(Protocol):
-    """The other side of a login."""
-
     @property
     def exchange(self) -> Callable[[Element], Awaitable[Element]]:
         """Answer an element."""

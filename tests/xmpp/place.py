@@ -1,5 +1,3 @@
-"""Where the unit tests of a connection and its room are."""
-
 from bridge.xmpp.model.faults import Place
 
 PLACE = Place(

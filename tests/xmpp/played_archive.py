@@ -24,8 +24,6 @@ ROOM = "lobby@conference.example"
 
 @dataclass(frozen=True)
 class Line:
-    """Something said, by whom, and at which second."""
-
     sender: str
     body: str
     second: int = 0
@@ -41,7 +39,6 @@ class PlayedArchive:
     features: Sequence[str] = (MAM,)
     """What the room says that it can do."""
     queries: list[Element] = field(default_factory=list)
-    """What was asked for, page by page."""
 
     @property
     def connection(self) -> Connection:
@@ -131,12 +128,10 @@ class Lazy(PlayedArchive):
 
 
 def archive_of(connection: Connection, room: str = ROOM) -> RoomArchive:
-    """The archive of a room in which we are Me."""
     return RoomArchive(connection, prepared(room) or room, f"{room}/Me")
 
 
 def result_of(query: str, id_: str, line: Line) -> Element:
-    """A result that holds this line."""
     result = Element(f"{{{MAM}}}result", {"queryid": query, "id": id_})
     forwarded = SubElement(result, f"{{{FORWARD}}}forwarded")
     SubElement(forwarded, f"{{{DELAY}}}delay", {"stamp": stamp(line.second)})
@@ -148,7 +143,6 @@ def result_of(query: str, id_: str, line: Line) -> Element:
 
 
 def end_of(ids: Sequence[str], *, complete: bool) -> Element:
-    """The final answer for a page with these results."""
     iq = Element(f"{{{CLIENT}}}iq", {"type": "result"})
     fin = SubElement(iq, f"{{{MAM}}}fin", {"complete": "true"} if complete else {})
     page = SubElement(fin, f"{{{RSM}}}set")
@@ -164,7 +158,6 @@ def stamp(second: int) -> str:
 
 
 def asked_for(payload: Element) -> dict[str, str]:
-    """The fields of a query."""
     return {
         one.get("var", ""): one.findtext(f"{{{DATA_FORMS}}}value") or ""
         for one in payload.iterfind(f"{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
@@ -172,7 +165,6 @@ def asked_for(payload: Element) -> dict[str, str]:
 
 
 def paging(payload: Element, name: str) -> str | None:
-    """What a query says of its page."""
     return payload.findtext(f"{{{RSM}}}set/{{{RSM}}}{name}")
 
 
@@ -185,8 +177,6 @@ def _second(time: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search kept, oldest first, and how far it came."""
-
     results: tuple[ArchiveResult, ...]
     next_id: str | None
     more: bool
@@ -216,7 +206,6 @@ async def find(
 
 
 def said(results: Sequence[ArchiveResult]) -> list[str]:
-    """What was said in these results."""
     return [
         event.body for one in results for event in one.events if isinstance(event, MessageReceived)
     ]

@@ -1,5 +1,3 @@
-"""A connection that answers as a test says."""
-
 import asyncio
 from collections.abc import Mapping
 from typing import TypeAlias, cast
@@ -20,13 +18,10 @@ class PlayedConnection:
         self.answers = answers
         self.place = place
         self.asked: list[tuple[str | None, str]] = []
-        """The address and the namespace of each request."""
         self.seconds = 0.0
-        """How long an answer takes."""
 
     @property
     def connection(self) -> Connection:
-        """It, in the place of a connection."""
         return cast(Connection, self)
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:

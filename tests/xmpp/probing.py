@@ -1,5 +1,3 @@
-"""A check, and what its report says."""
-
 from collections.abc import Mapping
 from pathlib import Path
 

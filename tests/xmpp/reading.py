@@ -29,14 +29,12 @@ def presence_events(inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "") 
 
 
 def message(inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "groupchat") -> MessageReceived:
-    """The one message that is read."""
     (event,) = message_events(inner, sender, type_)
     assert isinstance(event, MessageReceived)
     return event
 
 
 def presence(kind: type[Kind], inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "") -> Kind:
-    """The one event that is read, of this kind."""
     (event,) = presence_events(inner, sender, type_)
     assert isinstance(event, kind)
     return event

@@ -21,8 +21,6 @@ PEOPLE = ("Wilma", "Fred", "Betty", "Barney", "Pebbles", "Dino")
 
 @dataclass
 class Week:
-    """What happened in a room of one kind, and who is in it."""
-
     kind: str
     people: Sequence[str]
     programs: Sequence[str]
@@ -91,7 +89,6 @@ def _talk(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float,
 
 
 def _chat(chance: random.Random, room: Week, at: float) -> Iterator[tuple[float, Event]]:
-    """Two people, in turn, with short words."""
     for number in range(chance.randint(10, 40)):
         text = chance.choice(WORDS)
         at += _typed(chance, text)

@@ -165,7 +165,6 @@ ODD = StanzaDamaged(f"{ROOM}/Eve", "Eve", "odd")
 
 
 def entering(*events: Event, wait: float = 0.1) -> list[Act]:
-    """Return that it left and came back, and then this, one after the other."""
     return spaced(10.0, left(), came(), start=200.0) + spaced(wait, *events, start=220.0)
 
 

@@ -50,7 +50,6 @@ def said(body: str, nickname: str = "Robot", **more: object) -> MessageReceived:
 
 
 def evidence(*events: Event, seconds: float = 1.0, **more: object) -> Evidence:
-    """Of these events, so many seconds apart."""
     acts = [(number * seconds, event) for number, event in enumerate(events)]
     return watching.evidence(acts, now=len(events) * seconds, **more)  # type: ignore[arg-type]
 
@@ -354,7 +353,6 @@ MALICE: dict[str, Event] = {
     "what cannot be read": UNREADABLE,
     "a reaction": said("", "Eve", reacts_to="m1", reactions=("\u202e",)),
 }
-"""What anybody can do."""
 
 
 @pytest.mark.parametrize("name", MALICE)

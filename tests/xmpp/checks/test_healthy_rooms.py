@@ -20,7 +20,6 @@ SEEDS = 160
 
 
 def alarms(seed: int) -> list[str]:
-    """Return what is found wrong in the room of this seed, of each one and of all programs."""
     room = week(seed)
     acts = room.events[: len(room.events) * (seed % 7 + 2) // 8]  # at the end, or in the middle
     even = regulars(evidence(acts).acts)

@@ -34,9 +34,6 @@ CHECK_STAGES = [*CONNECTION_STAGES, *ROOM_STAGES]
 WITHOUT_SEND = [name for name in CHECK_STAGES if name != "send"]
 
 
-# What real servers show.
-
-
 async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
     environment = endpoint.environment()
     report = await check(environment, send=True)
@@ -151,9 +148,6 @@ async def test_the_room_that_may_be_meant_is_named(real_server: XmppServer, slip
     assert report.ok is (slip == "the name")
     assert report.candidates == (meant,)
     assert f'Rooms with similar names: "{meant}".' in report.diagnosis
-
-
-# What takes a server that lies.
 
 
 def answering(

@@ -30,11 +30,7 @@ def stages(report: Report) -> list[tuple[str, str | None, bool]]:
 
 
 def of(report: Report, room: str) -> dict[str, CheckStage]:
-    """The stages of a room by their names."""
     return {one.name: one for one in report.phases if one.room == room}
-
-
-# What real servers show.
 
 
 async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppServer) -> None:
@@ -94,9 +90,6 @@ async def test_the_password_of_the_room_goes_to_the_default_room_only(prosody: X
         CheckedRoom(rooms[1], False, "not-authorized"),
     ]
     assert password not in repr(report)
-
-
-# What takes a server that lies.
 
 
 def with_rooms(*silent: str, refusing: str = "", cut_after: str = "") -> Script:

@@ -1,5 +1,3 @@
-"""What a check came to, in words."""
-
 from dataclasses import replace
 
 import pytest

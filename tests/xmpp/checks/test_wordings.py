@@ -51,7 +51,6 @@ MISTAKES: dict[str, tuple[dict[str, str], Sequence[str], Sequence[str]]] = {
 
 
 def words(report: Report) -> str:
-    """The outcome, and what to do."""
     return f"{report.diagnosis} {report.phases[-1].hint}"
 
 

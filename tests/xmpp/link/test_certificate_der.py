@@ -30,7 +30,6 @@ SECONDS = 5.0
 
 
 def element(tag: int, contents: bytes) -> bytes:
-    """Tag, length and contents, as X.690 has them."""
     size = len(contents)
     if size < 0x80:
         return bytes([tag, size]) + contents
@@ -64,7 +63,6 @@ def certificate(
     algorithm: bytes = b"",
     names: bytes = b"",
 ) -> bytes:
-    """As much of one as is read, with this in it."""
     extension = sequence(SAN, element(OCTET_STRING, sequence(names)))
     body = sequence(
         element(INTEGER, b"\x01"),

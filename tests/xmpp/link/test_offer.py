@@ -1,5 +1,3 @@
-"""What a server offers, as its features say."""
-
 import pytest
 
 from bridge.xmpp.link.offer import MAX_NAME_CHARACTERS, MAX_NAMES, Offer, offer_in

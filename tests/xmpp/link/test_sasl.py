@@ -17,8 +17,6 @@ Answer = tuple[str, bytes | str | None]
 
 
 class ServerSide:
-    """The other side of the exchange, as told by a script of its answers."""
-
     def __init__(self, *answers: Answer | Callable[[str], Answer]) -> None:
         self._answers: Sequence[Answer | Callable[[str], Answer]] = answers
         self.heard: list[Element] = []

@@ -16,8 +16,6 @@ SUCCESS = f"<success xmlns='{SASL}'/>"
 
 
 class Hostile:
-    """Answers with one element after another, whatever is said; keeps what it heard."""
-
     def __init__(self, *answers: str) -> None:
         self.heard: list[Element] = []
         self._answers = list(answers)
@@ -26,8 +24,6 @@ class Hostile:
         self.heard.append(element)
         return parsed(self._answers.pop(0))
 
-
-# PLAIN.
 
 NO_PLAIN = {
     "in small letters": ["plain"],
@@ -122,9 +118,6 @@ async def test_a_name_gets_out_of_its_field_by_no_way_of_writing(username: str, 
     first = b64decode(server.heard[0].text or "").decode()
     assert first.startswith(f"n,,n={sent},r=")
     assert first.count(",") == 3
-
-
-# The order of things, and what is no Base64.
 
 
 @pytest.mark.parametrize("content", ["ü", "QQ=", "Q Q==", "=", "----", "4p\n4p", "gICA", "AAAA"])

@@ -16,8 +16,6 @@ LIMIT_SECONDS = 10.0
 
 
 class Server:
-    """What is told, and when the next of it is."""
-
     def __init__(self, handled: int = 0) -> None:
         self.told: list[int] = []
         self._news = asyncio.Event()

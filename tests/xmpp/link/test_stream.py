@@ -18,8 +18,6 @@ HEADER = (
 
 
 class Line:
-    """A stream on one end of a pair of sockets, and the other end."""
-
     def __init__(self, far: socket.socket) -> None:
         self.far = far
         self.received: list[Element] = []

@@ -40,7 +40,6 @@ def test_a_signature_without_a_hash_defines_no_binding() -> None:
 
 
 def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, bytes]:
-    """Both ends of a connection, and the server's certificate."""
     ca = trustme.CA()
     issued = ca.issue_cert("chat.example")
     as_server, as_client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()

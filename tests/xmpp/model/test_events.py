@@ -49,7 +49,6 @@ LOGGED_IN: dict[str, object] = {
 
 
 def _wired(fields: dict[str, Any]) -> dict[str, object]:
-    """Return fields as they are on the wire."""
     return {
         wire_name(name): [*value] if isinstance(value, tuple) else value
         for name, value in fields.items()

@@ -28,7 +28,6 @@ _hostile = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampl
 
 
 def _hostile_events(kind: type[Event]) -> st.SearchStrategy[Event]:
-    """Events of one class, with whatever a stranger may put into it."""
     hostile = {
         name: _HOSTILE_FIELDS[annotation]
         for name, annotation in get_type_hints(kind).items()

@@ -19,7 +19,6 @@ from bridge.xmpp.model.journal import (
 
 
 def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
-    """What is kept of all that came after `cursor`, and what of it is lost."""
     number, loss = ring.position(cursor)
     return list(ring.after(number)), loss
 
@@ -63,7 +62,6 @@ class Beads(Ring[Bead]):
 
 
 def _ring(last: int, forgotten: int = 0) -> Beads:
-    """Return a ring where so much has happened, and so much of it is evicted."""
     ring = Beads(100, 100)
     ring.numbering.last = last
     ring.forgotten = forgotten

@@ -63,8 +63,6 @@ def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile(
 
 
 class Reader:
-    """Follows all rooms or one with the cursors it gets."""
-
     def __init__(self, room: str | None, cursor: str, position: int) -> None:
         self.room = room
         self.cursor = cursor
@@ -74,8 +72,6 @@ class Reader:
 
 @dataclass(frozen=True)
 class Happened:
-    """One event, as the test remembers it."""
-
     run: int
     number: int
     room: str

@@ -32,8 +32,6 @@ TLS = Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True)
 
 
 class Story:
-    """A room that things happen to, one a second."""
-
     def __init__(self, phase: Phase = Phase.RESOLVING) -> None:
         self.room = Room(nickname="Me", service="xmpp://h:1", phase=phase, since=0)
         self._seconds = count(1)

@@ -1,11 +1,8 @@
-"""A membership that has been let into its room."""
-
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.state import Step
 
 
 def enter(membership: Membership) -> None:
-    """Let it be in its room under its nickname, as after a join."""
     membership.occupant = f"{membership.jid}/{membership.place.nickname}"
     for step in (Step.ASK, Step.ADMISSION):
         membership._step(step)  # noqa: SLF001 - a join without a room

@@ -27,8 +27,6 @@ LINES = [Line("Wilma", "one", 1), Line("Wilma", "two", 2), Line("Me", "three", 3
 
 
 class Pages:
-    """An archive that gives these pages, one an answer, whatever is asked."""
-
     def __init__(self, *pages: tuple[list[Element], Element]) -> None:
         self.asked = 0
         self._pages = pages
@@ -45,7 +43,6 @@ class Pages:
 
 
 def result(content: str = "<body>one</body>") -> Element:
-    """A result that holds a message with this in it."""
     made = result_of("q", "id-0", LINES[0])
     message = made.find(f".//{{{stanzas.CLIENT}}}message")
     assert message is not None

@@ -36,7 +36,6 @@ SECONDS = 30.0
 
 @asynccontextmanager
 async def standing(server: XmppServer, room: str) -> AsyncIterator[Connection]:
-    """A connection that stands in the room."""
     read = settings(server.environment(MUC_ROOM=room))
     membership = Membership(Place.of(read), None, Publisher(Journal("epoch")))
     connection = Connection(

@@ -57,8 +57,6 @@ async def search(
     )
 
 
-# What is found is what a plain filter finds.
-
 lines = st.lists(
     st.builds(
         Line,
@@ -85,7 +83,6 @@ queries = st.builds(
 
 
 def plainly(archive: PlayedArchive, query: ArchiveQuery, unwanted: str) -> list[str]:
-    """The numbers of the lines that `query` asks for."""
     return [
         f"id-{index}"
         for index, line in enumerate(archive.lines)
@@ -127,9 +124,6 @@ async def test_wherever_the_server_stops_all_is_found_once(
     assert found == plainly(archive, query, unwanted)
 
 
-# What is asked for.
-
-
 @pytest.mark.parametrize("id_", ["a\x00b", "i" * 1_025])
 @pytest.mark.parametrize("way", ["after", "before"])
 async def test_an_id_that_no_archive_can_have_is_unknown(id_: str, way: str) -> None:
@@ -140,12 +134,7 @@ async def test_an_id_that_no_archive_can_have_is_unknown(id_: str, way: str) -> 
     assert archive.queries == []
 
 
-# What is refused.
-
-
 class Refusing(PlayedArchive):
-    """Says no to queries, in these words."""
-
     condition = "internal-server-error"
 
     async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
@@ -181,9 +170,6 @@ async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
     with pytest.raises(NoArchiveError):
         await search(archive, ArchiveQuery())
     assert archive.queries == []
-
-
-# Bounds.
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -240,8 +226,6 @@ NINE = [Line("Wilma", str(number)) for number in range(9)]
 
 
 class Stuck(PlayedArchive):
-    """Answers so many queries, and then no more."""
-
     answers = 0
 
     async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:

@@ -8,13 +8,11 @@ from bridge.xmpp.muc.batcher import TurnBatcher
 
 @pytest.fixture
 def told() -> list[Sequence[int]]:
-    """What a listener was called with."""
     return []
 
 
 @pytest.fixture
 def turn(told: list[Sequence[int]]) -> TurnBatcher[int]:
-    """One with that listener."""
     one: TurnBatcher[int] = TurnBatcher()
     one.listeners.append(told.append)
     return one

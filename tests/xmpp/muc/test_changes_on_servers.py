@@ -20,7 +20,6 @@ async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIte
 
 
 CAPS = "c (http://jabber.org/protocol/caps)"
-"""What slixmpp adds."""
 
 
 def present(wilma: Witness, *extensions: str, show: str | None = None) -> None:
@@ -69,7 +68,6 @@ async def test_a_change_of_what_presence_carries_is_told_and_further_ones_are_fo
 
 
 async def changed(eyes: Eyes) -> tuple[tuple[str, ...], tuple[str, ...] | None, str | None]:
-    """The payload, the former payload and the `show` of who changes next."""
     event = (await eyes.see(lambda event: isinstance(event, OccupantChanged))).event
     assert isinstance(event, OccupantChanged)
     return event.payload, event.former_payload, event.show

@@ -22,8 +22,6 @@ def room(features: Sequence[str], name: str = "", **fields: str) -> Description:
 
 
 class Asked:
-    """A room that is asked, and what is published of it."""
-
     def __init__(self, before: Description = room(["muc_unmoderated"])) -> None:  # noqa: B008
         self.times: list[float] = []
         self.published: list[tuple[frozenset[int], tuple[str, ...]]] = []

@@ -22,7 +22,6 @@ ME = OccupantJoined(f"{ROOM}/Me", "Me", "participant", "none", self_=True)
 
 
 def describing(*features: str, identity: str = "server") -> Element:
-    """The answer of an address that has these features."""
     offered = "".join(f"<feature var='{one}'/>" for one in features)
     named = f"<identity category='{identity}' type='x'/>" if identity else ""
     return parsed(

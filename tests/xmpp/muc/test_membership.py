@@ -99,8 +99,6 @@ class Standing:
 
 
 class Inside:
-    """A membership that is in its room, and what it publishes."""
-
     def __init__(self, standing: Standing, timing: Timing) -> None:
         self.events: list[Event] = []
         self.records: list[Record] = []
@@ -116,7 +114,6 @@ class Inside:
         self.membership.begin(cast(Connection, standing), resumed=resumed)
 
     def admit(self, element: Element) -> None:
-        """Answer a join as a room does."""
         if is_join(element):
             self.membership.receive(parsed(ADMITTED))
 
@@ -143,11 +140,9 @@ class Inside:
         return standing
 
     async def phase(self, phase: Phase) -> None:
-        """Wait until this phase is told."""
         await self.see(lambda event: isinstance(event, ConnectionChanged) and event.phase is phase)
 
     async def fault(self) -> Fault:
-        """Return why it is out of the room, once it is."""
         event = await self.see(lambda event: isinstance(event, ConnectionChanged) and event.fault)
         assert isinstance(event, ConnectionChanged)
         assert event.fault is not None
@@ -356,7 +351,6 @@ async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for
 
 
 async def put_out() -> Inside:
-    """Return it kicked, and its connection ended."""
     async with inside(Standing(), TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(KICKED))
@@ -425,7 +419,6 @@ async def test_other_settings_keep_what_is_known_of_an_accounts_stay(
 
 
 def described(feature: str) -> Element:
-    """The room's answer to what it is."""
     query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
     return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
 

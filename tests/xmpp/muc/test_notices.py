@@ -1,5 +1,3 @@
-"""What the room tells of itself."""
-
 import pytest
 
 from bridge.xmpp.model.events import (

@@ -25,7 +25,6 @@ MODERATED = (
 
 
 def _about(inner: str, sender: str = f"{ROOM}/Wilma") -> dict[str, object]:
-    """Return what one message says of others."""
     found = [one for one in message_events(inner, sender) if isinstance(one, MessageReceived)]
     if not found:
         return {}

@@ -1,5 +1,3 @@
-"""Which rooms of a service have names like ours."""
-
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
@@ -20,7 +18,6 @@ OURS = f"loby@{SERVICE}"
 
 
 def listing(*rooms: str) -> Element:
-    """The answer of a service that lists these rooms."""
     iq = Element("iq")
     query = SubElement(iq, f"{{{DISCO_ITEMS}}}query")
     for one in rooms:

@@ -21,8 +21,6 @@ USER = "http://jabber.org/protocol/muc#user"
 
 
 class Wire:
-    """A membership, and the trace of what comes to it."""
-
     def __init__(self) -> None:
         self.journal = Journal("epoch")
         self.trace = Trace(self.journal.numbering)

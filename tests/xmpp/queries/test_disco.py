@@ -31,7 +31,6 @@ from tests.xmpp.elements import parsed, trees
 from tests.xmpp.played_connection import Answer, PlayedConnection
 
 SOON = 5.0
-"""Limit for what ends by itself."""
 
 
 INFO = f"<iq type='result'><query xmlns='{DISCO_INFO}'>{{}}</query></iq>"

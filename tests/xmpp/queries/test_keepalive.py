@@ -34,8 +34,6 @@ SILENCE = "no answer"
 
 
 class Standing:
-    """A connection that answers pings as told."""
-
     def __init__(self, answer: Callable[[], str | None]) -> None:
         self.place = PLACE
         self.offer = Offer()

@@ -18,7 +18,6 @@ OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
 OURSELVES = Target(TargetKind.SELF, WILMA, WILMA)
 HASTY = 0.2
-"""Seconds for an answer that does not come."""
 
 ANSWER = Element("{jabber:client}iq", {"type": "result"})
 OUT, SERVICE_GONE, UNKNOWN = (
