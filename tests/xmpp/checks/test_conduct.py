@@ -5,16 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks.conduct import (
-    HISTORY_MESSAGES,
-    HISTORY_SECONDS,
-    MAX_NAMESAKES,
-    QUOTED_CHARACTERS,
-    STAYS,
-    STAYS_SECONDS,
-    namesakes,
-    partners,
-)
+from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.diagnosis import find
 from bridge.xmpp.checks.evidence import MAX_ACTS, Ping
 from bridge.xmpp.checks.exchanges import (
@@ -119,8 +110,8 @@ def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str)
 def test_who_answered_first_began_even_if_it_was_asked_by_a_person() -> None:
     acts = spaced(0.05, said("Wilma", "!start"), *duet(8, "Parrot", "Robot"))
     assert '"Parrot" began at' in look("pair", evidence(acts)).detail
-    assert partners(evidence(acts)) == {"Parrot", "Robot"}
-    assert partners(evidence(spaced(0.05, *duet(5)))) == set()
+    assert conduct.partners(evidence(acts)) == {"Parrot", "Robot"}
+    assert conduct.partners(evidence(spaced(0.05, *duet(5)))) == set()
 
 
 def absences(*starts: float, who: str = "Robot") -> list[Act]:
@@ -129,7 +120,7 @@ def absences(*starts: float, who: str = "Robot") -> list[Act]:
 
 
 EVERY = (0.0, 302.0, 604.0)
-assert len(EVERY) == STAYS
+assert len(EVERY) == conduct.STAYS
 
 
 @pytest.mark.parametrize(
@@ -140,8 +131,8 @@ assert len(EVERY) == STAYS
         (absences(0.0, 20.0, 40.0), 0.0, "3 times, every 20 s, at last at "),
         (absences(*EVERY[1:]), 0.0, ""),
         (absences(*EVERY)[:-1], 0.0, ""),
-        (absences(*EVERY), STAYS_SECONDS - 606, "3 times, every 5 min 2 s, at last at "),
-        (absences(*EVERY), STAYS_SECONDS - 605, ""),
+        (absences(*EVERY), conduct.STAYS_SECONDS - 606, "3 times, every 5 min 2 s, at last at "),
+        (absences(*EVERY), conduct.STAYS_SECONDS - 605, ""),
         (absences(0.0, 95.0, 200.0), 0.0, "3 times, every 1 min 40 s, "),
         (absences(0.0, 93.0, 200.0), 0.0, "3 times, within 3 min 20 s, "),
         ([(at, came()) for at in range(9)], 0.0, ""),
@@ -180,13 +171,13 @@ def coming_after(*said_before: Event, then: Sequence[Event]) -> list[Act]:
     return [*spaced(9.0, *said_before), *entering(*then)]
 
 
-SHORT = "x" * (QUOTED_CHARACTERS - 1)
+SHORT = "x" * (conduct.QUOTED_CHARACTERS - 1)
 HELLO = ("how are you", "fine, thanks")
 HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
     "its earlier answer again": ([*BEFORE, *entering(ANSWER)], False),
     "after a greeting": ([*BEFORE, *entering(GREETING, ANSWER)], False),
-    "late": ([*BEFORE, *entering(ANSWER, wait=HISTORY_SECONDS + 0.1)], None),
-    "just in time": ([*BEFORE, *entering(ANSWER, wait=HISTORY_SECONDS)], False),
+    "late": ([*BEFORE, *entering(ANSWER, wait=conduct.HISTORY_SECONDS + 0.1)], None),
+    "just in time": ([*BEFORE, *entering(ANSWER, wait=conduct.HISTORY_SECONDS)], False),
     "asked anew": ([*BEFORE, *entering(ASK, ANSWER)], None),
     "asked by what cannot be read": ([*BEFORE, *entering(ODD, ANSWER)], None),
     "a greeting": ([*BEFORE, *entering(GREETING)], True),
@@ -199,8 +190,8 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
     "an echo of one": (repeating("how are you"), True),
     "an echo of what is too short": (repeating(SHORT, SHORT), True),
     "an echo of what is just long enough": (repeating(f"{SHORT}!", f"{SHORT}?"), False),
-    "an echo of the oldest": (repeating(*HELLO, then=HISTORY_MESSAGES - 2), False),
-    "an echo of what is older": (repeating(*HELLO, then=HISTORY_MESSAGES - 1), True),
+    "an echo of the oldest": (repeating(*HELLO, then=conduct.HISTORY_MESSAGES - 2), False),
+    "an echo of what is older": (repeating(*HELLO, then=conduct.HISTORY_MESSAGES - 1), True),
     "two greetings with a name that was said": (
         coming_after(
             *[said("Wilma", "Robot")] * 2,
@@ -354,13 +345,13 @@ def test_a_namesake_has_our_account_or_suffix(
 ) -> None:
     bot = replace(BOT, real_jid="robot@example/1" if account else None)
     status = replace(STATUS, occupants=(*STATUS.occupants, bot, _other(nickname, account)))
-    assert [it.nickname for it in namesakes(status, bot)] == ([nickname] if same else [])
+    assert [it.nickname for it in conduct.namesakes(status, bot)] == ([nickname] if same else [])
 
 
 def test_few_namesakes_are_pinged() -> None:
-    crowd = [_other(f"Robot-{number}") for number in range(MAX_NAMESAKES + 1)]
+    crowd = [_other(f"Robot-{number}") for number in range(conduct.MAX_NAMESAKES + 1)]
     status = replace(STATUS, occupants=(*STATUS.occupants, BOT, *crowd))
-    assert namesakes(status, BOT) == crowd[:MAX_NAMESAKES]
+    assert conduct.namesakes(status, BOT) == crowd[: conduct.MAX_NAMESAKES]
 
 
 @pytest.mark.parametrize(

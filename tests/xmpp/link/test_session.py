@@ -3,13 +3,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link.session import (
-    DELAY_SECONDS,
-    MAX_UNANSWERED,
-    Negotiation,
-    StreamManagement,
-    UnexpectedElementError,
-)
+from bridge.xmpp.link import session
 from bridge.xmpp.link.stanzas import CLIENT, SM
 
 LIMIT_SECONDS = 10.0
@@ -19,7 +13,7 @@ class Server:
     def __init__(self, handled: int = 0) -> None:
         self.told: list[int] = []
         self._news = asyncio.Event()
-        self.management = StreamManagement(self._tell, "bot@chat.example/x", "id", handled)
+        self.management = session.StreamManagement(self._tell, "bot@chat.example/x", "id", handled)
 
     def _tell(self, handled: int) -> None:
         self.told.append(handled)
@@ -45,7 +39,7 @@ async def test_all_questions_of_a_moment_get_one_answer_with_the_count_as_it_the
     server.send(2)
     await server.hears()
     assert server.told == [7 + 3 + 2]
-    assert loop.time() - asked >= DELAY_SECONDS
+    assert loop.time() - asked >= session.DELAY_SECONDS
     server.management.answer_soon()
     await server.hears()
     assert server.told == [12, 12]
@@ -54,12 +48,12 @@ async def test_all_questions_of_a_moment_get_one_answer_with_the_count_as_it_the
 async def test_an_answer_that_is_owed_is_given_at_once_before_the_server_keeps_too_much() -> None:
     server = Server()
     server.management.answer_soon()
-    server.send(MAX_UNANSWERED - 1)
+    server.send(session.MAX_UNANSWERED - 1)
     assert server.told == []
     server.send(1)
-    assert server.told == [MAX_UNANSWERED]
-    server.send(MAX_UNANSWERED)  # nobody has asked
-    assert server.told == [MAX_UNANSWERED]
+    assert server.told == [session.MAX_UNANSWERED]
+    server.send(session.MAX_UNANSWERED)  # nobody has asked
+    assert server.told == [session.MAX_UNANSWERED]
     server.management.stop()
 
 
@@ -92,8 +86,8 @@ async def wait_for(answer: "asyncio.Future[Element]") -> Element:
     return await answer
 
 
-def begun() -> Negotiation:
-    return Negotiation(lambda element: None, wait_for)
+def begun() -> session.Negotiation:
+    return session.Negotiation(lambda element: None, wait_for)
 
 
 async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
@@ -109,5 +103,5 @@ async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
 async def test_what_is_no_stanza_or_too_early_a_one_is_unexpected(tag: str, among: bool) -> None:
     talk = begun()
     talk.receive(Element(tag))
-    with pytest.raises(UnexpectedElementError, match=tag.partition("}")[2]):
+    with pytest.raises(session.UnexpectedElementError, match=tag.partition("}")[2]):
         await talk.next((ENABLED,), among_stanzas=among)

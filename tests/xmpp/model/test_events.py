@@ -4,34 +4,7 @@ from typing import Any, get_args
 import pytest
 
 from bridge.mcp.schema import wire_name
-from bridge.xmpp.model.events import (
-    STATUS_CODES,
-    AffiliationChanged,
-    Connected,
-    ConnectionChanged,
-    Event,
-    Gap,
-    Joined,
-    Kind,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantChanged,
-    OccupantError,
-    OccupantJoined,
-    OccupantLeft,
-    Phase,
-    RoomConfigured,
-    RoomDestroyed,
-    RoomError,
-    SendFailed,
-    Source,
-    StanzaDamaged,
-    SubjectChanged,
-    Tls,
-    decode,
-    encode,
-)
+from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, Retry
 
 WILMA = "r@s/a/b"
@@ -79,124 +52,137 @@ AFFILIATED = {"affiliation": "member", "reason": "welcome", "actor": "Owner"}
 REFUSED: dict[str, Any] = {"condition": "forbidden", "text": "no voice", "id": "1"}
 TAKEN = Fault("conflict", "Taken.", "Wait.", Retry.SOON)
 WAITING = {"phase": "waiting", "condition": "conflict", "text": "Taken.", "hint": "Wait."}
-TLS = Tls("TLSv1.3", "AES", verified=False)
+TLS = events.Tls("TLSv1.3", "AES", verified=False)
 MADE = "in the room, which joining made: is MUC_ROOM spelt right?"
 TIMES = ("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z")
 
-TOLD: list[tuple[Event, dict[str, object]]] = [
-    (MessageReceived(WILMA, "a/b", "hello"), SAID | {"body": "hello"}),
+TOLD: list[tuple[events.Event, dict[str, object]]] = [
+    (events.MessageReceived(WILMA, "a/b", "hello"), SAID | {"body": "hello"}),
     (
-        MessageReceived(
-            WILMA, "a/b", "\u202eraw\n", "chat", source=Source.HISTORY, own=True, **REFERENCES
+        events.MessageReceived(
+            WILMA,
+            "a/b",
+            "\u202eraw\n",
+            "chat",
+            source=events.Source.HISTORY,
+            own=True,
+            **REFERENCES,
         ),
         SAID | {"body": "\u202eraw\n", "type": "chat", "source": "history"} | _wired(REFERENCES),
     ),
     (
-        MessageReceived(WILMA, "a/b", "", id="1", own=True, reacts_to="5", reactions=()),
+        events.MessageReceived(WILMA, "a/b", "", id="1", own=True, reacts_to="5", reactions=()),
         SAID | {"reflection": True, "id": "1", "reactsTo": "5", "reactions": []},
     ),
     (
-        MessageReceived(WILMA, "a/b", "", payload=("composing (x)",)),
+        events.MessageReceived(WILMA, "a/b", "", payload=("composing (x)",)),
         SAID | {"payload": ["composing (x)"]},
     ),
     (
-        MessageReceived(WILMA, "a/b", "cannot be read", encrypted="OMEMO"),
+        events.MessageReceived(WILMA, "a/b", "cannot be read", encrypted="OMEMO"),
         SAID | {"body": "cannot be read", "encrypted": "OMEMO"},
     ),
-    (MessageReceived("r@s", "", "logged"), SAID | {"sender": "", "from": "r@s", "body": "logged"}),
     (
-        MessageSent(WILMA, "a/b", "hello", "1"),
+        events.MessageReceived("r@s", "", "logged"),
+        SAID | {"sender": "", "from": "r@s", "body": "logged"},
+    ),
+    (
+        events.MessageSent(WILMA, "a/b", "hello", "1"),
         SAID | {"direction": "out", "body": "hello", "id": "1"},
     ),
-    (SendFailed("1", "forbidden", "no voice"), ERROR | REFUSED),
-    (OccupantError(WILMA, "a/b", **REFUSED), ERROR | HERS | REFUSED),
-    (OccupantError(WILMA, "a/b", "gone"), ERROR | HERS | {"condition": "gone"}),
+    (events.SendFailed("1", "forbidden", "no voice"), ERROR | REFUSED),
+    (events.OccupantError(WILMA, "a/b", **REFUSED), ERROR | HERS | REFUSED),
+    (events.OccupantError(WILMA, "a/b", "gone"), ERROR | HERS | {"condition": "gone"}),
     (
-        OccupantJoined(WILMA, "a/b", "visitor", "none", self_=True, codes=frozenset({201, 110})),
+        events.OccupantJoined(
+            WILMA, "a/b", "visitor", "none", self_=True, codes=frozenset({201, 110})
+        ),
         ROLE
         | {"kind": "join", "affiliation": "none", "self": True, "codes": [110, 201]}
-        | {"meaning": [STATUS_CODES[110], STATUS_CODES[201]]},
+        | {"meaning": [events.STATUS_CODES[110], events.STATUS_CODES[201]]},
     ),
     (
-        OccupantChanged(WILMA, "a/b", "visitor", "none", **DETAILS),
+        events.OccupantChanged(WILMA, "a/b", "visitor", "none", **DETAILS),
         ROLE | {"affiliation": "none"} | _wired(DETAILS),
     ),
     (
-        OccupantChanged(WILMA, "a/b", "visitor", "member", former_affiliation="none"),
+        events.OccupantChanged(WILMA, "a/b", "visitor", "member", former_affiliation="none"),
         ROLE | {"affiliation": "member", "formerAffiliation": "none"},
     ),
     (
-        AffiliationChanged("w@example", **AFFILIATED),
+        events.AffiliationChanged("w@example", **AFFILIATED),
         {"kind": "role", "direction": "in", "jid": "w@example", **AFFILIATED},
     ),
     (
-        OccupantLeft(WILMA, "a/b", codes=frozenset({307, 999}), reason="spam", actor="Owner"),
+        events.OccupantLeft(
+            WILMA, "a/b", codes=frozenset({307, 999}), reason="spam", actor="Owner"
+        ),
         LEAVE | {"codes": [307, 999], "meaning": ["kicked"], "reason": "spam", "actor": "Owner"},
     ),
     (
-        OccupantLeft(WILMA, "a/b", self_=True, status="bye", codes=frozenset({999})),
+        events.OccupantLeft(WILMA, "a/b", self_=True, status="bye", codes=frozenset({999})),
         LEAVE | {"status": "bye", "self": True, "codes": [999]},
     ),
-    (NicknameChanged(WILMA, "a/b", "c"), {"kind": "nick", **HERS, "newNickname": "c"}),
+    (events.NicknameChanged(WILMA, "a/b", "c"), {"kind": "nick", **HERS, "newNickname": "c"}),
     (
-        RoomDestroyed("moved", "new@muc"),
+        events.RoomDestroyed("moved", "new@muc"),
         {"kind": "leave", "direction": "in", "destroyed": True, "reason": "moved"}
         | {"venue": "new@muc"},
     ),
     (
-        SubjectChanged("", "a/b"),
+        events.SubjectChanged("", "a/b"),
         {"kind": "subject", "direction": "in", "sender": "a/b", "subject": ""},
     ),
     (
-        RoomConfigured(frozenset({172, 104})),
-        CONFIG | {"meaning": [STATUS_CODES[104], STATUS_CODES[172]]},
+        events.RoomConfigured(frozenset({172, 104})),
+        CONFIG | {"meaning": [events.STATUS_CODES[104], events.STATUS_CODES[172]]},
     ),
     (
-        RoomError("gone", "moved", "xmpp:new@muc"),
+        events.RoomError("gone", "moved", "xmpp:new@muc"),
         ERROR | {"condition": "gone", "text": "moved", "venue": "xmpp:new@muc"},
     ),
     (
-        StanzaDamaged(WILMA, "a/b", "it is odd"),
+        events.StanzaDamaged(WILMA, "a/b", "it is odd"),
         ERROR | HERS | {"condition": "unreadable-stanza", "reason": "it is odd"},
     ),
-    (ConnectionChanged(Phase.JOINED), {"kind": "connection", "phase": "joined"}),
+    (events.ConnectionChanged(events.Phase.JOINED), {"kind": "connection", "phase": "joined"}),
     (
-        ConnectionChanged(Phase.WAITING, TAKEN, 2, 1500),
+        events.ConnectionChanged(events.Phase.WAITING, TAKEN, 2, 1500),
         {"kind": "connection", **WAITING, "attempt": 2, "nextAttemptInMs": 1500},
     ),
     (
-        Connected("me@example/1", "xmpp://h:1", TLS, "PLAIN"),
+        events.Connected("me@example/1", "xmpp://h:1", TLS, "PLAIN"),
         LOGGED_IN
         | {"text": "logged in", "tls": "TLSv1.3, AES, certificate not checked", "sasl": "PLAIN"},
     ),
     (
-        Connected("me@example/1", "xmpp://h:1", None, "SCRAM-SHA-1", resumed=True),
+        events.Connected("me@example/1", "xmpp://h:1", None, "SCRAM-SHA-1", resumed=True),
         LOGGED_IN | {"text": "the former session goes on", "tls": "none", "sasl": "SCRAM-SHA-1"},
     ),
     (
-        Joined(WILMA, "a/b", created=True),
+        events.Joined(WILMA, "a/b", created=True),
         {"kind": "connection", "text": MADE, "sender": "a/b", "from": WILMA},
     ),
-    (Gap(*TIMES), {"kind": "gap", "from": TIMES[0], "to": TIMES[1]}),
+    (events.Gap(*TIMES), {"kind": "gap", "from": TIMES[0], "to": TIMES[1]}),
 ]
 
 
 @pytest.mark.parametrize(("event", "expected"), TOLD)
 def test_an_event_is_told_as_it_is_and_made_again(
-    event: Event, expected: dict[str, object]
+    event: events.Event, expected: dict[str, object]
 ) -> None:
-    assert encode(event) == expected
+    assert events.encode(event) == expected
     assert event.kind == expected["kind"]
-    again = decode(json.loads(json.dumps(expected)))
+    again = events.decode(json.loads(json.dumps(expected)))
     assert type(again) is type(event)
     left = {"tls", "text"} if event.kind == "connection" else {"reflection"}
     told, wanted = (
         {name: value for name, value in one.items() if name not in left}
-        for one in (encode(again), expected)
+        for one in (events.encode(again), expected)
     )
     assert told == wanted
 
 
 def test_every_event_is_told_here_and_every_kind_has_one() -> None:
-    assert {type(event) for event, _ in TOLD} == set(get_args(Event))
-    assert {one.kind for one in get_args(Event)} == set(get_args(Kind))
+    assert {type(event) for event, _ in TOLD} == set(get_args(events.Event))
+    assert {one.kind for one in get_args(events.Event)} == set(get_args(events.Kind))

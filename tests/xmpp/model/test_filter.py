@@ -6,23 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.text import visible
-from bridge.xmpp.model.events import (
-    AffiliationChanged,
-    Connected,
-    ConnectionChanged,
-    Event,
-    Gap,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    NicknameChanged,
-    OccupantError,
-    OccupantJoined,
-    OccupantLeft,
-    Phase,
-    Source,
-    SubjectChanged,
-)
+from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import (
     ASCII_COST,
@@ -36,24 +20,26 @@ from bridge.xmpp.model.filter import (
 )
 
 ROOM = "lobby@rooms.example"
-GAP = Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z")
+GAP = events.Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z")
 
 
-def _said(body: str, nickname: str = "Wilma", jid: str | None = None) -> MessageReceived:
-    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, jid=jid)
+def _said(body: str, nickname: str = "Wilma", jid: str | None = None) -> events.MessageReceived:
+    return events.MessageReceived(f"{ROOM}/{nickname}", nickname, body, jid=jid)
 
 
-def _entered(nickname: str, status: str | None = None, jid: str | None = None) -> OccupantJoined:
+def _entered(
+    nickname: str, status: str | None = None, jid: str | None = None
+) -> events.OccupantJoined:
     occupant = f"{ROOM}/{nickname}"
-    return OccupantJoined(occupant, nickname, "participant", "none", status=status, jid=jid)
+    return events.OccupantJoined(occupant, nickname, "participant", "none", status=status, jid=jid)
 
 
 def test_kinds_are_taken_by_their_name() -> None:
     wanted = EventFilter(kinds=frozenset({"message", "gap"}))
     assert wanted.matches(_said("hello"))
-    assert wanted.matches(MessageSent(f"{ROOM}/Me", "Me", "hello", "1"))
+    assert wanted.matches(events.MessageSent(f"{ROOM}/Me", "Me", "hello", "1"))
     assert wanted.matches(GAP)
-    assert not wanted.matches(SubjectChanged("hello"))
+    assert not wanted.matches(events.SubjectChanged("hello"))
     assert not EventFilter(kinds=frozenset()).matches(_said("hello"))
 
 
@@ -64,7 +50,7 @@ def test_a_sender_is_known_by_the_nickname_exactly_as_it_is(nickname: str) -> No
     assert EventFilter(sender=f"{ROOM}/{nickname}").matches(said)
     assert not EventFilter(sender=nickname + "x").matches(said)
     assert not EventFilter(sender=nickname[1:] or "x").matches(said)
-    sent = MessageSent(f"{ROOM}/{nickname}", nickname, "hello", "1")
+    sent = events.MessageSent(f"{ROOM}/{nickname}", nickname, "hello", "1")
     assert EventFilter(sender=nickname).matches(sent)
 
 
@@ -81,7 +67,7 @@ def test_case_matters_in_a_nickname_and_nowhere_else_in_its_jid() -> None:
 def test_nobody_answers_for_another_by_a_jid_as_nickname(jid: str, real_jid: str | None) -> None:
     eve = _said("hello", jid, real_jid)
     assert not EventFilter(sender=jid).matches(eve)
-    assert not EventFilter(sender=jid).matches(NicknameChanged(f"{ROOM}/Eve", "Eve", jid))
+    assert not EventFilter(sender=jid).matches(events.NicknameChanged(f"{ROOM}/Eve", "Eve", jid))
     assert EventFilter(sender=f"{ROOM}/{jid}").matches(eve)
 
 
@@ -89,13 +75,13 @@ def test_nobody_answers_for_another_by_a_jid_as_nickname(jid: str, real_jid: str
     ("event", "sender"),
     [
         (_entered("Wilma", jid="w@example/1"), "w@example"),
-        (OccupantLeft(f"{ROOM}/Wilma", "Wilma"), "Wilma"),
-        (NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), "Wilma"),
-        (AffiliationChanged("w@example", "member"), "W@example"),
-        (SubjectChanged("hello", "Wilma"), "Wilma"),
+        (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), "Wilma"),
+        (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), "Wilma"),
+        (events.AffiliationChanged("w@example", "member"), "W@example"),
+        (events.SubjectChanged("hello", "Wilma"), "Wilma"),
     ],
 )
-def test_every_event_that_has_somebody_is_theirs(event: Event, sender: str) -> None:
+def test_every_event_that_has_somebody_is_theirs(event: events.Event, sender: str) -> None:
     assert EventFilter(sender=sender).matches(event)
     assert not EventFilter(sender="Barney").matches(event)
     assert not EventFilter(sender=sender).matches(GAP)
@@ -117,7 +103,7 @@ def test_every_event_that_has_somebody_is_theirs(event: Event, sender: str) -> N
     ],
 )
 def test_text_is_found_whatever_the_case_of_its_letters(contains: str, text: str) -> None:
-    for event in (_said(text), SubjectChanged(text), _entered("Wilma", text)):
+    for event in (_said(text), events.SubjectChanged(text), _entered("Wilma", text)):
         assert EventFilter(contains=contains).matches(event)
 
 
@@ -159,8 +145,8 @@ def test_whatever_part_of_a_text_is_looked_for_is_found(before: str, part: str, 
 def test_text_is_looked_for_in_what_people_wrote_and_nowhere_else() -> None:
     assert not EventFilter(contains="wilma").matches(_said("hello", jid="wilma@example"))
     assert not EventFilter(contains="").matches(_said(""))
-    assert text_of(OccupantError(f"{ROOM}/W", "W", "gone")) == ""
-    assert text_of(OccupantError(f"{ROOM}/W", "W", "gone", "moved")) == "moved"
+    assert text_of(events.OccupantError(f"{ROOM}/W", "W", "gone")) == ""
+    assert text_of(events.OccupantError(f"{ROOM}/W", "W", "gone", "moved")) == "moved"
 
 
 def test_both_must_be_found_in_the_same_text() -> None:
@@ -251,7 +237,7 @@ def test_whatever_is_given_for_a_pattern_searches_or_is_refused(source: str, tex
 
 
 def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each() -> None:
-    event = replace(_said("12345"), source=Source.HISTORY)
+    event = replace(_said("12345"), source=events.Source.HISTORY)
     pattern = Pattern("x{100}")
     assert EventFilter().cost(event) == 0
     assert EventFilter(contains="x").cost(_said("1234é")) == 5 * OTHER_COST
@@ -270,9 +256,9 @@ def test_our_own_messages_can_be_left_out() -> None:
     assert EventFilter().matches(mine)
 
 
-SENT = MessageSent(f"{ROOM}/Me", "Me", "hello", "1")
-STEP = ConnectionChanged(Phase.JOINING)
-FAULT = ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."))
+SENT = events.MessageSent(f"{ROOM}/Me", "Me", "hello", "1")
+STEP = events.ConnectionChanged(events.Phase.JOINING)
+FAULT = events.ConnectionChanged(events.Phase.WAITING, Fault("gone", "It went.", "Wait."))
 
 
 @pytest.mark.parametrize(
@@ -281,8 +267,8 @@ FAULT = ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."))
         (SENT, None, False),
         (replace(SENT, id="unheard"), None, True),
         (STEP, None, False),
-        (Connected("me@example/1", "xmpp://example", None, "PLAIN"), None, False),
-        (Joined(f"{ROOM}/Me", "Me", created=False), None, False),
+        (events.Connected("me@example/1", "xmpp://example", None, "PLAIN"), None, False),
+        (events.Joined(f"{ROOM}/Me", "Me", created=False), None, False),
         (STEP, {"message"}, False),
         (STEP, {"connection"}, True),
         (FAULT, None, True),
@@ -292,7 +278,7 @@ FAULT = ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."))
     ],
 )
 def test_a_brief_account_has_neither_steps_nor_what_came_back_as_it_went_out(
-    event: Event, kinds: set[str] | None, told: bool
+    event: events.Event, kinds: set[str] | None, told: bool
 ) -> None:
     wanted = None if kinds is None else frozenset(kinds)
     brief = EventFilter(kinds=wanted, unheard=["unheard"])

@@ -5,20 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.xmpp.model import journal
 from bridge.xmpp.model.events import Event, MessageReceived, RoomConfigured, SubjectChanged
-from bridge.xmpp.model.journal import (
-    ITEM_CHARACTERS,
-    CursorError,
-    Journal,
-    Kept,
-    Loss,
-    Numbering,
-    Records,
-    Ring,
-)
 
 
-def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
+def since(
+    ring: journal.Records[journal.Kept], cursor: str
+) -> tuple[list[journal.Kept], journal.Loss | None]:
     number, loss = ring.position(cursor)
     return list(ring.after(number)), loss
 
@@ -31,16 +24,16 @@ def _reaction(*reactions: str) -> MessageReceived:
     ("event", "characters"),
     [
         (SubjectChanged("x" * 50), 50),
-        (_reaction("x" * 50), len("r@s/WWgroupchat1") + 50 + ITEM_CHARACTERS),
-        (_reaction(*"xxxx"), len("r@s/WWgroupchat1") + 4 + 4 * ITEM_CHARACTERS),
-        (RoomConfigured(frozenset({104, 170})), 2 * ITEM_CHARACTERS),
+        (_reaction("x" * 50), len("r@s/WWgroupchat1") + 50 + journal.ITEM_CHARACTERS),
+        (_reaction(*"xxxx"), len("r@s/WWgroupchat1") + 4 + 4 * journal.ITEM_CHARACTERS),
+        (RoomConfigured(frozenset({104, 170})), 2 * journal.ITEM_CHARACTERS),
     ],
 )
 def test_whatever_room_people_or_servers_fill_is_counted(event: Event, characters: int) -> None:
-    exact = Journal("epoch", 100, max_characters=characters)
+    exact = journal.Journal("epoch", 100, max_characters=characters)
     exact.append(event, 0)
     assert len(exact) == 1
-    tight = Journal("epoch", 100, max_characters=characters - 1)
+    tight = journal.Journal("epoch", 100, max_characters=characters - 1)
     tight.append(event, 0)
     assert len(tight) == 0
 
@@ -50,9 +43,9 @@ class Bead:
     number: int
 
 
-class Beads(Ring[Bead]):
+class Beads(journal.Ring[Bead]):
     def __init__(self, capacity: int, max_weight: int) -> None:
-        super().__init__(Numbering("epoch"))
+        super().__init__(journal.Numbering("epoch"))
         self.bounds = capacity, max_weight
 
     def append(self, bead: Bead, weight: int) -> None:
@@ -72,15 +65,15 @@ def _ring(last: int, forgotten: int = 0) -> Beads:
     ("number", "forgotten", "loss"),
     [
         (0, 0, None),
-        (0, 1, Loss(1, 1, "evicted")),
-        (1, 3, Loss(2, 3, "evicted")),
-        (2, 3, Loss(3, 3, "evicted")),
+        (0, 1, journal.Loss(1, 1, "evicted")),
+        (1, 3, journal.Loss(2, 3, "evicted")),
+        (2, 3, journal.Loss(3, 3, "evicted")),
         (3, 3, None),
         (5, 3, None),
     ],
 )
 def test_a_loss_reaches_from_cursor_to_newest(
-    number: int, forgotten: int, loss: Loss | None
+    number: int, forgotten: int, loss: journal.Loss | None
 ) -> None:
     ring = _ring(5, forgotten)
     assert ring.position(ring.cursor_of(number)) == (max(number, forgotten), loss)
@@ -89,7 +82,7 @@ def test_a_loss_reaches_from_cursor_to_newest(
 @pytest.mark.parametrize("forgotten", [0, 3])
 def test_a_cursor_of_another_run_stands_before_everything_of_this_one(forgotten: int) -> None:
     position = _ring(5, forgotten).position("former-7")
-    assert position == (forgotten, Loss(8, forgotten, "restarted"))
+    assert position == (forgotten, journal.Loss(8, forgotten, "restarted"))
 
 
 def test_a_cursor_of_another_run_may_lie_ahead_of_everything_in_this_one() -> None:
@@ -98,7 +91,7 @@ def test_a_cursor_of_another_run_may_lie_ahead_of_everything_in_this_one() -> No
 
 def test_a_cursor_of_the_future_is_refused() -> None:
     ring = _ring(5)
-    with pytest.raises(CursorError, match="ahead"):
+    with pytest.raises(journal.CursorError, match="ahead"):
         ring.position(ring.cursor_of(6))
 
 
@@ -112,7 +105,7 @@ def test_a_cursor_of_the_future_is_refused() -> None:
     ],
 )
 def test_what_is_no_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(CursorError):
+    with pytest.raises(journal.CursorError):
         _ring(5).position(cursor)
 
 
@@ -121,7 +114,7 @@ def test_whatever_is_given_for_a_cursor_is_one_of_ours_or_refused(text: str, las
     ring = _ring(last)
     try:
         number, loss = ring.position(text)
-    except CursorError:
+    except journal.CursorError:
         return
     if loss is None:
         assert text == ring.cursor_of(number)

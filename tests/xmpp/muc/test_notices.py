@@ -1,12 +1,6 @@
 import pytest
 
-from bridge.xmpp.model.events import (
-    AffiliationChanged,
-    MessageReceived,
-    RoomConfigured,
-    RoomError,
-    SendFailed,
-)
+from bridge.xmpp.model import events
 from tests.xmpp.reading import OWN, ROOM, USER, message, message_events
 
 
@@ -24,19 +18,19 @@ CAPTCHA = "<captcha xmlns='urn:xmpp:captcha'/><body>Visit https://captcha.exampl
 
 
 def test_the_room_wants_a_captcha_solved() -> None:
-    refused = RoomError("captcha-required", "Visit https://captcha.example/1")
+    refused = events.RoomError("captcha-required", "Visit https://captcha.example/1")
     assert message_events(CAPTCHA, ROOM, "normal") == [refused]
     invited = CAPTCHA + _notice("<invite from='betty@example'/>")
     assert message_events(invited, ROOM, "normal") == []
     (said,) = message_events(CAPTCHA, f"{ROOM}/Wilma")
-    assert isinstance(said, MessageReceived)
+    assert isinstance(said, events.MessageReceived)
 
 
 @pytest.mark.parametrize("type_", ["groupchat", "normal"])
 def test_the_room_tells_of_its_configuration_and_of_people_who_are_not_in_it(type_: str) -> None:
-    assert message_events(CONFIGURED, ROOM, type_) == [RoomConfigured(frozenset({104, 172}))]
+    assert message_events(CONFIGURED, ROOM, type_) == [events.RoomConfigured(frozenset({104, 172}))]
     assert message_events(AFFILIATED, ROOM) == [
-        AffiliationChanged("betty@example", "member", "welcome", "Owner")
+        events.AffiliationChanged("betty@example", "member", "welcome", "Owner")
     ]
 
 
@@ -50,7 +44,7 @@ def test_nobody_but_the_room_tells_of_it(inner: str, sender: str) -> None:
 
 @pytest.mark.parametrize("inner", [CONFIGURED, AFFILIATED])
 def test_what_comes_back_as_an_error_tells_nothing_of_the_room(inner: str) -> None:
-    assert message_events(inner, ROOM, "error") == [SendFailed("m1", "undefined-condition")]
+    assert message_events(inner, ROOM, "error") == [events.SendFailed("m1", "undefined-condition")]
 
 
 @pytest.mark.parametrize(
@@ -79,5 +73,5 @@ def test_what_who_invites_or_declines_says_is_not_the_rooms(
 
 def test_what_a_room_says_to_us_alone_is_told() -> None:
     said = message("<body>Prove that you are human.</body>", ROOM, "normal")
-    assert isinstance(said, MessageReceived)
+    assert isinstance(said, events.MessageReceived)
     assert (said.sender, said.body) == ("", "Prove that you are human.")
