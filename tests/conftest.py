@@ -17,12 +17,11 @@ from tests.environments import with_source
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
-from tests.servers.endpoint import Endpoint
 from tests.servers.postgresql import Postgresql, missing_postgresql, running_postgresql
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_prosody
 from tests.servers.sandbox import running_sandbox
-from tests.servers.server import Transport, XmppServer
+from tests.servers.server import Endpoint, Transport, XmppServer
 
 # How fast the machine is that runs them is not what the property tests are about.
 settings.register_profile(

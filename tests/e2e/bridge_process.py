@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ ANSWER_SECONDS = 20.0
 """Limit for one reply: above the 10 s that `xmppSend` may take, far above all others."""
 CHANGE_SECONDS = 20.0
 """Limit for a change of status; a first join takes 0.3 s on idle cores."""
+RUN_SECONDS = 60.0
 END_SECONDS = 20.0
 """Limit for the process to end; the drain of calls in flight alone may take 10 s."""
 LOOK_EVERY_SECONDS = 0.03
@@ -51,6 +53,25 @@ TOOLS = [
 """What the bridge lists, in this order."""
 
 REVISION = "2025-11-25"
+
+
+def ran(
+    home: Path, *command: str | Path, said: str = "", **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """What came of a command that is run in `home` and told this on its stdin.
+
+    It sees PATH, HOME and `environment`, and nothing else of ours.
+    """
+    return subprocess.run(
+        command,
+        input=said,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), **environment},
+        timeout=RUN_SECONDS,
+        check=False,
+    )
 
 
 class RpcFailedError(Exception):

@@ -6,16 +6,15 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
+from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import ran as run
 from tests.servers.server import XmppServer, write_settings
 
-COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 SECONDS = 60.0
 
 PASSES = '[[step]]\nsay = "hello"\n'
@@ -33,17 +32,8 @@ wait = 1
 FILES = {"good": PASSES, "bad": FAILS, "wrong": WRONG, "silent": SILENT}
 
 
-def _expect(
-    folder: Path, *words: str, command: Sequence[str] = (COMMAND, "expect")
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*command, *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+def _expect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run(folder, COMMAND, "expect", *words)
 
 
 @pytest.fixture
@@ -83,17 +73,6 @@ def test_all_passed_with_no_code_of_the_current_directory_in_place_of_pytest(
     write_settings(folder / "my.env", prosody.environment())
     ran = _expect(folder, "good.room.toml", "--env-file", "my.env")
     assert (ran.returncode, "1 passed" in ran.stdout, "mine" in ran.stdout) == (0, True, False)
-
-
-def test_further_options_are_those_of_pytest(folder: Path) -> None:
-    ran = _expect(folder, "good.room.toml", "bad.room.toml", "--junit-xml", "report.xml", "-x")
-    assert ran.returncode == 1
-    cases = [*ElementTree.parse(folder / "report.xml").iter("testcase")]  # noqa: S314 - pytest's own
-    assert [one.attrib["name"] for one in cases] == ["good", "bad"]
-    failure = cases[1].find("failure")
-    assert failure is not None
-    assert failure.text is not None
-    assert failure.text.startswith("bad.room.toml, line 3, expect: Alice waited")
 
 
 def test_the_report_has_every_test_of_every_process_failed_ones_first(folder: Path) -> None:
@@ -137,7 +116,7 @@ def test_without_pytest_it_says_what_to_install(folder: Path) -> None:
         from bridge.cli import main
         sys.exit(main(["expect", "good.room.toml"]))
     """
-    ran = _expect(folder, command=(sys.executable, "-c", program))
+    ran = run(folder, sys.executable, "-c", program)
     assert ran.returncode == 2
     assert "pip install 'xmpp-debug-bridge[expect]'" in ran.stderr
     assert ran.stderr.count("\n") == 1

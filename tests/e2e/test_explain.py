@@ -12,6 +12,7 @@ import pytest
 from bridge.capture.formats import FORMATS
 from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, bounce, refusal, said, says, timed
 from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import ran as run
 
 HEALTHY = [*LOGIN, *JOIN]
 HEALTHY_LINES = [f"{line}\n" for line in HEALTHY]
@@ -20,18 +21,9 @@ REFUSED = timed(*LOGIN, ASK, refusal("registration-required"), says("hi"), bounc
 
 
 def explain(
-    *arguments: str | Path, text: str = "", cwd: Path | None = None
+    *arguments: str | Path, text: str = "", cwd: Path = Path("/")
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "explain", *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=cwd,
-        env={"LANG": "C"},
-    )
+    return run(cwd, COMMAND, "explain", *arguments, said=text, LANG="C")
 
 
 def test_the_verdict_is_the_error_that_explains_the_others(tmp_path: Path) -> None:

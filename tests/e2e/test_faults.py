@@ -9,9 +9,7 @@ from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 
 
-async def test_without_a_server_mcp_answers_at_once_and_the_status_explains(
-    tmp_path: Path,
-) -> None:
+async def test_without_a_server_mcp_answers_at_once_and_the_status_explains(tmp_path: Path) -> None:
     async with BridgeProcess(tmp_path, NOWHERE) as bridge:
         assert (await bridge.initialize())["serverInfo"]["name"] == "xmpp-debug-bridge"
         told = await bridge.call("echo", message="there?")

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-from tests.e2e.asking import asked
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.faults.scene import configure
@@ -13,7 +12,7 @@ async def test_a_server_tells_what_it_is_and_how_we_are_connected(
 ) -> None:
     async with BridgeProcess(tmp_path, real_server.environment()) as bridge:
         status = await bridge.joined()
-        told = await asked(bridge, "xmppInfo", "server", features=True)
+        told = await bridge.call("xmppInfo", target="server", features=True)
         assert (told["target"], told["address"]) == ("server", real_server.domain)
         assert [(it["category"], it["type"]) for it in told["identities"]] == [("server", "im")]
         assert told["featureCount"] == len(told["features"])
@@ -42,7 +41,7 @@ async def test_a_room_tells_how_its_owner_set_it_up_and_what_we_are_in_it(
 ) -> None:
     async with in_company(real_server, tmp_path) as (bridge, owner):
         room = owner.room
-        before = await asked(bridge, "xmppInfo", "room")
+        before = await bridge.call("xmppInfo", target="room")
         assert before["address"] == room
         assert before["room"]["membersOnly"] is False
         assert before["room"]["persistent"] is False
@@ -64,7 +63,7 @@ async def test_a_room_tells_how_its_owner_set_it_up_and_what_we_are_in_it(
             roomname="The Lobby",
             roomdesc="for tests",
         )
-        after = await asked(bridge, "xmppInfo", room)
+        after = await bridge.call("xmppInfo", target=room)
         assert after["room"] == before["room"] | {
             "membersOnly": True,
             "moderated": True,

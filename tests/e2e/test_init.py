@@ -14,9 +14,9 @@ from time import monotonic
 import pytest
 from dotenv import dotenv_values
 
-from tests.client.terminal import COMMAND, Terminal
+from tests.client.terminal import Terminal
 from tests.docs.pages import ELISION, blocks, section
-from tests.e2e.watching import Watching
+from tests.e2e.watching import Watching, shell
 from tests.faults.scene import configure
 from tests.faults.scripted_server import DOMAIN, PASSWORD, USERNAME, ScriptedServer
 from tests.servers.certificates import Authority, Certificate
@@ -313,13 +313,5 @@ def test_what_is_no_settings_file_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_it_ends_with_2_and_one_line(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [COMMAND, "init"],
-        input="bot@localhost\n",
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        check=False,
-    )
+    ran = shell('echo bot@localhost | "$@"', tmp_path, "init")
     assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)

@@ -87,9 +87,7 @@ async def test_the_death_of_the_process_that_started_it_is_noticed(
     async with (
         Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
         BridgeProcess(
-            tmp_path,
-            settings,
-            command=(sys.executable, "-c", PARENT, COMMAND),
+            tmp_path, settings, command=(sys.executable, "-c", PARENT, COMMAND)
         ) as bridge,
     ):
         await bridge.joined()

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from bridge.xmpp.model.events import (
     Phase,
 )
 from bridge.xmpp.model.faults import Fault
-from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import COMMAND, ran
 from tests.e2e.checking import SGR
 from tests.e2e.watching import Watching
 from tests.store.damaged import damage
@@ -29,28 +27,15 @@ from tests.store.shelf import ACCOUNT, ROOM, Shelf
 SECONDS = 30.0
 OWN = Observer(ACCOUNT, "McpDebug", "own")
 SETTINGS = {
+    "TZ": "UTC",
     "XMPP_USERNAME": ACCOUNT,
     "XMPP_PASSWORD": "secret-of-the-account",
     "MUC_ROOM": f"{ROOM},logs@conference.example",
 }
 
 
-def _environment(home: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", **SETTINGS}
-
-
-def _log(
-    home: Path, *arguments: str, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "log", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env=_environment(home) if environment is None else dict(environment),
-        timeout=SECONDS,
-        check=False,
-    )
+def _log(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return ran(home, COMMAND, "log", *arguments, **SETTINGS, **more)
 
 
 @pytest.fixture
@@ -77,9 +62,9 @@ def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     shelf.say("recorded late", at=7.5)
-    ran = _log(tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.splitlines() == [
+    shown = _log(tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines() == [
         f"{iso(1)} {ROOM}: <Wilma> hello",
         f"{iso(2)} {ROOM}: * <Robot> left by <Mallory> [307]: enough\\u{{202E}}",
         f"{iso(3)} logs@conference.example: <Wilma> of the logs",
@@ -91,9 +76,9 @@ def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
 
 
 def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> None:
-    ran = _log(tmp_path, "--json")
-    told = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert ran.stdout.isascii()
+    shown = _log(tmp_path, "--json")
+    told = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert shown.stdout.isascii()
     assert [one["at"] for one in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
     assert all(one["cursor"].startswith("recorded:") for one in told)
     kick = {"room": ROOM, "kind": "leave", "codes": [307], "reason": "enough\u202e"}
@@ -122,7 +107,7 @@ async def test_on_a_terminal_long_events_are_laid_out_and_times_may_be_local(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     shelf.say(f"one\ntwo {'words ' * 10}", at=90_000)
-    environment = _environment(tmp_path) | {"TZ": "Etc/GMT-2", "TERM": "xterm"}
+    environment = SETTINGS | {"TZ": "Etc/GMT-2", "TERM": "xterm"}
     for options, hour in (((), "01"), (("--local",), "03")):
         arguments = ("--limit", "1", *options)
         async with Watching(tmp_path, environment, *arguments, command="log", columns=60) as log:
@@ -142,8 +127,8 @@ def test_the_report_has_who_was_there_what_happened_and_how_connecting_went(
     with shelf.opened() as database, database.transaction():
         database.append_stanzas(OWN, [TracedXml(6.0, "in", "1", xml)])
     report = tmp_path / "page.json"
-    ran = _log(tmp_path, "--report", str(report))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    shown = _log(tmp_path, "--report", str(report))
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
     page = json.loads(report.read_text())
     rooms = {part["title"]: part for part in page["parts"]}
     assert [part["kind"] for part in page["parts"]] == ["room", "room", "connection"]
@@ -191,19 +176,20 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
 def test_what_cannot_be_shown_is_said_in_a_line(
     shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], code: int, why: str
 ) -> None:
-    ran = _log(tmp_path, *arguments)
-    assert (ran.returncode, ran.stdout) == (code, "")
-    assert why in ran.stderr.splitlines()[-1]
+    shown = _log(tmp_path, *arguments)
+    assert (shown.returncode, shown.stdout) == (code, "")
+    assert why in shown.stderr.splitlines()[-1]
 
 
 def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) -> None:
-    ran = _log(tmp_path)
-    assert (ran.returncode, ran.stdout) == (1, "")
+    shown = _log(tmp_path)
+    assert (shown.returncode, shown.stdout) == (1, "")
     path = tmp_path / ".local/state/xmpp-bridge/rooms.db"
-    assert ran.stderr == (f"xmpp-bridge: '{path}' does not exist; `xmpp-bridge record` makes it\n")
+    assert shown.stderr == (
+        f"xmpp-bridge: '{path}' does not exist; `xmpp-bridge record` makes it\n"
+    )
     assert not (tmp_path / ".local").exists()
-    named = {**_environment(tmp_path), "BRIDGE_STORE": "/nowhere/x.db"}
-    assert "'/nowhere/x.db' does not exist" in _log(tmp_path, environment=named).stderr
+    assert "'/x.db' does not exist" in _log(tmp_path, BRIDGE_STORE="/x.db").stderr
     Shelf(path)
     assert f"'{path}' is empty; `xmpp-bridge record`" in _log(tmp_path).stderr
 
@@ -211,23 +197,16 @@ def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) 
 def test_a_reader_who_leaves_is_no_failure(shelf: Shelf, tmp_path: Path) -> None:
     shelf.say(*("x" * 1_000 for _ in range(2_000)), at=9)
     for more in ("", " --follow --since 1970-01-01"):
-        ran = subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {COMMAND} log{more} | head -n 1"],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=_environment(tmp_path),
-            timeout=SECONDS,
-            check=False,
-        )
-        assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (0, 1, "")
+        script = f"set -o pipefail; {COMMAND} log{more} | head -n 1"
+        left = ran(tmp_path, "/bin/bash", "-c", script, **SETTINGS)
+        assert (left.returncode, left.stdout.count("\n"), left.stderr) == (0, 1, "")
 
 
 async def test_following_begins_with_the_newest_and_shows_what_others_record(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     shelf.say(*map(str, range(20)), at=9)
-    async with Watching(tmp_path, _environment(tmp_path), "--follow", command="log") as log:
+    async with Watching(tmp_path, SETTINGS, "--follow", command="log") as log:
         await log.shows("19\n")
         shown = [line.split()[-1] for line in log.out.splitlines()]
         assert shown == [str(number) for number in range(10, 20)]
@@ -244,7 +223,7 @@ async def test_following_ends_where_an_older_store_takes_the_place_of_what_was_s
     older = tmp_path / "older.db"
     older.write_bytes(shelf.path.read_bytes())
     shelf.say("later", at=9)
-    async with Watching(tmp_path, _environment(tmp_path), "--follow", command="log") as log:
+    async with Watching(tmp_path, SETTINGS, "--follow", command="log") as log:
         await log.shows("later")
         older.rename(shelf.path)
         assert await log.ended() == 1
@@ -258,9 +237,9 @@ def test_rows_that_cannot_be_read_are_left_out_and_counted_on_stderr(
     damage(shelf.path, "events", 1, "event", "'{'")
     damage(shelf.path, "events", 2, "event", """'{"kind":"leave","codes":"307"}'""")
     damage(shelf.path, "events", 3, "at", "'never'")
-    ran = _log(tmp_path)
-    assert ran.returncode == 0
-    assert "heard" in ran.stdout
-    assert "hello" not in ran.stdout
-    (line,) = ran.stderr.splitlines()
+    shown = _log(tmp_path)
+    assert shown.returncode == 0
+    assert "heard" in shown.stdout
+    assert "hello" not in shown.stdout
+    (line,) = shown.stderr.splitlines()
     assert line.startswith("WARNING: 3 rows of the store cannot be read")

@@ -66,21 +66,9 @@ async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
         assert "connection" not in {one["kind"] for one in brief["entries"]}
         (ours,) = [one for one in brief["entries"] if one.get("body") == "from us"]
         assert (ours["cursor"], ours["heard"]) == (sent["cursor"], True)
-        said = brief["entries"][-1]
-        assert set(said) == {"cursor", "at", "kind", "sender", "body"}
-        since = {"after": said["at"], "kinds": ["message"]}
-        assert said in (await bridge.call("xmppHistory", **since))["entries"]
 
-        async def bodies(**filters: Any) -> list[str]:
-            return _bodies(await bridge.call("xmppHistory", **filters))
-
-        assert await bodies(since=sent["cursor"]) == ["one", "Two 22", "three"]
-        assert await bodies(**{"from": "Wilma"}, contains="TWO") == ["Two 22"]
-        assert await bodies(**{"from": f"{room}/McpDebug"}) == ["from us"]
-        assert await bodies(**{"from": prosody.witness.jid}) == ["one", "Two 22", "three"]
-        assert await bodies(pattern=r"\d{2}$") == ["Two 22"]
-        assert await bodies(kinds=["join", "connection"]) == []
-        assert await bodies(limit=1) == ["three"]
+        asked = {"from": prosody.witness.jid, "pattern": r"\d{2}$", "since": sent["cursor"]}
+        assert _bodies(await bridge.call("xmppHistory", **asked)) == ["Two 22"]
 
         for start, whole in ((page["oldest"], page), ("oldest", brief)):
             told, cursor, more = [], start, True

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from bridge import __version__
 from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import ran as run
 from tests.llm.model_service import model_service, saying
 
 OWN = """
@@ -65,18 +65,8 @@ def ran(
     environ: Mapping[str, str] | None = None,
 ) -> tuple[dict[int, Any], str]:
     """The answers by their ids, and what was said on stderr."""
-    ours = {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(home)}
     said = "".join(json.dumps(one) + "\n" for one in messages)
-    child = subprocess.run(
-        command,
-        input=said,
-        cwd=home,
-        env={**ours, **(environ or {})},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    child = run(home, *command, said=said, PYTHONPATH=str(home), **(environ or {}))
     assert child.returncode == code, child.stderr
     assert "Traceback" not in child.stderr
     answers = [json.loads(line) for line in child.stdout.splitlines()]

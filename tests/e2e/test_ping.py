@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from tests.e2e.asking import asked, refused
+import pytest
+
+from tests.e2e.bridge_process import RpcFailedError, ToolFailedError
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 
@@ -19,7 +21,7 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
             ("self", f"{room}/McpDebug"),
             ("Wilma", f"{room}/Wilma"),
         ):
-            pong = await asked(bridge, "xmppPing", target)
+            pong = await bridge.call("xmppPing", target=target)
             assert (pong["target"], pong["address"]) == (target, address)
             assert pong["reachable"] is True
             assert 0 < pong["roundTripMs"] < 15_000
@@ -29,18 +31,18 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
             assert pong["verdict"] == (answers if "inRoom" in pong else "It answers.")
             assert pong.get("inRoom") == ("in" if address.endswith("McpDebug") else None)
         # Who does not answer a ping itself is told by what its server says.
-        pong = await asked(bridge, "xmppPing", "room")
+        pong = await bridge.call("xmppPing", target="room")
         assert pong["reachable"] is True
         assert pong["roundTripMs"] > 0
         if xmpp_server.name != "sandbox":
             assert pong["error"]["condition"] == "service-unavailable"
             assert "does not know pings" in pong["error"]["message"]
-        pong = await asked(bridge, "xmppPing", f"{xmpp_server.witness.jid}/nowhere")
+        pong = await bridge.call("xmppPing", target=f"{xmpp_server.witness.jid}/nowhere")
         assert pong["roundTripMs"] > 0
         if not pong["reachable"]:
             assert pong["error"]["condition"] == "service-unavailable"
             assert "in its place" in pong["error"]["message"]
-        pong = await asked(bridge, "xmppPing", "fred@nowhere.invalid")
+        pong = await bridge.call("xmppPing", target="fred@nowhere.invalid")
         assert (pong["address"], pong["reachable"]) == ("fred@nowhere.invalid", False)
         assert pong["error"]["condition"] in UNKNOWN
         assert "fred@nowhere.invalid" in pong["error"]["message"]
@@ -52,7 +54,7 @@ async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
     async with in_company(prosody, tmp_path) as (bridge, wilma):
         wilma.client.add_filter("in", lambda it: None if it.name == "iq" else it)
         target = f"{wilma.room}/Wilma"
-        pong = await asked(bridge, "xmppPing", target, timeoutSeconds=SILENCE_SECONDS)
+        pong = await bridge.call("xmppPing", target=target, timeoutSeconds=SILENCE_SECONDS)
         assert pong["reachable"] is False
         assert "roundTripMs" not in pong
         message = f'"{target}" did not answer within {SILENCE_SECONDS:g} s.'
@@ -73,12 +75,24 @@ async def test_while_the_room_keeps_us_out_whatever_has_an_address_is_asked(
             ("room", room),
             (prosody.muc, prosody.muc),
         ):
-            pong = await asked(bridge, "xmppPing", target)
+            pong = await bridge.call("xmppPing", target=target)
             assert (pong["address"], pong["reachable"]) == (address, True)
-            assert (await asked(bridge, "xmppInfo", target))["answered"] is True
-        pong = await asked(bridge, "xmppPing", "self")
+            assert (await bridge.call("xmppInfo", target=target))["answered"] is True
+        pong = await bridge.call("xmppPing", target="self")
         assert (pong["address"], pong["inRoom"]) == (f"{room}/McpDebug", "out")
         for tool in ("xmppPing", "xmppInfo"):
-            error = await refused(bridge, tool, "Wilma")
-            assert error.message.startswith("A nickname is known in the room only. Not in the room")
-            assert error.data["condition"] == "forbidden"
+            with pytest.raises(RpcFailedError) as bare:
+                await bridge.bare(tool, target="Wilma")
+            assert bare.value.code == -32603
+            assert bare.value.message.startswith(
+                "A nickname is known in the room only. Not in the room"
+            )
+            assert (bare.value.data["condition"], bare.value.data["hint"] != "") == (
+                "forbidden",
+                True,
+            )
+            # Under MCP it is the same in words.
+            with pytest.raises(ToolFailedError) as told:
+                await bridge.call(tool, target="Wilma")
+            for name, text in bare.value.data.items():
+                assert f"{name.capitalize()}: {text}" in str(told.value)

@@ -19,6 +19,7 @@ from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from bridge.xmpp.model.room import TEMPORARY
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.e2e.bridge_process import ran as run
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
@@ -168,19 +169,12 @@ async def test_record_deletes_what_is_too_old_as_it_starts_but_no_more_than_a_te
 SETTINGS = "XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n"
 
 
-def _ran(home: Path, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **more}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=home, env=environment, check=False
-    )
-
-
 @pytest.mark.parametrize("odd", [b"a\rb", b"a\xffb"])
 def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(odd)
     folder.mkdir()
     (folder / "my.env").write_text(SETTINGS)
-    ran = _ran(tmp_path, COMMAND, "record", "--print-unit", "--env-file", folder / "my.env")
+    ran = run(tmp_path, COMMAND, "record", "--print-unit", "--env-file", folder / "my.env")
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.split("\n")[:-1]
     assert line.startswith("xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: ")
@@ -202,7 +196,7 @@ def test_a_mistake_of_ours_is_a_line_and_systemd_starts_it_again(tmp_path: Path)
     (tmp_path / "my.env").write_text(SETTINGS)
     for level in ("INFO", "DEBUG"):
         command = (sys.executable, "-c", BREAKING, "record", "--env-file", "my.env")
-        ran = _ran(tmp_path, *command, LOG_LEVEL=level)
+        ran = run(tmp_path, *command, LOG_LEVEL=level)
         assert ran.returncode == MISTAKE
         assert ran.stderr.splitlines()[-1].startswith("xmpp-bridge: a mistake in the bridge ended")
         assert ("Traceback" in ran.stderr) is (level == "DEBUG")
@@ -217,7 +211,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     file.write_text(SETTINGS)
 
     def printed(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return _ran(folder, COMMAND, "record", "--print-unit", *arguments, **more)
+        return run(folder, COMMAND, "record", "--print-unit", *arguments, **more)
 
     ran = printed("--env-file", "my.env")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -228,7 +222,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
         unit = tmp_path / "xmpp-record.service"
         unit.write_text(ran.stdout)
         verify = ("systemd-analyze", "verify", "--user", unit)
-        verified = _ran(tmp_path, *verify, XDG_RUNTIME_DIR=str(tmp_path))
+        verified = run(tmp_path, *verify, XDG_RUNTIME_DIR=str(tmp_path))
         assert str(unit.name) not in verified.stderr
     ran = printed("--env-file", "my.env", BRIDGE_STORE="/a/store.db")
     assert ran.stderr.startswith("WARNING: BRIDGE_STORE is set in the environment, ")

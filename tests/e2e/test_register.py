@@ -1,28 +1,18 @@
 import json
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import ran as run_in
 from tests.prerequisites import agent
-
-COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
-SECONDS = 60.0
-"""Limit for one run: a client's command, the bridge itself, and the bridge's leaving the room."""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-FILES = {
-    "codex": ".codex/config.toml",
-    "claude": ".claude.json",
-    "cursor": ".cursor/mcp.json",
-}
-OTHERS = (
-    '# mine\nmodel = "m" # why\n\n# about o\n[mcp_servers.o] # o\ncommand = "foo"\nargs = [ "a" ]\n'
-)
+FILES = {"codex": ".codex/config.toml", "claude": ".claude.json", "cursor": ".cursor/mcp.json"}
 PASSWORD = "secret-of-this-room"
 
 
@@ -48,16 +38,8 @@ def run(home: Path, tmp_path: Path) -> Run:
     def run(
         *arguments: str, program: str = COMMAND, **environ: str
     ) -> "subprocess.CompletedProcess[str]":
-        ran = subprocess.run(
-            [program, *arguments],
-            cwd=tmp_path / "project",
-            env={"HOME": str(home), "PATH": "/nowhere", **environ},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        told = {"HOME": str(home), "PATH": "/nowhere", **environ}
+        ran = run_in(tmp_path / "project", program, *arguments, **told)
         assert "Traceback" not in ran.stderr
         assert PASSWORD not in ran.stdout + ran.stderr
         return ran
@@ -135,30 +117,6 @@ def test_a_registered_command_that_does_not_answer_exits_1(run: Run, home: Path)
     assert ran.returncode == 1
     assert "does not answer: the server ended without an answer" in ran.stderr
     assert "Its last words: broken" in ran.stderr
-
-
-def test_the_real_codex_takes_the_entry_and_others_keep_their_comments(
-    run: Run, home: Path
-) -> None:
-    codex = agent("codex")
-    file = home / FILES["codex"]
-    file.parent.mkdir()
-    file.write_text(OTHERS)
-    ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", **codex)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith(f"Wrote mcp_servers.xmpp into {file} ")
-    assert "without asking you first" in ran.stdout
-    assert file.read_text().startswith(OTHERS)
-    assert tomllib.loads(file.read_text())["mcp_servers"]["xmpp"] == {
-        "command": COMMAND,
-        "required": True,
-        "args": ["--env-file", str(home / "s.env")],
-        "tools": {"xmppSend": {"approval_mode": "approve"}},
-    }
-    shown = json.loads(run("mcp", "get", "xmpp", "--json", program="codex", **codex).stdout)
-    assert (shown["enabled"], shown["transport"]["command"]) == (True, COMMAND)
-    assert run("unregister", "codex", **codex).returncode == 0
-    assert file.read_text().rstrip("\n") == OTHERS.rstrip("\n")
 
 
 def test_the_real_codex_begins_no_session_without_a_required_server(run: Run, home: Path) -> None:

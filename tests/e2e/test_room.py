@@ -2,8 +2,7 @@ from pathlib import Path
 
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
-from tests.servers.endpoint import Endpoint
-from tests.servers.server import XmppServer
+from tests.servers.server import Endpoint, XmppServer
 from tests.servers.witness import Witness
 
 UNDER_WAY = {"resolving", "connecting", "securing", "authenticating", "joining"}

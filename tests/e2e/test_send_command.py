@@ -122,12 +122,7 @@ DIAGNOSE = ("diagnose", "Wilma", "--await", "1", "--say", "hi\u202e")
     ],
 )
 async def test_a_person_is_asked_on_the_terminal_and_only_a_yes_is_one(
-    command: tuple[str, ...],
-    keys: bytes,
-    code: int,
-    told: str,
-    sandbox: XmppServer,
-    tmp_path: Path,
+    command: tuple[str, ...], keys: bytes, code: int, told: str, sandbox: XmppServer, tmp_path: Path
 ) -> None:
     environment = sandbox.environment(BRIDGE_CONFIRM_SEND="1") | XTERM
     room = environment["MUC_ROOM"]

@@ -93,30 +93,6 @@ async def test_recorders_on_two_machines_and_an_agent_on_a_third_see_one_history
         assert await _logged(homes["later"], settings, len(said)) == said
 
 
-async def test_an_agent_that_comes_later_finds_what_a_recorder_saw_and_diagnoses_by_it(
-    sandbox: XmppServer, settings: dict[str, str], tmp_path: Path
-) -> None:
-    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Robot") as robot:
-        async with Watching(tmp_path / "night", settings, command="record") as recording:
-            await robot.joined("McpDebug-record")
-            async with Watching(tmp_path / "send", settings, "!ping", command="send") as sending:
-                await robot.heard("!ping")
-                robot.say("pong\u202e")
-                assert await sending.ended() == 0
-            await recording.says("pong")
-            recording.signal(signal.SIGTERM)
-            assert await recording.ended() == 0
-        async with BridgeProcess(tmp_path / "agent", settings) as agent:
-            await agent.joined()
-            assert await _said(agent, 2) == ["!ping", "pong\\u{202E}"]
-            found = await agent.bare("xmppDiagnose", nickname="Robot")
-            assert found["verdict"]
-        home = tmp_path / "another"
-        code, out, err = await run(home, settings | {"LANG": "C"}, "diagnose", "Robot", "--json")
-        assert (code, err) == (0, ""), out
-        assert json.loads(out)["answers"][0]["cursor"].startswith("recorded:")
-
-
 async def test_a_store_is_made_by_who_may_and_refused_with_what_to_do(
     postgresql: Postgresql, settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -7,20 +7,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from tests.e2e.bridge_process import (
-    COMMAND,
-    TOOLS,
-    BridgeProcess,
-)
+from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess, ran
 
 PACKAGE = Path(__file__).parent.parent / "packages" / "dice"
-SAMPLES = [
-    "word_count",
-    "sentiment",
-    "current_time",
-    "answer_general_question",
-    "current_weather",
-]
+SAMPLES = ["word_count", "sentiment", "current_time", "answer_general_question", "current_weather"]
 DICE = ["throw_dice", "dice.say", "lose", "roll_for_long", "where", "throw_and_tell"]
 LOADED = "dice_tools is loaded"
 PREFIX = "io.modelcontextprotocol/"
@@ -134,14 +124,7 @@ def broken(installed: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_set_that_cannot_be_loaded_is_named_with_the_cause_in_one_line(
     tmp_path: Path, broken: str, name: str
 ) -> None:
-    child = subprocess.run(
-        [COMMAND, "serve", "--toolset", name],
-        stdin=subprocess.DEVNULL,
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": broken},
-        capture_output=True,
-        text=True,
-    )
+    child = ran(tmp_path, COMMAND, "serve", "--toolset", name, PYTHONPATH=broken)
     assert (child.returncode, child.stdout) == (2, "")
     (said,) = [one for one in child.stderr.splitlines() if one.startswith("xmpp-bridge: ")]
     assert CAUSES.get(name, f"'{name}'; there are llm, samples, ") in said

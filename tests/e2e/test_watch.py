@@ -32,10 +32,7 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
     settings = prosody.environment()
-    async with (
-        _wilma(prosody, settings) as wilma,
-        Watching(tmp_path, settings) as watching,
-    ):
+    async with _wilma(prosody, settings) as wilma, Watching(tmp_path, settings) as watching:
         await wilma.joined(WATCHER)
         wilma.say("one\ntwo")
         await watching.shows("one\\u{A}two\n")

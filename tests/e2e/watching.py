@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import COMMAND, ran
 
 SECONDS = 20.0
 """Limit for whatever a test waits for."""
@@ -24,15 +24,7 @@ ENOUGH = 1 << 16
 
 def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run a command of ours in a shell, where `"$@"` stands for it."""
-    return subprocess.run(
-        ["/bin/bash", "-c", script, "bash", COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
-        timeout=SECONDS,
-        check=False,
-    )
+    return ran(home, "/bin/bash", "-c", script, "bash", COMMAND, *arguments)
 
 
 async def run(

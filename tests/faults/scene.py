@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 import pytest
@@ -165,6 +166,34 @@ class Eyes:
             self._news.set()
 
 
+@asynccontextmanager
+async def at_work(
+    participant: Participant,
+    first_pause: float = SOON_SECONDS,
+    deadlines: Mapping[Stage, float] = MappingProxyType({}),
+) -> AsyncIterator[Eyes]:
+    """A participant at work, seen from its first event on; it comes back after this pause."""
+    eyes = Eyes(participant)
+    eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
+    shortened = pytest.MonkeyPatch()
+    for stage, seconds in deadlines.items():
+        shortened.setitem(connection.DEADLINES, stage, seconds)
+    shortened.setattr(backoff, "FIRST_SECONDS", first_pause)
+    running = asyncio.create_task(participant.run())
+    try:
+        yield eyes
+    except BaseException as error:  # however it fails, one wants to know what was seen
+        error.add_note(str(eyes))
+        raise
+    finally:
+        shortened.undo()
+        participant.leave()
+        running.cancel()
+        await asyncio.wait((running,))
+    if not running.cancelled():
+        running.result()
+
+
 @dataclass
 class Scene:
     """All that a row of the matrix may lay hands on."""
@@ -202,31 +231,9 @@ class Scene:
 
     @asynccontextmanager
     async def participant(self, settings: Settings | None = None) -> AsyncIterator[Eyes]:
-        """A participant at work, seen from its first event on."""
-        participant = Participant(
-            settings or self.settings,
-            clock=self.clock,
-            timing=self.timing,
-        )
-        eyes = Eyes(participant)
-        eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
-        shortened = pytest.MonkeyPatch()
-        for stage, seconds in self.deadlines.items():
-            shortened.setitem(connection.DEADLINES, stage, seconds)
-        shortened.setattr(backoff, "FIRST_SECONDS", self.first_pause)
-        running = asyncio.create_task(participant.run())
-        try:
+        participant = Participant(settings or self.settings, clock=self.clock, timing=self.timing)
+        async with at_work(participant, self.first_pause, self.deadlines) as eyes:
             yield eyes
-        except BaseException as error:  # however it fails, one wants to know what was seen
-            error.add_note(str(eyes))
-            raise
-        finally:
-            shortened.undo()
-            participant.leave()
-            running.cancel()
-            await asyncio.wait((running,))
-        if not running.cancelled():
-            running.result()
 
 
 @asynccontextmanager

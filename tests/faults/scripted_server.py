@@ -342,16 +342,6 @@ def cut_off_after(*xml: str | bytes) -> Step:
     return say
 
 
-def then(*steps: Step) -> Step:
-    """These steps, one after another."""
-
-    async def all_of_them(wire: Wire) -> None:
-        for step in steps:
-            await step(wire)
-
-    return all_of_them
-
-
 @dataclass(frozen=True)
 class Script:
     """What the server does on a connection. A test puts its lie in the place of one step."""

@@ -11,29 +11,13 @@ import pytest
 from bridge.text import iso
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model import backoff
-from bridge.xmpp.model.events import (
-    Connected,
-    MessageSent,
-    Phase,
-    SendFailed,
-    Source,
-    encode,
-)
+from bridge.xmpp.model.events import Connected, MessageSent, Phase, SendFailed, Source, encode
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.joining import suffixed
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults.relay import Treatment, Way
-from tests.faults.scene import (
-    HASTY,
-    NICKNAME,
-    ON_PROSODY,
-    Eyes,
-    Scene,
-    configure,
-    scene,
-    told,
-)
+from tests.faults.scene import HASTY, NICKNAME, ON_PROSODY, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
@@ -91,9 +75,7 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
     assert "from outside" not in eyes.sent()
 
 
-async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(
-    stage: Scene,
-) -> None:
+async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         await eyes.membership.say("before", 5)
@@ -271,8 +253,7 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         await configure(wilma, moderatedroom="1")
         await wilma.muc.set_role(stage.room, NICKNAME, "visitor")
         results = await asyncio.gather(
-            *(eyes.membership.say(body, 5) for body in ("one", "two")),
-            return_exceptions=True,
+            *(eyes.membership.say(body, 5) for body in ("one", "two")), return_exceptions=True
         )
         returned = [one.fault for one in results if isinstance(one, BouncedError)]
         assert [one.condition for one in returned] == ["forbidden", "forbidden"]
@@ -338,26 +319,6 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             own = [one for one in eyes.messages() if one.own]
             assert len(own) == 1
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
-
-
-@ON_PROSODY
-async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Scene) -> None:
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        await wilma.joined(NICKNAME)
-        assert not eyes.participant.begin_anew(stage.settings)
-        await eyes.membership.say("still here", 5)
-        assert len(eyes.messages()) == 1
-        wilma.say("an old story")
-        await eyes.hears("an old story")
-        elsewhere = stage.settings._replace(rooms=(stage.server.room(),), nickname="Newcomer")
-        assert eyes.participant.begin_anew(elsewhere)
-        assert eyes.participant.settings == elsewhere
-        await wilma.left(NICKNAME)
-        await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")
-        await eyes.membership.say("a new room", 5)
-        assert not eyes.gaps()
-        assert _resumed(eyes) == [False, False]
 
 
 @pytest.mark.parametrize("former", [NICKNAME, "Former"])

@@ -1,6 +1,7 @@
 """Stanzas from whoever knows our full JID, while the session is only beginning."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from bridge.xmpp.model.events import Connected, MessageReceived, Phase
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
+from tests.faults.scene import CALM
 from tests.faults.scripted_server import HONEST, ROOM, ScriptedServer, Step, Wire
 
 SM = "xmlns='urn:xmpp:sm:3'"
@@ -59,10 +61,7 @@ async def count(wire: Wire) -> int:
 async def test_stanzas_that_come_early_keep_nobody_out_and_are_dealt_with_afterwards(
     bind: Step,
 ) -> None:
-    async with (
-        ScriptedServer(replace(HONEST, bind=bind)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, bind=bind)) as server, participant_at(server) as eyes:
         await eyes.joined()
         assert len(server.wires) == 1
         heard = server.heard.decode()
@@ -70,22 +69,6 @@ async def test_stanzas_that_come_early_keep_nobody_out_and_are_dealt_with_afterw
         kinds = [type(one.event) for one in eyes.records]
         assert kinds.index(MessageReceived) > kinds.index(Connected)
         assert [one.body for one in eyes.messages()] == ["early word"]
-
-
-async def test_stream_management_counts_from_enabled_on() -> None:
-    counted: asyncio.Queue[int] = asyncio.Queue()
-
-    async def join(wire: Wire) -> None:
-        counted.put_nowait(await count(wire))
-        wire.send(scripted.present(scripted.NICKNAME, 110) + scripted.subject(""))
-
-    bind = beginning(before_bind=EARLY, before=EARLY, answer=ENABLED + EARLY)
-    async with (
-        ScriptedServer(replace(HONEST, bind=bind, join=join)) as server,
-        participant_at(server) as eyes,
-    ):
-        await eyes.joined()
-        assert await counted.get() == 4
 
 
 async def test_what_comes_before_a_session_is_resumed_is_dealt_with_and_not_counted() -> None:
@@ -131,3 +114,29 @@ async def test_each_fresh_bind_has_a_resource_of_its_own() -> None:
     resources = [wire.jid.partition("/")[2] for wire in server.wires[:2]]
     assert all(one.startswith("xmpp-debug-bridge.") for one in resources)
     assert len(set(resources)) == 2
+
+
+async def test_whoever_leaves_first_tells_what_came() -> None:
+    gone = asyncio.Event()
+
+    async def ask(wire: Wire) -> None:
+        before = await count(wire)
+        wire.send(scripted.said("Wilma", "last words") + f"<r {SM}/>")
+        try:
+            await wire.gone()
+        finally:
+            told.append(before + 1)
+            gone.set()
+
+    told: list[int] = []
+    script = replace(HONEST, bind=beginning(), stand=ask)
+    async with ScriptedServer(script) as server:
+        async with participant_at(server, timing=CALM) as eyes:
+            await eyes.hears("last words")
+            eyes.participant.leave()
+            async with asyncio.timeout(5):
+                await gone.wait()
+        (wire,) = server.wires
+        last = wire.heard[wire.heard.index(b"unavailable") :]
+        assert re.findall(rb'<a [^>]*h="([0-9]+)"', last) == [str(one).encode() for one in told]
+        assert last.index(b"<a ") < last.index(b"</stream:stream>")

@@ -13,24 +13,11 @@ from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
 from bridge.xmpp.model.journal import Journal
-from bridge.xmpp.muc.archive import (
-    MAX_RESULTS,
-    ArchiveError,
-    ArchivePage,
-    ArchiveQuery,
-)
+from bridge.xmpp.muc.archive import MAX_RESULTS, ArchiveError, ArchivePage, ArchiveQuery
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import Publisher
 from tests.faults.reaching import settings_for
-from tests.faults.scripted_server import (
-    DOMAIN,
-    HONEST,
-    NICKNAME,
-    ROOM,
-    ScriptedServer,
-    Wire,
-    local,
-)
+from tests.faults.scripted_server import DOMAIN, HONEST, NICKNAME, ROOM, ScriptedServer, Wire, local
 from tests.xmpp.played_archive import Found, archive_of, find, said
 
 MAM = "urn:xmpp:mam:2"

@@ -109,10 +109,7 @@ ENDLESS = [
     ("script", "start", "piece"), [one[1:] for one in ENDLESS], ids=[one[0] for one in ENDLESS]
 )
 async def test_what_has_no_end_is_given_up_early_and_costs_no_memory(
-    script: Callable[[Pour], Script],
-    start: str,
-    piece: str,
-    tmp_path: Path,
+    script: Callable[[Pour], Script], start: str, piece: str, tmp_path: Path
 ) -> None:
     pour = Pour(start, piece, ATTACK_MB)
     soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)

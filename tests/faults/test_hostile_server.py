@@ -110,10 +110,7 @@ async def test_what_is_no_xmpp_is_told_and_the_next_honest_attempt_gets_in(lie: 
 
 @pytest.mark.parametrize("script", BOMBS, ids=["at the start", "in the room"])
 async def test_a_bomb_of_entities_is_told_and_costs_nothing(script: Script, tmp_path: Path) -> None:
-    async with (
-        ScriptedServer(script, HONEST) as server,
-        bounded_bridge(tmp_path, server) as bridge,
-    ):
+    async with ScriptedServer(script, HONEST) as server, bounded_bridge(tmp_path, server) as bridge:
         # The error stands while the phases of the next attempt pass by.
         error = (await bridge.until(lambda it: it.get("lastError")))["lastError"]
         assert (error["condition"], "not well-formed" in error["message"]) == (

@@ -89,10 +89,7 @@ async def test_while_joining_who_has_the_nickname_that_we_asked_for_is_not_taken
         wire.send(present("Guest 7", 110, 210) + scripted.subject("") + left)
         wire.send(said("Wilma", "the end"))
 
-    async with (
-        ScriptedServer(replace(HONEST, join=join)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, join=join)) as server, participant_at(server) as eyes:
         await eyes.joined()
         await eyes.hears("the end")
         assert eyes.status().nickname == "Guest 7"
@@ -120,9 +117,6 @@ async def test_who_waits_for_the_first_join_has_nobody_listed_for_each_who_is_th
         wire.send(present(NICKNAME, 110) + scripted.subject(""))
 
     monkeypatch.setattr(Room, "status", counted)
-    async with (
-        ScriptedServer(replace(HONEST, join=join)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, join=join)) as server, participant_at(server) as eyes:
         await eyes.membership.say("hello", 15)
         assert listed < 10

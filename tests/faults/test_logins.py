@@ -129,23 +129,19 @@ async def test_the_password_itself_is_never_sent_twice_nor_in_a_second_login(
 
 
 @pytest.mark.parametrize(
-    ("condition", "said", "hinted"),
+    ("condition", "hinted"),
     [
-        ("account-disabled", "has disabled the account", "to enable it"),
-        ("credentials-expired", "has expired", "a new one"),
-        ("not-authorized", "refused the login", "one of them may be wrong"),
+        ("account-disabled", "to enable it"),
+        ("credentials-expired", "a new one"),
+        ("not-authorized", "one of them may be wrong"),
     ],
 )
-async def test_each_refusal_is_told_apart_in_the_servers_words(
-    condition: str, said: str, hinted: str
-) -> None:
+async def test_each_refusal_is_told_apart_in_the_servers_words(condition: str, hinted: str) -> None:
     async with ScriptedServer(refusing(condition, "SCRAM-SHA-256", text="unpaid bill")) as server:
         report = await check(server.environment())
-        told = failed(report, "sasl")
         assert (report.condition, server.heard.count(AUTH)) == (condition, 1)
-        assert said in told.detail
-        assert '"unpaid bill"' in told.detail
-        assert hinted in told.hint
+        assert '"unpaid bill"' in failed(report, "sasl").detail
+        assert hinted in failed(report, "sasl").hint
 
 
 OFFERS = {

@@ -16,7 +16,7 @@ from bridge.xmpp.model.events import Phase
 from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
 from tests.faults.deeds import Guest, Play
-from tests.faults.relay import Treatment, Way
+from tests.faults.relay import Relay, Treatment, Way
 from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Scene, configure, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
@@ -80,23 +80,15 @@ class Row:
 # What is done. First the network.
 
 
-async def _cut(play: Play) -> None:
-    play.scene.relay.cut()
+def _network(what: Callable[[Relay], None]) -> Deed:
+    async def do(play: Play) -> None:
+        what(play.scene.relay)
 
-
-async def _reset(play: Play) -> None:
-    play.scene.relay.reset()
-
-
-async def _refuse(play: Play) -> None:
-    play.scene.relay.refuse()
+    return do
 
 
 def _swallow(*ways: Way) -> Deed:
-    async def do(play: Play) -> None:
-        play.scene.relay.treat(Treatment.SWALLOW, *ways)
-
-    return do
+    return _network(lambda relay: relay.treat(Treatment.SWALLOW, *ways))
 
 
 async def _corrupt_to_client(play: Play) -> None:
@@ -242,12 +234,17 @@ _fate = partial(Row, room=UNLUCKY, way="open")
 """What becomes of one room is the affair of that room."""
 
 ROWS = {
-    "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_cut),
+    "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_network(Relay.cut)),
     "the connection is reset": Row(
-        WAITING, "connection-reset", "by itself", do=_reset, on_both=False
+        WAITING, "connection-reset", "by itself", do=_network(Relay.reset), on_both=False
     ),
     "the port is closed": Row(
-        WAITING, "connection-reset", "by itself", do=_refuse, mend=deeds.heal, on_both=False
+        WAITING,
+        "connection-reset",
+        "by itself",
+        do=_network(Relay.refuse),
+        mend=deeds.heal,
+        on_both=False,
     ),
     "a black hole while joined": Row(
         WAITING, "connection-timeout", "network", do=_swallow(), mend=deeds.heal, timing=HASTY
@@ -322,11 +319,7 @@ ROWS = {
         WAITING, "conflict", "same account", do=_replace, before=_in_no_hurry
     ),
     "a room in the domain of the account": Row(
-        FAILED,
-        "service-unavailable",
-        "MUC_ROOM",
-        before=_in_the_domain_of_the_account,
-        back=False,
+        FAILED, "service-unavailable", "MUC_ROOM", before=_in_the_domain_of_the_account, back=False
     ),
     "a domain that the server does not serve": Row(
         FAILED,

@@ -38,10 +38,7 @@ async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(stage: Scen
         addresses = [f"{stage.room}/{NICKNAME}", eyes.status().jid or ""]
         asks = [*product(("invite", "decline"), addresses, TYPES, ODD[:-1])]
         asks += product(("invite", "decline"), addresses, TYPES[:1], ODD[-1:])
-        async with (
-            Writer(stage, "Eve", enters=False) as outside,
-            Writer(stage, "Betty") as inside,
-        ):
+        async with Writer(stage, "Eve", enters=False) as outside, Writer(stage, "Betty") as inside:
             for writer, (asked, to, type_, odd) in product((outside, inside), asks):
                 told = f"<x xmlns='{USER}'><{asked} to='{to}'><reason>r</reason></{asked}></x>"
                 words = f"{told}<body>the room says</body>{odd}<subject>so</subject>"

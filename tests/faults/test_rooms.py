@@ -15,14 +15,7 @@ from bridge.xmpp.model.room import TEMPORARY as GOES
 from tests.faults import deeds
 from tests.faults.deeds import Guest, Play
 from tests.faults.relay import Way
-from tests.faults.scene import (
-    NICKNAME,
-    ON_PROSODY,
-    Eyes,
-    Scene,
-    scene,
-    told,
-)
+from tests.faults.scene import NICKNAME, ON_PROSODY, Eyes, Scene, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import running_ejabberd
 from tests.servers.process import ServerProcess
@@ -159,6 +152,7 @@ async def test_rooms_may_be_added_removed_and_put_in_another_order(
     async with stage.witness(room=added) as newcomer, stage.participant() as eyes:
         for us in eyes.rooms:
             await us.joined()
+        assert not eyes.participant.begin_anew(stage.settings)  # nothing is changed
         changed = stage.settings._replace(rooms=(third, added, first))
         assert eyes.participant.begin_anew(changed)
         for guest in guests:

@@ -115,10 +115,7 @@ FINAL = b64encode(b"c=").decode()[:2]
 async def test_no_secret_that_was_on_the_wire_is_in_the_trace(
     server_process: ServerProcess, authority: Authority
 ) -> None:
-    async with (
-        scene(server_process, authority, way="open") as stage,
-        stage.witness() as wilma,
-    ):
+    async with scene(server_process, authority, way="open") as stage, stage.witness() as wilma:
         await configure(wilma, passwordprotectedroom="1", roomsecret=ROOM_PASSWORD)
         stage.set(room_password=Secret(ROOM_PASSWORD))
         async with stage.participant() as eyes:

@@ -85,16 +85,9 @@ async def test_history_is_over_at_the_first_live_message_where_no_subject_ends_i
         wire.send(present(NICKNAME, 110) + said("Wilma", "told", content=DELAY.format(ROOM)))
         wire.send(said("Wilma", "live") + said("Eve", "stamped", content=DELAY.format(ROOM)))
 
-    async with (
-        ScriptedServer(replace(HONEST, join=join)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, join=join)) as server, participant_at(server) as eyes:
         await eyes.hears("stamped")
-        assert [one.source for one in eyes.messages()] == [
-            Source.HISTORY,
-            Source.LIVE,
-            Source.LIVE,
-        ]
+        assert [one.source for one in eyes.messages()] == [Source.HISTORY, Source.LIVE, Source.LIVE]
 
 
 @pytest.mark.parametrize(
@@ -145,10 +138,7 @@ async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone()
             + scripted.bound(id_, wire.jid)
         )
 
-    async with (
-        ScriptedServer(replace(HONEST, bind=lie)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, bind=lie)) as server, participant_at(server) as eyes:
         await eyes.joined()
         assert eyes.status().jid == f"{USERNAME}@{DOMAIN}/scripted"
         assert len(server.wires) == 1
@@ -207,10 +197,7 @@ async def test_our_message_is_returned_by_the_room_alone() -> None:
                     wire.send(returned.format(id=id_, sender=sender))
                 wire.send(said(NICKNAME, "really", id_))
 
-    async with (
-        ScriptedServer(replace(HONEST, stand=lie)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, stand=lie)) as server, participant_at(server) as eyes:
         reflection = await eyes.membership.say("really", 10)
         assert reflection.message.body == "really"
         happened = [one.event for one in eyes.records]
@@ -230,10 +217,7 @@ async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
                 wire.send(said(NICKNAME, "hello", f"{id_}0") + said("Eve", "hello", id_))
                 wire.send(said(NICKNAME, "hello", id_, room=FAR))
 
-    async with (
-        ScriptedServer(replace(HONEST, stand=lie)) as server,
-        participant_at(server) as eyes,
-    ):
+    async with ScriptedServer(replace(HONEST, stand=lie)) as server, participant_at(server) as eyes:
         await eyes.joined()
         with pytest.raises(NotReflectedError) as failure:
             await eyes.membership.say("hello", 0.5)

@@ -3,35 +3,27 @@
 What real servers show of this stands in `tests/e2e/test_faults.py`.
 """
 
-import asyncio
 import socket
+import ssl
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bridge.settings.table import Settings
 from bridge.settings.values import Service
+from bridge.xmpp.link import tls
 from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.faults import Place
 from bridge.xmpp.model.room import RoomStatus
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at, settings_for
-from tests.faults.scene import Eyes
-from tests.faults.scripted_server import (
-    DOMAIN,
-    HONEST,
-    Scram,
-    Script,
-    ScriptedServer,
-    Wire,
-    said,
-)
+from tests.faults.scene import Eyes, Scene
+from tests.faults.scripted_server import DOMAIN, HONEST, Scram, Script, ScriptedServer, Wire, said
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
-from tests.servers.ejabberd import running_ejabberd
-from tests.servers.process import ServerProcess
-from tests.servers.prosody import running_prosody
 
 AUTH = b"<auth"
 PLUS = Scram(
@@ -40,10 +32,7 @@ PLUS = Scram(
 
 
 def trusting(
-    server: ScriptedServer,
-    ca_file: Path | None,
-    scheme: str = "xmpp",
-    host: str = "127.0.0.1",
+    server: ScriptedServer, ca_file: Path | None, scheme: str = "xmpp", host: str = "127.0.0.1"
 ) -> AbstractAsyncContextManager[Eyes]:
     """A participant that reaches the server by TLS alone, and trusts this authority."""
     service = Service("xmpps" if scheme == "xmpps" else "xmpp", host, server.port)
@@ -87,9 +76,9 @@ async def test_a_certificate_that_cannot_be_trusted_is_refused(
         if "authority" in strange:  # until that is trusted
             async with trusting(server, stranger.ca_file, scheme) as eyes:
                 await eyes.joined()
-                tls = eyes.status().tls
-                assert tls is not None
-                assert tls.verified
+                secured = eyes.status().tls
+                assert secured is not None
+                assert secured.verified
 
 
 async def test_a_certificate_for_the_domain_and_not_the_host_will_do(
@@ -100,9 +89,9 @@ async def test_a_certificate_for_the_domain_and_not_the_host_will_do(
         trusting(server, authority.ca_file) as eyes,
     ):
         await eyes.joined()
-        tls = eyes.status().tls
-        assert tls is not None
-        assert (tls.version, tls.verified) == ("TLSv1.3", True)
+        secured = eyes.status().tls
+        assert secured is not None
+        assert (secured.version, secured.verified) == ("TLSv1.3", True)
 
 
 async def test_checks_that_are_off_let_scram_in_and_are_shouted_about(
@@ -178,27 +167,23 @@ async def test_words_in_the_place_of_a_handshake_are_told(
 # Channel binding.
 
 
-@pytest.mark.parametrize("program", ["prosody", "ejabberd"])
 async def test_a_login_to_a_real_server_is_bound_to_tls_1_2(
-    program: str, request: pytest.FixtureRequest, authority: Authority, tmp_path: Path
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request.getfixturevalue(program)  # for its verdict where the program is missing
-    running = {"prosody": running_prosody, "ejabberd": running_ejabberd}[program]
-    file, old, new = {
-        "prosody": ("prosody.cfg.lua", "ssl = {", 'ssl = { protocol = "tlsv1_2",'),
-        "ejabberd": ("ejabberd.yml", '"no_tlsv1_1"]', '"no_tlsv1_1", "no_tlsv1_3"]'),
-    }[program]
-    with running(tmp_path / "server", authority) as process:
-        configuration = process.directory / file
-        text = configuration.read_text(encoding="utf-8")
-        assert old in text
-        configuration.write_text(text.replace(old, new), encoding="utf-8")
-        process.kill()
-        await asyncio.to_thread(process.start)
-        async with BridgeProcess(tmp_path / "home", process.server.environment()) as bridge:
-            status = await bridge.joined()
-            assert status["tls"]["version"] == "TLSv1.2"
-            assert status["sasl"].endswith("-PLUS")
+    make = tls.make_context
+
+    def older(settings: Settings, place: Place) -> ssl.SSLContext:
+        context = make(settings, place)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    monkeypatch.setattr(tls, "make_context", older)
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        status = eyes.status()
+        assert status.tls is not None
+        assert status.tls.version == "TLSv1.2"
+        assert (status.sasl or "").endswith("-PLUS")
 
 
 async def bound_login(
@@ -239,16 +224,15 @@ async def test_a_login_passed_on_by_somebody_in_between_is_refused(
     assert status.last_error.fault.condition == "not-authorized"
 
 
-async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(
-    ejabberd_process: ServerProcess, tmp_path: Path
-) -> None:
-    settings = ejabberd_process.server.environment(
-        NODE_TLS_REJECT_UNAUTHORIZED="0", XMPP_TLS_CA_FILE=None
-    )
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.joined()
-        assert (status["tls"]["version"], status["tls"]["verified"]) == ("TLSv1.3", False)
-        assert status["sasl"].endswith("-PLUS")
+@pytest.mark.parametrize("server_process", ["ejabberd"], indirect=True)
+async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(stage: Scene) -> None:
+    stage.set(tls_verify=False, tls_ca_file=None)
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        status = eyes.status()
+        assert status.tls is not None
+        assert (status.tls.version, status.tls.verified) == ("TLSv1.3", False)
+        assert (status.sasl or "").endswith("-PLUS")
 
 
 # Addresses.

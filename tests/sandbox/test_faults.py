@@ -209,11 +209,7 @@ async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
         ("flood", {}, "there are drop, kick, silence"),
         ("late-reflection", {}, "late-reflection needs seconds"),
         ("silence", {"room": "lobby@elsewhere"}, r"rooms at rooms\.localhost only"),
-        (
-            "refused-login",
-            {"nickname": "Robbie"},
-            r"no account 'Robbie'.* .* debug, .*robot",
-        ),
+        ("refused-login", {"nickname": "Robbie"}, r"no account 'Robbie'.* .* debug, .*robot"),
         ("refused-login", {"room": "lobby", "nickname": "robot"}, "takes no room"),
     ],
 )

@@ -66,16 +66,6 @@ def condition(told: Deliveries) -> str:
     return found[1]
 
 
-def test_history_comes_delayed_and_before_the_subject() -> None:
-    party = Party("alice")
-    party.say(ALICE, "earlier")
-    party.now += timedelta(hours=1)
-    *_, earlier, subject = seen(BOB, party.join(BOB, "bob"))
-    assert "<body>earlier</body>" in earlier
-    assert f"from='{JID}' stamp='2026-01-01T12:00:00.000Z'" in earlier
-    assert "<subject>Tea &amp; cake</subject>" in subject
-
-
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
@@ -129,10 +119,7 @@ def test_a_presence_is_no_longer_than_everybodys_can_be_sent_at_once() -> None:
 
 @pytest.mark.parametrize(
     "stanza",
-    [
-        "<message type='groupchat' id='m'><body>x</body>%s</message>",
-        "<presence>%s</presence>",
-    ],
+    ["<message type='groupchat' id='m'><body>x</body>%s</message>", "<presence>%s</presence>"],
 )
 def test_what_grows_by_being_written_anew_is_refused(stanza: str) -> None:
     party = Party("alice", "bob")

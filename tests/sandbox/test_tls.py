@@ -79,12 +79,6 @@ async def test_plain_lets_in_who_knows_the_password(auth: object, answer: str) -
             await wire.until(answer)
 
 
-async def test_without_tls_no_password_is_taken_in_clear() -> None:
-    async with Sandbox() as sandbox, Wire.to(sandbox) as wire:
-        wire.send(HEADER + plain("debug", sandbox.password))
-        await wire.until("<invalid-mechanism/>")
-
-
 def test_the_files_are_gone_at_the_end_and_only_for_their_owner_before() -> None:
     with self_signed(DOMAIN, HOST) as identity:
         assert identity.path.stat().st_mode & 0o777 == 0o600

@@ -1,7 +1,6 @@
 """A real PostgreSQL, with databases for tests."""
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -22,7 +21,9 @@ from tests.servers.ports import free_ports
 from tests.servers.process import dismiss, guard
 
 USER = "postgres"
+OWNER = USER if os.geteuid() == 0 else None
 """Who runs the server where the tests are run by root, which it refuses."""
+GROUPS: list[int] | None = [] if OWNER else None
 
 PASSWORD = "of-the-tests-4711"
 START_SECONDS = 30.0
@@ -64,7 +65,7 @@ class Postgresql:
         """Make the cluster, with a password and no care for a loss of power."""
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
-        if os.geteuid() == 0:
+        if OWNER:
             shutil.chown(self.folder, USER)
             shutil.chown(secret, USER)
         self._run(
@@ -77,7 +78,7 @@ class Postgresql:
         for name, file in (("chain", certificate.chain), ("key", certificate.key)):
             copy = shutil.copy(file, self.folder / name)
             Path(copy).chmod(0o600)
-            if os.geteuid() == 0:
+            if OWNER:
                 shutil.chown(copy, USER)
         files = {"ssl_cert_file": "chain", "ssl_key_file": "key"}
         given = (f"--{name}={self.folder / file}" for name, file in files.items())
@@ -94,7 +95,7 @@ class Postgresql:
                     "-h", "127.0.0.1", "-k", "", "-F", "-c", "shared_buffers=64MB", *self.options,
                 ],
                 stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd="/",
-                start_new_session=True, user=_user(), group=_group(), extra_groups=_groups(),
+                start_new_session=True, user=OWNER, group=OWNER, extra_groups=GROUPS,
             )  # fmt: skip
         # The other processes of the server end when they see that this one is gone.
         self._guard = guard(self._process.pid)
@@ -149,20 +150,8 @@ class Postgresql:
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [self.programs / program, *arguments], check=True, capture_output=True, cwd="/",
-            user=_user(), group=_group(), extra_groups=_groups(),
+            user=OWNER, group=OWNER, extra_groups=GROUPS,
         )  # fmt: skip
-
-
-def _user() -> str | None:
-    return USER if os.geteuid() == 0 else None
-
-
-def _group() -> int | None:
-    return pwd.getpwnam(USER).pw_gid if os.geteuid() == 0 else None
-
-
-def _groups() -> list[int] | None:
-    return [] if os.geteuid() == 0 else None
 
 
 @contextmanager
@@ -208,7 +197,7 @@ default_pool_size = 2
     with (folder / "output.log").open("ab") as output:
         process = subprocess.Popen(
             [program, folder / "pgbouncer.ini"], stdout=output, stderr=output, cwd="/",
-            start_new_session=True, user=_user(), group=_group(), extra_groups=_groups(),
+            start_new_session=True, user=OWNER, group=OWNER, extra_groups=GROUPS,
         )  # fmt: skip
     guarding = guard(process.pid)
     url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/pooled?sslmode=disable"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Transport = Literal["starttls", "direct", "plaintext"]
 """How the stream is secured: by STARTTLS, by TLS from the first byte, or not at all."""
@@ -90,6 +90,17 @@ class XmppServer:
             "XMPP_ALLOW_PLAINTEXT": "1" if chosen == "plaintext" else None,
         }
         return {name: value for name, value in (settings | overrides).items() if value is not None}
+
+
+class Endpoint(NamedTuple):
+    """A server together with one of the transports it offers."""
+
+    server: XmppServer
+    transport: Transport
+
+    def environment(self, **overrides: str | None) -> dict[str, str]:
+        """The bridge's settings that reach the server this way; see `XmppServer.environment`."""
+        return self.server.environment(self.transport, **overrides)
 
 
 def write_settings(file: Path, environment: Mapping[str, str]) -> None:

@@ -23,9 +23,8 @@ from tests.faults.reaching import participant_at
 from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
-from tests.servers.endpoint import Endpoint
 from tests.servers.process import DOMAIN
-from tests.servers.server import Transport, XmppServer
+from tests.servers.server import Endpoint, Transport, XmppServer
 from tests.servers.witness import Witness
 from tests.xmpp.probing import check, detail, failed, names, settings
 
