@@ -117,13 +117,6 @@ def test_one_line_leaves_no_character_that_could_forge_another(text: str) -> Non
 
 
 @given(texts)
-def test_visible_differs_from_one_line_in_tabs_and_newlines_alone(text: str) -> None:
-    shown = visible(text)
-    assert shown.replace("\t", "\\u{9}").replace("\n", "\\u{A}") == one_line(text)
-    assert {one for one in shown if unicodedata.category(one) == "Cc"} <= {"\t", "\n"}
-
-
-@given(texts)
 def test_what_was_made_visible_is_made_so_once(text: str) -> None:
     assert visible(visible(text)) == visible(text)
     assert one_line(one_line(text)) == one_line(text)

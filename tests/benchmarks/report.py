@@ -21,9 +21,8 @@ class Report:
     outcomes: Sequence[Outcome]
 
     def as_json(self) -> str:
-        """All of it, for programs: with the middle and the ends of each series."""
         return json.dumps(
-            {"machine": dict(self.machine), "outcomes": [_plain(one) for one in self.outcomes]},
+            {"machine": dict(self.machine), "outcomes": [asdict(one) for one in self.outcomes]},
             ensure_ascii=False,
             indent=1,
         )
@@ -51,15 +50,6 @@ def written(report: Report, order: Sequence[str]) -> None:
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     README.write_text(f"{before}{BEGIN}\n\n{whole.as_text()}\n\n{END}{after}", encoding="utf-8")
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    plain = asdict(outcome)
-    for fields, one in zip(plain["series"], outcome.series, strict=True):
-        fields["median"], fields["spread"] = one.median, one.spread
-    for fields, aim in zip(plain["aims"], outcome.aims, strict=True):
-        fields["met"] = aim.met
-    return plain
 
 
 def outcome_of(plain: Mapping[str, Any]) -> Outcome:

@@ -124,12 +124,9 @@ async def test_a_chunk_of_nothing_but_damage_ends_no_walk(
     [
         ("observers", "account", NO_UTF8, ["before", "after"]),
         ("observers", "nickname", "x'00'", ["before", "after"]),
-        ("observers", "run", NO_UTF8, ["before", "after"]),
         ("rooms", "beat", "'x'", ["before", "damaged", "after"]),
         ("store", "id", NO_UTF8, ["before", "damaged", "after"]),
         ("store", "id", "'../'", ["before", "damaged", "after"]),
-        ("store", "id", "''", ["before", "damaged", "after"]),
-        ("rooms", "evicted", "'x'", ["before", "damaged", "after"]),
         ("rooms", "evicted", NO_UTF8, ["before", "damaged", "after"]),
     ],
 )
@@ -194,14 +191,10 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     ("column", "value"),
     [
         ("recorder", NO_UTF8),
-        ("recorder", "5"),
         ("beat", "'x'"),
-        ("beat", "x'00'"),
         ("beat", "9e999"),
         ("beat", "NULL"),
-        ("seen_until", "'x'"),
         ("seen_until", "9223372036854775807"),
-        ("seen_until", "-9223372036854775807"),
         ("seen_until", "NULL"),
         ("jid", NO_UTF8),
     ],

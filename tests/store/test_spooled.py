@@ -25,7 +25,7 @@ from bridge.store.writer import Entered
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
 from tests.store.hall import ROOM, said
-from tests.store.recorded import rows, selected
+from tests.store.recorded import rows
 
 SECONDS = 30.0
 """Limit for whatever a test waits for."""
@@ -235,33 +235,6 @@ async def test_of_a_damaged_batch_the_log_says_how_much_is_lost_and_the_next_fol
     async with _member(team):
         await _until(lambda: _marks(team) == [3, 4])
     assert [one for one in caplog.messages if "2 events" in one and str(team.spool) in one]
-
-
-async def test_who_takes_over_first_fills_in_and_what_the_former_spooled_is_not_doubled(
-    team: Team, postgresql: Postgresql, tmp_path: Path
-) -> None:
-    elsewhere = replace(team, spool=tmp_path / "elsewhere" / "spool.db")
-    async with (
-        Relay("127.0.0.1", postgresql.port) as relay,
-        _member(_through(team, relay.port), "first") as first,
-    ):
-        lease = "SELECT recorder FROM rooms WHERE jid <> ''"
-        await _until(lambda: selected(team, lease) == [("first",)])
-        async with _member(elsewhere, "second") as second:
-            first.hears(1)
-            second.hears(1)
-            await _until(lambda: _marks(team) == [1])
-            relay.refuse()
-            relay.reset()
-            first.hears(2, 3)
-            second.hears(2)
-            await _until(first.waits_for_the_database)
-            await _until(lambda: selected(team, lease) == [("second",)])
-            second.hears(3)
-            await _until(lambda: _marks(team) == [1, 2, 3])
-            await relay.heal()
-            await _until(lambda: not first.recorder.warnings)
-    assert _marks(team, "TRUE") == [1, 2, 3]
 
 
 async def test_a_full_spool_says_what_it_dropped(

@@ -121,25 +121,6 @@ def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
     assert _gaps(hall) == []
 
 
-@pytest.mark.parametrize("calls", range(14))
-def test_a_transaction_that_breaks_at_any_call_is_made_again_as_a_whole(
-    calls: int, hall: Hall
-) -> None:
-    first, second = hall.start_two_inside()
-    hall.pass_time(1)
-    for one in (first, second):
-        one.stalled = True
-    marks = [hall.say(), hall.say()]
-    hall.now += 7
-    hall.write(second, breaking=calls)
-    hall.write(first, breaking=calls)
-    for one in (first, second):
-        one.stalled = False
-    hall.pass_time(SETTLED)
-    assert _marks(hall) == marks
-    assert _marks(hall, shared=False) == []
-
-
 # --- What others wrote while this process stood still ---------------------------------------------
 
 

@@ -190,10 +190,3 @@ def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int |
             assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", line)
             if columns is not None and columns >= HEAD_WIDTH:
                 assert width(line) <= columns
-
-
-def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
-    stage = CheckStage("join", False, 1.0, "", "hint")
-    fault = Fault("made\nup\x9b2J", "message", "hint")
-    report = report_of([ROOM], (stage,), 0.1, [], fault)
-    assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]

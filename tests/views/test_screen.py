@@ -8,7 +8,6 @@ from bridge.views.screen import (
     Paint,
     cut,
     has_colour,
-    padded,
     width,
     wrapped,
 )
@@ -35,12 +34,6 @@ from bridge.views.screen import (
 )
 def test_a_text_takes_as_many_columns_as_on_a_terminal(text: str, columns: int) -> None:
     assert width(text) == columns
-
-
-def test_blanks_fill_up_to_the_column() -> None:
-    assert padded("日本", 6) == "日本  "
-    assert padded("日本語", 6) == "日本語"
-    assert padded("日本語!", 6) == "日本語!"
 
 
 def test_what_does_not_fit_is_cut_with_a_mark() -> None:
