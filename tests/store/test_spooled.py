@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from bridge.settings.database_url import database_url
@@ -264,51 +263,48 @@ def _dropped(place: Team) -> int:
     return sum(one["events"] for one in rows(place, "kind = 'gap'"))
 
 
-@pytest.mark.parametrize("trouble", ["read-only", "connections", "password", "name", "certificate"])
-async def test_what_a_database_refuses_is_named_and_spooled(
-    trouble: str, team: Team, postgresql: Postgresql
+@pytest.mark.parametrize(
+    ("named", "limit", "lifted"),
+    [
+        ("read-only", *(f"SET default_transaction_read_only = {on}" for on in ("on", "off"))),
+        ("too many connections", "CONNECTION LIMIT 0", "CONNECTION LIMIT 9"),
+    ],
+)
+async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
+    named: str, limit: str, lifted: str, team: Team, postgresql: Postgresql
 ) -> None:
-    wrong = {
-        "password": lambda: database_url(postgresql.url().replace(PASSWORD, "another-4711")),
-        "name": lambda: database_url(postgresql.url("nowhere")),
-        "certificate": lambda: database_url(f"{postgresql.url()}&sslmode=verify-full"),
-    }
-    named = {
-        "read-only": "read-only",
-        "connections": "too many connections",
-        "password": "password authentication failed",
-        "name": "does not exist",
-        "certificate": "certificate",
-    }[trouble]
-    place = replace(team, url=wrong[trouble]()) if trouble in wrong else team
-    role = place.url.parameters.get("user", "")
-    limits = {
-        "read-only": "SET default_transaction_read_only = on",
-        "connections": "CONNECTION LIMIT 0",
-    }
-    if trouble in limits:
-        postgresql.query(f"CREATE ROLE {trouble.replace('-', '')} LOGIN PASSWORD '{PASSWORD}'")
-        role = trouble.replace("-", "")
-        schema = team.url.parameters["options"].partition("=")[2]
-        postgresql.query(f"GRANT ALL ON SCHEMA {schema} TO {role}")
-        postgresql.query(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}")
-        postgresql.query(f"ALTER ROLE {role} {limits[trouble]}")
-        parameters = {**team.url.parameters, "user": role}
-        place = replace(team, url=replace(team.url, parameters=parameters))
+    role, schema = f"limited{len(named)}", team.url.parameters["options"].partition("=")[2]
+    postgresql.query(
+        f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT ALL ON SCHEMA {schema} TO {role}; "
+        f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}; ALTER ROLE {role} {limit}"
+    )
+    parameters = {**team.url.parameters, "user": role}
+    async with _member(replace(team, url=replace(team.url, parameters=parameters))) as member:
+        member.hears(1)
+        await _until(lambda: any(named in one for one in member.recorder.warnings))
+        assert all(PASSWORD not in one for one in member.recorder.warnings)
+        postgresql.query(f"ALTER ROLE {role} {lifted}")
+        await _until(lambda: _marks(team) == [1])
+
+
+@pytest.mark.parametrize(
+    ("named", "wrong"),
+    [
+        ("password authentication failed", lambda it: it.url().replace(PASSWORD, "another-4711")),
+        ("does not exist", lambda it: it.url("nowhere")),
+        ("certificate", lambda it: f"{it.url()}&sslmode=verify-full"),
+    ],
+)
+async def test_a_place_that_is_wrong_is_refused_and_named_by_who_records_there(
+    named: str, wrong: Callable[[Postgresql], str], team: Team, postgresql: Postgresql
+) -> None:
+    place = replace(team, url=database_url(wrong(postgresql)))
     async with _member(place) as member:
         member.hears(1)
         await _until(lambda: any(named in one for one in member.recorder.warnings))
         assert all(PASSWORD not in one for one in member.recorder.warnings)
-        if trouble == "read-only":
-            with psycopg.connect(postgresql.url(), autocommit=True) as connection:
-                connection.execute(f"ALTER ROLE {role} SET default_transaction_read_only = off")
-        elif trouble == "connections":
-            postgresql.query(f"ALTER ROLE {role} CONNECTION LIMIT 9")
-        if trouble in limits:
-            await _until(lambda: _marks(team) == [1])
-    if trouble in wrong:
-        with pytest.raises(RefusedStoreError):
-            open_store(place)
+    with pytest.raises(RefusedStoreError):
+        open_store(place)
 
 
 class Heard(dict[str, object]):
