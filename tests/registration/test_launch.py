@@ -122,9 +122,7 @@ def test_what_the_user_added_to_our_arguments_is_told_apart(args: object, added:
     assert user_arguments(args) == added
 
 
-def test_what_the_file_lacks_and_who_reads_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_file_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The client will not have what this shell has.
     monkeypatch.setenv("MUC_ROOM", "room@conference.localhost")
     path = tmp_path / ".env"

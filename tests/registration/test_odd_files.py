@@ -65,9 +65,7 @@ def test_a_path_that_no_file_can_hold_leaves_the_file_as_it_was(key: str, home: 
     assert _left(location) == {}
 
 
-def test_a_copy_that_cannot_be_written_is_removed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_is_not_whole_goes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = home / "config.json"
     path.write_text(json.dumps({}))
     with pytest.raises(UnicodeEncodeError):

@@ -119,9 +119,7 @@ def test_secrets_in_an_entry_of_ours_stay_in_it_and_are_not_shown(key: str, home
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("broken", ["[", "{", '{"a": ]}', "\x00", "= 3", "nonsense", "[" * 100_000])
-def test_a_broken_file_is_left_and_what_to_write_is_shown(
-    key: str, broken: str, home: Path
-) -> None:
+def test_a_broken_file_is_left_and_all_is_shown(key: str, broken: str, home: Path) -> None:
     location = _location(home, key)
     _write(location, broken)
     for planned, by_hand in zip(_plans(location), (LAUNCH[0], location.path), strict=True):

@@ -24,9 +24,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(
 
 
 @pytest.mark.parametrize("character", list("\"&'/:<>@ \t\n\x7f"))
-def test_what_no_local_part_may_have_is_refused_in_rooms_too(
-    folders: Folders, character: str
-) -> None:
+def test_what_no_local_part_has_is_refused_in_rooms_too(folders: Folders, character: str) -> None:
     room = f"r{character}m@conference.example.org"
     assert folders.load({**ACCOUNT, "MUC_ROOM": room}).settings is None
     if character != "@":
@@ -77,9 +75,7 @@ def test_a_bad_value_leaves_its_default_and_a_restriction_in_force(folders: Fold
 @pytest.mark.parametrize(
     ("variable", "bounds"), [("BRIDGE_SEND_RATE", SEND_RATES), ("BRIDGE_HISTORY", HISTORIES)]
 )
-def test_a_number_may_be_at_its_bounds_alone(
-    folders: Folders, variable: str, bounds: range
-) -> None:
+def test_a_number_may_be_at_its_bounds(folders: Folders, variable: str, bounds: range) -> None:
     def problems(number: int) -> int:
         return len(folders.load({**ACCOUNT, variable: str(number)}).problems)
 

@@ -10,9 +10,7 @@ from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "endless device", "link to nothing"])
 @pytest.mark.parametrize("outright", [False, True], ids=["found", "named"])
-def test_what_is_swapped_in_is_passed_over_at_once(
-    kind: str, outright: bool, folders: Folders
-) -> None:
+def test_what_is_swapped_in_is_passed_over(kind: str, outright: bool, folders: Folders) -> None:
     path = write(folders.here, ACCOUNT)
     began = time.monotonic()
     with at_the_moment("open", path, lambda: put(path, kind, folders.elsewhere / "x")):

@@ -43,9 +43,7 @@ def test_it_is_not_used_either_where_no_file_was_used_before(folders: Folders) -
         path.unlink()
 
 
-def test_it_does_not_replace_a_file_that_was_deleted(
-    folders: Folders, environ: dict[str, str]
-) -> None:
+def test_it_does_not_replace_a_deleted_file(folders: Folders, environ: dict[str, str]) -> None:
     ours = write(folders.elsewhere, _account("elsewhere"))
     start = folders.load(environ)
     ours.unlink()

@@ -63,9 +63,7 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
         (f"{A},a@,{A}", [("'a@' (room 2)", "domain is empty"), ("(room 3)", "room 1 again")]),
     ],
 )
-def test_every_wrong_room_is_named(
-    folders: Folders, value: str, named: list[tuple[str, str]]
-) -> None:
+def test_wrong_rooms_are_named(folders: Folders, value: str, named: list[tuple[str, str]]) -> None:
     found = problems(folders, value)
     assert len(found) == len(named)
     for problem, (item, advice) in zip(found, named, strict=True):
@@ -107,9 +105,7 @@ def test_what_is_wrong_among_too_many_rooms_is_named_but_not_without_end(folders
         (f"{A},b#half,sec ret@h", PASSWORD, ["half", "sec ret"]),
     ],
 )
-def test_no_piece_of_a_secret_is_shown(
-    folders: Folders, value: str, password: str, hidden: list[str]
-) -> None:
+def test_no_secret_is_shown(folders: Folders, value: str, password: str, hidden: list[str]) -> None:
     found = " ".join(problems(folders, value, XMPP_PASSWORD=password))
     assert "holds '***'" in found
     assert not [piece for piece in hidden if piece in found]

@@ -36,9 +36,7 @@ def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
         ("LLM_BASE_URL", "https://llm.example.org/v1?key={}"),
     ],
 )
-def test_a_credential_in_another_value_is_hidden(
-    folders: Folders, variable: str, value: str
-) -> None:
+def test_a_credential_elsewhere_is_hidden(folders: Folders, variable: str, value: str) -> None:
     configuration = folders.load({**ACCOUNT, variable: value.format("hunter2-hunter2")})
     assert "***" in about(configuration, variable)
     assert "hunter2" not in repr(configuration)

@@ -107,9 +107,7 @@ def test_a_strangers_misspelling_cannot_loosen_what_is_spelt_right(folders: Fold
         (f"A{'B' * MAX_NAME_CHARACTERS}=x\n", f"A{'B' * (MAX_NAME_CHARACTERS - 1)}"),
     ],
 )
-def test_a_file_that_is_passed_over_says_what_it_sets(
-    folders: Folders, text: str, listed: str
-) -> None:
+def test_a_file_passed_over_says_what_it_sets(folders: Folders, text: str, listed: str) -> None:
     write(folders.here, text)
     assert folders.load({}).candidates[0].reason == f"{SAYS_NOTHING}; it sets {listed}"
     assert folders.load({}, env_file=Path(".env")).candidates[0].reason == "used"

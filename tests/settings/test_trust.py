@@ -57,9 +57,7 @@ def beside_the_package(folders: Folders) -> Configuration:
 
 
 @pytest.mark.parametrize("store", ["rooms.db", f"postgresql://bot:{PASSWORD}@evil.example/x"])
-def test_a_strangers_file_chooses_no_tools_models_logs_and_stores(
-    store: str, folders: Folders
-) -> None:
+def test_a_strangers_file_chooses_no_tools_models_or_stores(store: str, folders: Folders) -> None:
     path = write(folders.here, ACCOUNT | IGNORED | {"BRIDGE_STORE": store})
     configuration = folders.load({})
     settled(configuration)

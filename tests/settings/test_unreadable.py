@@ -108,9 +108,7 @@ def test_an_unusable_env_file_is_the_one_problem(folders: Folders, kind: str) ->
     assert folders.load(ACCOUNT, env_file=path).settings is None
 
 
-def test_a_file_with_nothing_to_say_is_empty(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_silent_is_empty(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc/kmsg is a regular file in the kernel's eyes, and to read it takes lines from syslog."""
     path = folders.here / ".env"
     os.mkfifo(path)

@@ -366,9 +366,7 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     ],
     ids=["long values", "with another sender in them", "short values", "long names"],
 )
-def test_of_a_stanza_with_a_long_tag_the_sender_is_known(
-    one: bytes, before: int, size: int
-) -> None:
+def test_of_a_stanza_with_a_long_tag_we_know_the_sender(one: bytes, before: int, size: int) -> None:
     some = one * (before // len(one))
     tag = b"<message%s from='b' type='c'%s>" % (some, one * (2 * MAX_TOKEN_BYTES // len(one)))
     xml = stream(20 * MAX_TOKEN_BYTES)

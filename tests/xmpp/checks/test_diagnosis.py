@@ -322,9 +322,7 @@ PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", 
         (_exchange(1, REACTION, said(""), PONGS), None),
     ],
 )
-def test_the_same_answer_of_another_is_told_if_no_chance(
-    events: list[Event], how: str | None
-) -> None:
+def test_the_same_answer_of_another_is_told(events: list[Event], how: str | None) -> None:
     verdict, found = find(evidence(*events, answers=[PONG]))
     assert found["alike"].ok is (how is None)
     detail = f'"Eve" gave the same answer as "Robot", {how}.'

@@ -317,9 +317,7 @@ async def test_the_longest_nickname_leaves_room_for_its_mark() -> None:
     assert b"-check-" in server.heard
 
 
-async def test_the_second_look_at_a_certificate_names_nobody(
-    authority: Authority, tmp_path: Path
-) -> None:
+async def test_the_second_look_at_it_names_nobody(authority: Authority, tmp_path: Path) -> None:
     stranger = Authority(tmp_path).issue_expired(DOMAIN)
     for direct_tls in (False, True):
         async with ScriptedServer(certificate=stranger, direct_tls=direct_tls) as server:

@@ -10,9 +10,7 @@ STARTTLS = "_xmpp-client._tcp.localhost"
 DIRECT = "_xmpps-client._tcp.localhost"
 
 
-async def test_the_records_lead_there(
-    real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_records_lead_there(real_server: XmppServer, monkeypatch: pytest.MonkeyPatch) -> None:
     port = real_server.port("starttls")
     async with name_server(monkeypatch, {STARTTLS: [(0, port, "localhost")]}) as asked:
         report = await check(real_server.environment(XMPP_SERVICE=None), send=True)

@@ -121,9 +121,7 @@ def with_rooms(*silent: str, refusing: str = "", cut_after: str = "") -> Script:
     return replace(HONEST, join=join)
 
 
-async def test_a_silent_room_is_left_and_the_next_one_visited(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_silent_room_is_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
         monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
         report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()

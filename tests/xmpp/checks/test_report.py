@@ -20,6 +20,7 @@ LOGS = "logs@conference.example.org"
 TEAM = "team@conference.example.org"
 ROOMS = (LAB, LOGS, TEAM)
 BANNED = Fault("forbidden", "We are banned.", "Ask the owner.")
+NOT_VISITED = f"Not visited: {LOGS}, {TEAM}."
 CUT = Fault("connection-reset", "The connection was cut.", "Wait.")
 STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
 
@@ -33,12 +34,6 @@ def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> 
         f"Everything works: in the room lab@conference.example.org with {company}, 0.46 s in all."
     )
     assert (report.ok, report.condition, report.ms, report.rooms) == (True, None, 456.7, None)
-
-
-def test_a_room_that_joining_made_is_named_with_what_that_may_mean() -> None:
-    report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, created=True)], None)
-    assert report.created
-    assert report.diagnosis.endswith(f" was made by joining it: {CREATED_HINT}")
 
 
 def test_a_room_that_joining_made_is_named_although_another_failed() -> None:
@@ -82,14 +77,13 @@ def test_of_several_rooms_that_failed_it_says_which_and_why() -> None:
 
 
 def test_a_room_that_was_not_visited_is_not_well() -> None:
-    report = report_of(ROOMS, [STAGE], 1.0, [Visit(LAB, CUT)], CUT)
-    assert report.diagnosis == (
-        f"1 of 3 rooms failed. {LAB}: The connection was cut. Not visited: {LOGS}, {TEAM}."
-    )
-    assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
-    report = report_of(ROOMS, [STAGE], 1.0, [], CUT)
-    assert (report.ok, report.diagnosis) == (False, "The connection was cut.")
-    assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
+    for visits, told in (
+        ([Visit(LAB, CUT)], f"1 of 3 rooms failed. {LAB}: {CUT.message} {NOT_VISITED}"),
+        ([], CUT.message),
+    ):
+        report = report_of(ROOMS, [STAGE], 1.0, visits, CUT)
+        assert (report.ok, report.diagnosis) == (False, told)
+        assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -156,6 +150,7 @@ def test_a_report_is_told_under_the_names_of_the_contract() -> None:
 def test_rooms_that_may_be_meant_are_named_beside_one_that_joining_made() -> None:
     visits = [Visit(LAB, created=True, candidates=[LOGS, "l\u202e@muc"])]
     report = report_of([LAB], [STAGE], 1.0, visits, None)
+    assert " was made by joining it: " in report.diagnosis
     assert report.encode()["candidates"] == [LOGS, "l\\u{202E}@muc"]
     assert report.diagnosis.endswith(
         f'{CREATED_HINT} Rooms with similar names: "{LOGS}", "l\\\\u{{202E}}@muc".'

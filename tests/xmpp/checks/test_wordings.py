@@ -72,9 +72,7 @@ async def test_the_outcome_names_what_is_wrong_and_nothing_else(
     assert [it for it in unnamed if it in words(report)] == []
 
 
-async def test_a_room_password_that_is_missing_is_told_from_a_wrong_one(
-    real_server: XmppServer,
-) -> None:
+async def test_a_missing_room_password_is_told_from_a_wrong_one(real_server: XmppServer) -> None:
     room = real_server.room()
     told = []
     async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
@@ -91,7 +89,7 @@ async def test_a_room_password_that_is_missing_is_told_from_a_wrong_one(
 
 
 @pytest.mark.parametrize("scheme", ["xmpp", "xmpps"])
-async def test_a_silent_port_may_be_for_direct_tls(
+async def test_a_silent_port_may_be_direct_tls(
     scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DEADLINES, Stage.TLS, 0.2)

@@ -139,9 +139,7 @@ def test_a_certificate_that_was_cut_short_is_refused(length: int) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=4))))
-def test_a_certificate_that_was_changed_is_read_or_refused(
-    changes: list[tuple[int, bytes]],
-) -> None:
+def test_a_changed_certificate_is_read_or_refused(changes: list[tuple[int, bytes]]) -> None:
     data = bytearray(WHOLE)
     for at, piece in changes:
         data[at : at + len(piece)] = piece

@@ -29,9 +29,7 @@ async def _making(settings: Settings) -> ssl.SSLContext:
     return await asyncio.to_thread(make_context, settings, Place.of(settings))
 
 
-async def test_the_anchors_of_the_settings_are_trusted_beside_the_systems(
-    authority: Authority,
-) -> None:
+async def test_anchors_of_the_settings_are_trusted_beside_others(authority: Authority) -> None:
     system = await _making(_settings())
     context = await _making(_settings(authority.ca_file))
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
@@ -39,9 +37,7 @@ async def test_the_anchors_of_the_settings_are_trusted_beside_the_systems(
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing", "endless device"])
-async def test_what_took_the_place_of_the_anchors_is_not_waited_for(
-    kind: str, tmp_path: Path
-) -> None:
+async def test_what_replaces_the_anchors_is_not_waited_for(kind: str, tmp_path: Path) -> None:
     """They are read anew for each attempt, long after the settings were looked at."""
     anchors = tmp_path / "anchors.pem"
     put(anchors, kind, tmp_path / "victim")

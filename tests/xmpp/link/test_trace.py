@@ -82,9 +82,7 @@ def test_a_stanza_takes_hardly_more_memory_than_it_weighs(xml: str) -> None:
         assert len(trace) == expected
 
 
-def test_a_piece_that_is_too_heavy_is_named_and_pushes_out_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_heavy_piece_is_named_and_pushes_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = Trace(Numbering("epoch"))
     for tag, weight in (("before", 750), ("heaviest", HEAVIEST)):
         trace.append("in", "1", Element(tag), _weighing(weight), 0)

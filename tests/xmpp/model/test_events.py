@@ -168,9 +168,7 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("event", "expected"), TOLD)
-def test_an_event_is_told_as_it_is_and_made_again(
-    event: events.Event, expected: dict[str, object]
-) -> None:
+def test_an_event_is_told_and_made_again(event: events.Event, expected: dict[str, object]) -> None:
     assert events.encode(event) == expected
     assert event.kind == expected["kind"]
     again = events.decode(json.loads(json.dumps(expected)))

@@ -67,9 +67,7 @@ def _names_a_setting(fault: Fault) -> bool:
     EXCEPTIONS,
     ids=[f"{stage.value}-{type(error).__name__}" for stage, error, *_ in EXCEPTIONS],
 )
-def test_exceptions_have_hints(
-    stage: Stage, error: BaseException, condition: str, hinted: str
-) -> None:
+def test_errors_have_hints(stage: Stage, error: BaseException, condition: str, hinted: str) -> None:
     fault = faults.of_exception(stage, error, PLACE)
     assert fault.condition == condition
     # A certificate is for a person to mend.
@@ -194,9 +192,7 @@ def test_a_rule_that_is_broken_before_the_login_bars_us(stage: Stage) -> None:
         ("something-new", "MUC_ROOM", Retry.SOON),
     ],
 )
-def test_a_refused_join_names_the_setting_to_mend(
-    condition: str, setting: str, retry: Retry
-) -> None:
+def test_a_refused_join_names_its_setting(condition: str, setting: str, retry: Retry) -> None:
     fault = faults.of_join_error(condition, None, PLACE, None)
     assert setting in fault.hint
     assert fault.retry is retry

@@ -178,9 +178,7 @@ _NOTE = r"\((?:[^()\uff08\uff09]|\([^()]*\))*\)"
 
 
 @given(_forgery, _forgery, _forgery, st.sampled_from(["own", "chat", "note", "bare"]))
-def test_no_part_of_a_message_looks_like_another(
-    nickname: str, body: str, text: str, kind: str
-) -> None:
+def test_no_part_of_it_looks_like_another(nickname: str, body: str, text: str, kind: str) -> None:
     entry: dict[str, object] = {"kind": "message", "sender": nickname, "body": body}
     match kind:
         case "own":

@@ -72,9 +72,7 @@ def _ring(last: int, forgotten: int = 0) -> Beads:
         (5, 3, None),
     ],
 )
-def test_a_loss_reaches_from_cursor_to_newest(
-    number: int, forgotten: int, loss: journal.Loss | None
-) -> None:
+def test_a_loss_begins_at_a_cursor(number: int, forgotten: int, loss: journal.Loss | None) -> None:
     ring = _ring(5, forgotten)
     assert ring.position(ring.cursor_of(number)) == (max(number, forgotten), loss)
 
@@ -127,9 +125,7 @@ def test_whatever_is_given_for_a_cursor_is_one_of_ours_or_refused(text: str, las
     max_weight=st.integers(0, 12),
     weights=st.lists(st.integers(0, 6), max_size=25),
 )
-def test_a_ring_keeps_the_newest_in_order(
-    capacity: int, max_weight: int, weights: list[int]
-) -> None:
+def test_a_ring_keeps_what_is_newest(capacity: int, max_weight: int, weights: list[int]) -> None:
     ring = Beads(capacity, max_weight)
     kept: list[tuple[Bead, int]] = []
     for number, weight in enumerate(weights, 1):

@@ -390,9 +390,7 @@ def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
     ("created", "nicknames", "warned"),
     [(True, ["Me"], True), (True, ["Me", "A"], False), (False, ["Me"], False)],
 )
-def test_a_room_that_joining_made_is_a_warning(
-    created: bool, nicknames: list[str], warned: bool
-) -> None:
+def test_a_room_we_made_is_a_warning(created: bool, nicknames: list[str], warned: bool) -> None:
     story = Story(Phase.JOINED)
     story.tell(*(_present(one, self_=one == "Me") for one in nicknames))
     status = story.tell(Joined(f"{ROOM}/Me-2", "Me-2", created=created))
@@ -425,8 +423,6 @@ LOCKED = (
         (Phase.CLOSED, None, "Not tried again: the bridge is ending."),
     ],
 )
-def test_what_comes_after_a_fault_is_told(
-    phase: Phase, next_attempt_in_ms: int | None, told: str
-) -> None:
+def test_what_comes_next_is_told(phase: Phase, next_attempt_in_ms: int | None, told: str) -> None:
     event = replace(LOST, phase=phase, next_attempt_in_ms=next_attempt_in_ms)
     assert Story().tell(LOST, event).outlook == told

@@ -91,9 +91,7 @@ async def search(
     return await find(connection, room, query, limit=limit, seconds=SECONDS)
 
 
-async def test_all_that_was_said_is_found_with_who_said_it_and_when(
-    real_server: XmppServer,
-) -> None:
+async def test_all_that_was_said_is_found_with_its_sender(real_server: XmppServer) -> None:
     past = await told(real_server)
     async with standing(real_server, past.room) as connection:
         archive = archive_of(connection, past.room)
@@ -116,9 +114,7 @@ async def test_all_that_was_said_is_found_with_who_said_it_and_when(
 
 
 @pytest.mark.parametrize("limit", [60, 1000])
-async def test_the_newest_are_found_and_lead_to_the_older(
-    real_server: XmppServer, limit: int
-) -> None:
+async def test_the_newest_lead_to_the_older(real_server: XmppServer, limit: int) -> None:
     past = await told(real_server)
     async with standing(real_server, past.room) as connection:
         found = await search(connection, past.room, ArchiveQuery(before=""), limit)
@@ -213,9 +209,7 @@ async def test_a_room_with_its_archive_off_has_none_if_it_answers(real_server: X
 
 
 @pytest.mark.usefixtures("prosody")  # for its verdict where Prosody is missing
-async def test_a_server_without_archives_for_rooms_is_told(
-    authority: Authority, tmp_path: Path
-) -> None:
+async def test_a_server_without_archives_is_told(authority: Authority, tmp_path: Path) -> None:
     with running_prosody(tmp_path, authority) as process:
         configuration = process.directory / "prosody.cfg.lua"
         text = configuration.read_text("utf-8").replace('"muc_mam"', "")

@@ -90,9 +90,7 @@ def test_the_options_are_bounded() -> None:
     assert all(len(value) <= MAX_CHARACTERS + 3 for value in options.values())
 
 
-async def test_however_often_it_changes_the_room_is_asked_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_room_that_often_changes_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert configuration.ASK_SECONDS == 10
     monkeypatch.setattr(configuration, "ASK_SECONDS", 0.3)
     asked = Asked()

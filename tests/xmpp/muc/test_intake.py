@@ -97,37 +97,26 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source, inta
         assert intake.deduplicate(one) is None
 
 
-@pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
-def test_only_the_room_vouches_for_its_ids(
-    sender: str, believed: str | None, intake: Intake
-) -> None:
-    info = "<query xmlns='http://jabber.org/protocol/disco#info'><feature var='urn:xmpp:sid:0'/>"
-    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
-    assert not list(intake.read(answer, own="r@muc/Me"))
-    said = "<body>hi</body><stanza-id xmlns='urn:xmpp:sid:0' by='r@muc' id='a'/>"
-    (message,) = intake.read(
-        parsed(f"<message type='groupchat' from='r@muc/Wilma'>{said}</message>"), own="r@muc/Me"
-    )
-    assert isinstance(message, MessageReceived)
-    assert message.stanza_id == believed
-
-
 @pytest.mark.parametrize(
-    ("sender", "feature", "moderated"),
+    ("sender", "features", "believed", "moderated"),
     [
-        ("r@muc", "muc_moderated", True),
-        ("r@muc", "muc_unmoderated", False),
-        ("r@muc", "muc_open", None),
-        ("r@muc/Mallory", "muc_moderated", None),
+        ("r@muc", ["urn:xmpp:sid:0", "muc_moderated"], "a", True),
+        ("r@muc", ["muc_unmoderated"], None, False),
+        ("r@muc", ["muc_open"], None, None),
+        ("r@muc/Mallory", ["urn:xmpp:sid:0", "muc_moderated"], None, None),
     ],
 )
-def test_only_the_room_says_whether_it_is_moderated(
-    sender: str, feature: str, moderated: bool | None, intake: Intake
+def test_only_the_room_says_what_it_is(
+    sender: str, features: list[str], believed: str | None, moderated: bool | None, intake: Intake
 ) -> None:
-    info = f"<query xmlns='http://jabber.org/protocol/disco#info'><feature var='{feature}'/>"
-    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
-    assert not list(intake.read(answer, own="r@muc/Me"))
-    assert intake.moderated is moderated
+    listed = "".join(f"<feature var='{feature}'/>" for feature in features)
+    info = f"<query xmlns='http://jabber.org/protocol/disco#info'>{listed}</query>"
+    assert not list(intake.read(parsed(f"<iq type='result' from='{sender}'>{info}</iq>"), own=OWN))
+    said = "<body>hi</body><stanza-id xmlns='urn:xmpp:sid:0' by='r@muc' id='a'/>"
+    message = parsed(f"<message type='groupchat' from='r@muc/Wilma'>{said}</message>")
+    (event,) = intake.read(message, own=OWN)
+    assert isinstance(event, MessageReceived)
+    assert (event.stanza_id, intake.moderated) == (believed, moderated)
 
 
 OWN = "r@muc/Me"

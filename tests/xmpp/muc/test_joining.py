@@ -93,9 +93,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["other features", "another identity", "unknown"],
 )
-async def test_a_service_without_rooms_is_told(
-    service: Element | str, condition: str, told: str
-) -> None:
+async def test_no_room_service_is_told(service: Element | str, condition: str, told: str) -> None:
     server = Server(service)
     join = joining_at(server)
     join.take_answer(refusing("service-unavailable"))

@@ -11,13 +11,7 @@ import pytest
 from bridge.text import iso
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, IqError, StanzaError, ping, xml_of
-from bridge.xmpp.model.events import (
-    ConnectionChanged,
-    Event,
-    Gap,
-    MessageSent,
-    Phase,
-)
+from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal, Record
 from bridge.xmpp.muc.membership import Membership
@@ -401,9 +395,7 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
     [(PLACE._replace(account="other@chat.example"), 0), (PLACE._replace(nickname="You"), 1)],
     ids=["another account", "the same account"],
 )
-async def test_other_settings_keep_what_is_known_of_an_accounts_stay(
-    place: Place, asked: int
-) -> None:
+async def test_other_settings_keep_what_an_accounts_stay_told(place: Place, asked: int) -> None:
     first = Standing()
     async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)

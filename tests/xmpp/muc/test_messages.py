@@ -115,9 +115,7 @@ EME = "<encryption xmlns='urn:xmpp:eme:0' namespace='{}' {}/>"
         (f"<x xmlns='{'n' * 5_000}'/>", [f"x ({'n' * 5_000})"[: reading.MAX_PAYLOAD_CHARACTERS]]),
     ],
 )
-def test_without_a_body_it_has_the_names_of_elements(
-    inner: str, payload: list[str], type_: str
-) -> None:
+def test_without_a_body_it_names_elements(inner: str, payload: list[str], type_: str) -> None:
     for beside in ("", PLUMBING):
         event = message(beside + inner, type_=type_)
         assert (event.body, event.encrypted, list(event.payload)) == ("", None, payload)

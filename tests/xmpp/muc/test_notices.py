@@ -64,9 +64,7 @@ def test_a_notice_that_says_nothing_is_none(inner: str) -> None:
 @pytest.mark.parametrize("asked", ["<invite from='b@example'/>", "<decline from='b@example'/>"])
 @pytest.mark.parametrize("type_", ["normal", "groupchat"])
 @pytest.mark.parametrize("first", ["", CONFIGURED])
-def test_what_who_invites_or_declines_says_is_not_the_rooms(
-    asked: str, type_: str, first: str
-) -> None:
+def test_invitations_and_declines_are_not_the_rooms(asked: str, type_: str, first: str) -> None:
     said = f"{first}<body>the room says</body>"
     assert message_events(said + _notice(asked), ROOM, type_) == []
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase
+from bridge.xmpp.model.events import Connected, ConnectionChanged
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc.participant import Participant
 from tests.faults.reaching import participant_at, settings_for
@@ -16,7 +16,6 @@ from tests.faults.scripted_server import (
     ScriptedServer,
     Wire,
     cut_off_after,
-    join,
     mechanisms,
     sasl_failure,
 )
@@ -46,26 +45,6 @@ async def test_a_goodbye_is_said_only_to_a_server_that_we_are_logged_in_to() -> 
         await gone.wait()
     assert b"<auth" in server.wires[1].heard
     assert b"<presence" not in server.wires[1].heard
-
-
-async def test_a_fault_after_a_room_was_tried_at_once_is_told() -> None:
-    async def kick(wire: Wire) -> None:
-        wire.send(KICKED)
-        await join(wire)
-        wire.hang_up()
-
-    async with (
-        ScriptedServer(replace(HONEST, stand=kick), HONEST) as server,
-        participant_at(server) as eyes,
-    ):
-        fault, _, _ = await eyes.fault()
-        assert fault.condition == "not-allowed"
-        assert eyes.participant.begin_anew(settings_for(server))
-        await eyes.joined()
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("connection-reset", Phase.WAITING)
-        await eyes.joined()
-        assert len(server.wires) == 2
 
 
 async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> None:
