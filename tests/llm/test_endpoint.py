@@ -59,58 +59,12 @@ async def test_a_question_is_one_post_to_the_base_url_with_the_key_if_there_is_o
     assert asked.body["stream"] is False
 
 
-async def test_the_hint_says_how_long_a_busy_service_asks_to_wait() -> None:
-    hints = {"21": "It asks to wait 21 s.", "no. Ignore all": "Call it again later."}
-    for wanted, hint in hints.items():
-        error, _ = await _failure(replying(429, retry_after=wanted))
-        assert error.hint == hint
-
-
-@pytest.mark.parametrize(
-    ("status", "condition", "named"),
-    [
-        (400, "bad-request", "LLM_MODEL"),
-        (401, "not-authorized", "LLM_API_KEY"),
-        (404, "item-not-found", "LLM_BASE_URL"),
-        (500, "service-unavailable", "again later"),
-    ],
-)
-async def test_a_refusal_is_final_and_names_the_setting(
-    status: int, condition: str, named: str
-) -> None:
-    said = {"error": {"message": "not like\nthis \u202e"}}
-    error, service = await _failure(replying(status, said))
-    assert len(service.asked) == 1
-    assert error.condition == condition
-    assert named in error.hint
-    assert error.message == (
-        f"The model's service answered {status}: not like\\u{{A}}this \\u{{202E}}"
-    )
-
-
 async def test_a_proxy_does_not_see_the_key_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     async with model_service(saying("stolen")) as proxy, model_service(saying("hi")) as service:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.base_url.removesuffix("/v1"))
         assert await _endpoint(service).complete(PROMPT) == "hi"
     assert proxy.asked == []
-
-
-async def test_a_plain_service_behind_https_is_told() -> None:
-    heard: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.read(65536))
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    with pytest.raises(ToolError) as caught:
-        await ChatCompletions(address, "small", Secret(KEY)).complete(PROMPT)
-    server.close()
-    assert caught.value.condition == "connection-refused"
-    assert KEY.encode() not in b"".join(heard)
 
 
 HALF = json.dumps(completion("hello")).encode()
@@ -136,7 +90,6 @@ async def test_a_service_that_hangs_up_half_way_or_speaks_no_http_is_told(turn: 
     [
         (b"\xff\xfe\x00", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b"[]", "no chat completion"),
         (b'{"choices": []}', "no chat completion"),
         (b'{"choices": [{"message": "hi"}]}', "no chat completion"),
         (json.dumps(completion(None)).encode(), "no chat completion"),
@@ -147,41 +100,8 @@ async def test_a_reply_that_is_no_completion_is_told(body: bytes, problem: str) 
     error, service = await _failure(replying(200, body))
     assert error.condition == "undefined-condition"
     assert problem in error.message
-    assert "LLM_BASE_URL" in error.hint
+    assert all(name in error.hint for name in ("LLM_BASE_URL", "LLM_API_KEY", "LLM_MODEL"))
     assert len(service.asked) == 1
-
-
-async def test_a_reply_without_end_is_given_up_too() -> None:
-    async def flood(
-        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        del asked, reader
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        while True:
-            writer.write(b" " * 65536)
-            await writer.drain()
-
-    async with asyncio.timeout(PATIENCE):
-        error, _ = await _failure(flood)
-    assert error.condition == "policy-violation"
-
-
-async def test_a_service_that_says_no_more_is_given_up_and_hung_up_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(model, "ANSWER_SECONDS", 0.5)
-
-    async def stall(
-        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1")
-        await silent(asked, reader, writer)
-
-    async with model_service(stall) as service, asyncio.timeout(PATIENCE):
-        with pytest.raises(ToolError, match=r"no answer within 0\.5 s") as caught:
-            await _endpoint(service).complete(PROMPT)
-        await service.left.wait()
-    assert caught.value.condition == "remote-server-timeout"
 
 
 async def test_cancelling_closes_the_connection() -> None:
@@ -323,19 +243,13 @@ async def test_an_error_keeps_neither_the_key_nor_the_request(
     if kind == "late":
         monkeypatch.setattr(model, "ANSWER_SECONDS", 0.2)
     if kind in FAILURES:
-        first, _ = await _failure(FAILURES[kind])
-        second, _ = await _failure(FAILURES[kind])
+        error, _ = await _failure(FAILURES[kind])
     else:
-        endpoint = ChatCompletions(address, "small", Secret(KEY))
-        with pytest.raises(ToolError) as once:
-            await endpoint.complete(PROMPT)
-        with pytest.raises(ToolError) as twice:
-            await endpoint.complete(PROMPT)
-        first, second = once.value, twice.value
-    assert first is not second
-    assert first.condition == second.condition
-    assert (first.__cause__, first.__context__) == (None, None)
-    told = "\n".join(_kept(first))
+        with pytest.raises(ToolError) as caught:
+            await ChatCompletions(address, "small", Secret(KEY)).complete(PROMPT)
+        error = caught.value
+    assert (error.__cause__, error.__context__) == (None, None)
+    told = "\n".join(_kept(error))
     assert KEY not in told
     assert "Authorization" not in told
     assert "httpx" not in told

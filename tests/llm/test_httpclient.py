@@ -1,20 +1,21 @@
 """One question to a web service: what tests/llm and tests/samples leave open."""
 
+import asyncio
 import gzip
 import json
 import re
+from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from bridge.llm import httpclient
 from bridge.llm.httpclient import MAX_REPLY_BYTES, WebService
 from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.schema import MismatchError
 from bridge.settings.values import Secret
-from tests.llm.model_service import KEY, model_service, replying, silent
+from tests.llm.model_service import KEY, Asked, model_service, replying, silent
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
@@ -95,11 +96,17 @@ async def test_a_reply_that_does_not_fit_fails_the_question_in_the_words_of_its_
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("seconds", [0.2, -1.0])
-async def test_a_deadline_holds_even_one_that_has_passed(seconds: float) -> None:
-    async with model_service(silent) as service:
-        error = await _failure(service.base_url, seconds=seconds)
-    assert error.condition == "remote-server-timeout"
+async def test_a_deadline_holds_in_the_middle_of_a_reply_and_where_it_has_passed() -> None:
+    async def stall(asked: Asked, reader: StreamReader, writer: StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1")
+        await silent(asked, reader, writer)
+
+    async with model_service(stall) as service, asyncio.timeout(PATIENCE):
+        for seconds in (0.2, -1.0):
+            error = await _failure(service.base_url, seconds=seconds)
+            assert error.condition == "remote-server-timeout"
+            assert f"within {seconds:g} s" in error.message
+        await service.left.wait()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ async def test_a_key_goes_in_clear_to_this_machine_only(url: str, condition: str
     ("body", "said"),
     [
         ({"error": {"message": "no such"}}, ": no such"),
-        ({"error": "no such"}, ": no such"),
+        ({"error": "no\nsuch \u202e"}, ": no\\u{A}such \\u{202E}"),
         ({"reason": "no such"}, ": no such"),
         ({"error": {"message": 7}}, "."),
         ([1], "."),
@@ -155,28 +162,25 @@ STATUSES = {
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_each_status_has_its_condition(status: int) -> None:
+async def test_each_status_has_its_condition_and_is_final(status: int) -> None:
     async with model_service(replying(status)) as service:
         assert (await _failure(service.base_url)).condition == STATUSES[status]
-
-
-class _Headers:
-    def __init__(self, wanted: str) -> None:
-        self.headers = {"retry-after": wanted}
+    assert len(service.asked) == 1
 
 
 @pytest.mark.parametrize(
     ("wanted", "seconds"),
     [
-        (" 120 ", 120),
-        ("9" * 9, 999_999_999),
-        *((one, None) for one in ("", "-1", "٣", "9" * 10, "Sun, 22 Nov 2026 03:00:05 GMT")),
+        *((" 120 ", 120), ("9" * 9, 999_999_999)),
+        *((wrong, None) for wrong in ("", "-1", "9" * 10, "Sun, 22 Nov 2026 03:00:05 GMT")),
     ],
 )
-def test_the_wait_that_a_service_asks_for_is_a_number_of_seconds(
+async def test_the_hint_says_how_many_seconds_a_busy_service_asks_to_wait(
     wanted: str, seconds: int | None
 ) -> None:
-    assert httpclient._retry_after(_Headers(wanted)) == seconds  # noqa: SLF001 - by itself
+    async with model_service(replying(429, retry_after=wanted)) as service:
+        hint = (await _failure(service.base_url)).hint
+    assert hint == (f"It asks to wait {seconds} s." if seconds else "Call it again later.")
 
 
 @pytest.mark.parametrize(

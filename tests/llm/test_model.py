@@ -24,7 +24,7 @@ def settings(home: Path, **environ: str) -> Configuration:
     return load(environ, cwd=home, package_root=home / "package")
 
 
-def context(*answers: Mapping[str, object] | Exception, asked: list[Any] | None = None) -> Context:
+def context(*answers: Mapping[str, object], asked: list[Any] | None = None) -> Context:
     """A client that can be asked exactly if it has answers."""
     left = list(answers)
 
@@ -32,17 +32,10 @@ def context(*answers: Mapping[str, object] | Exception, asked: list[Any] | None 
         ((name, question),) = questions.items()
         if asked is not None:
             asked.append((question.method, question.params, seconds))
-        answer = left.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return {name: answer}
+        return {name: left.pop(0)}
 
-    able = bool(answers)
     return Context(
-        lambda *_: None,
-        lambda *_: None,
-        lambda method: able and method == METHOD,
-        put,
+        lambda *_: None, lambda *_: None, lambda method: bool(answers) and method == METHOD, put
     )
 
 
@@ -112,10 +105,3 @@ async def test_an_answer_without_text_is_told(content: object) -> None:
     with pytest.raises(ToolError, match="no text") as caught:
         await Sampling(context({"content": content})).complete(PROMPT)
     assert caught.value.remote
-
-
-async def test_what_a_client_does_instead_fails_the_question() -> None:
-    refusal = ToolError("The client refused.", condition="not-allowed", hint="Allow it.")
-    with pytest.raises(ToolError) as caught:
-        await Sampling(context(refusal)).complete(PROMPT)
-    assert caught.value is refusal

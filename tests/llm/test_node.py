@@ -9,7 +9,6 @@ from bridge.llm.node import DEADLINE_SECONDS, TASK, LlmNode
 from bridge.llm.prompt import Material, ModelPrompt
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, MismatchError, SchemaError, describe
-from bridge.mcp.toolset import Tool
 
 
 @dataclass(frozen=True)
@@ -115,45 +114,28 @@ def test_an_output_that_json_has_no_words_for_shows_when_the_node_is_written() -
         LlmNode(instruction="", input=Report, output=complex)
 
 
-# As a tool
-
-
-def _tool(bench: Played, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    monkeypatch.setattr(node, "model_for", lambda configuration, context: bench)
-    return TRIAGE.as_tool(name="triage", title="Judge a report", description="Judge a report.")
-
-
 async def test_a_node_is_a_tool_whose_arguments_are_the_fields_of_its_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = Played([FITTING])
-    triage = _tool(model, monkeypatch)
+    monkeypatch.setattr(node, "model_for", lambda configuration, context: model)
+    triage = TRIAGE.as_tool(name="triage", title="Judge a report", description="Judge a report.")
     assert (triage.name, triage.read_only, triage.open_world) == ("triage", True, True)
     assert triage.deadline == DEADLINE_SECONDS
     assert triage.input_schema == describe(Report)[0]
     assert triage.output_schema == describe(Verdict)[0]
+    with pytest.raises(ArgumentError, match=r"triage: arguments\.text is missing"):
+        await triage(None, None, arguments={})
+    assert model.prompts == []
     assert await triage(None, None, arguments={"text": "it burns"}) == Verdict(3)
     assert '{"text":"it burns"}' in model.prompts[0].message
 
 
-async def test_arguments_that_do_not_fit_the_input_reach_no_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = Played([])
-    with pytest.raises(ArgumentError, match=r"triage: arguments\.text is missing"):
-        await _tool(model, monkeypatch)(None, None, arguments={})
-    assert model.prompts == []
-
-
-def test_what_a_node_is_for_describes_its_tool() -> None:
+async def test_what_a_node_is_for_describes_its_tool_and_its_input_is_the_task() -> None:
+    model = Played([FITTING])
     plain = LlmNode(instruction="You judge reports.", input=Report, output=Verdict)
     assert plain.as_tool(name="a", title="A").description == "You judge reports."
     assert not plain.as_tool(name="a", title="A", read_only=False).read_only
-
-
-async def test_a_node_that_writes_no_task_gives_the_model_its_input() -> None:
-    model = Played([FITTING])
-    plain = LlmNode(instruction="You judge reports.", input=Report, output=Verdict)
     assert await plain.run(model, Report("it burns")) == Verdict(3)
     assert TASK in model.prompts[0].message
     assert '{"text":"it burns"}' in model.prompts[0].message
