@@ -27,15 +27,15 @@ def test_each_client_has_its_file(key: str, platform: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("key", "variable", "path"),
     [
-        ("codex", "CODEX_HOME", "/else/config.toml"),
-        ("claude", "CLAUDE_CONFIG_DIR", "/else/.claude.json"),
-        ("claude-desktop", "XDG_CONFIG_HOME", "/else/Claude/claude_desktop_config.json"),
-        ("vscode", "XDG_CONFIG_HOME", "/else/Code/User/mcp.json"),
-        ("gemini", "GEMINI_CLI_HOME", "/else/.gemini/settings.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("claude", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("claude-desktop", "XDG_CONFIG_HOME", "Claude/claude_desktop_config.json"),
+        ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
     ],
 )
 def test_the_variable_that_moves_its_files_is_obeyed(key: str, variable: str, path: str) -> None:
-    assert client(key, {variable: "/else"}, HOME, "linux").file == Path(path)
+    assert client(key, {variable: "/else"}, HOME, "linux").file == Path("/else", path)
     assert client(key, {variable: ""}, HOME, "linux").file.is_relative_to(HOME)
 
 

@@ -1,7 +1,6 @@
 import json
 import stat
 import tomllib
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.formats import edited
-from bridge.registration.register import carry_out, plan
+from bridge.registration.register import carry_out, plan, register
 from bridge.settings.table import SECRETS
 
 LAUNCH = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
@@ -21,10 +20,10 @@ APPROVAL = "mcp__xmpp__xmppSend"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
 
 
 def _location(home: Path, key: str, name: str = "xmpp") -> EntryLocation:
@@ -38,10 +37,6 @@ def _write(location: EntryLocation, text: str) -> None:
 
 def _register(location: EntryLocation, launch: tuple[str, ...] = LAUNCH) -> list[str]:
     return list(map(carry_out, plan(location, launch)))
-
-
-def _plans(location: EntryLocation) -> list[Callable[[], object]]:
-    return [lambda: plan(location, LAUNCH), lambda: plan(location, None)]
 
 
 def _unregister(location: EntryLocation) -> list[str]:
@@ -86,21 +81,16 @@ def test_a_file_full_of_others_gets_ours_keeps_theirs_and_is_restored(key: str, 
         _unregister(location)
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_second_run_changes_nothing_and_keeps_no_copy(key: str, home: Path) -> None:
-    location = _location(home, key)
+def test_what_is_to_be_written_is_shown_and_a_second_run_changes_nothing(home: Path) -> None:
+    location = _location(home, "codex")
     shown = "\n".join(edit.by_hand for edit in plan(location, LAUNCH))
     assert all(word in shown for word in (*LAUNCH, str(location.client.file)))
     assert _files(home) == {}
-    assert _register(location)
-    before = _files(home)
-    assert plan(location, LAUNCH) == []
-    assert _register(location) == []
-    assert _files(home) == before
-    _unregister(location)
-    before = _files(home)
-    assert _unregister(location) == []
-    assert _files(home) == before
+    for change, launch in ((_register, LAUNCH), (_unregister, None)):
+        assert change(location)
+        before = _files(home)
+        assert plan(location, launch) == []
+        assert _files(home) == before
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -117,14 +107,14 @@ def test_secrets_in_an_entry_of_ours_stay_in_it_and_are_not_shown(key: str, home
     assert held["env"] == env
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("broken", ["[", "{", '{"a": ]}', "\x00", "= 3", "nonsense", "[" * 100_000])
+@pytest.mark.parametrize("key", ["codex", "cursor"])
+@pytest.mark.parametrize("broken", ["[", '{"a": ]}', "\x00", "nonsense", "[" * 100_000])
 def test_a_broken_file_is_left_and_all_is_shown(key: str, broken: str, home: Path) -> None:
     location = _location(home, key)
     _write(location, broken)
-    for planned, by_hand in zip(_plans(location), (LAUNCH[0], location.path), strict=True):
+    for launch, by_hand in ((LAUNCH, LAUNCH[0]), (None, location.path)):
         with pytest.raises(RegistrationError, match="was left alone: it ") as caught:
-            planned()
+            plan(location, launch)
         assert str(location.client.file) in str(caught.value)
         assert len(str(caught.value).splitlines()) == 2
         assert by_hand in caught.value.by_hand
@@ -151,9 +141,8 @@ def test_a_file_that_would_lose_something_is_left_and_all_is_shown(key: str, hom
     assert _files(home) == {str(location.client.file): text.encode()}
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_read_only_file_is_left_alone_before_anything_is_done(key: str, home: Path) -> None:
-    location = _location(home, key)
+def test_a_read_only_file_is_left_alone_before_anything_is_done(home: Path) -> None:
+    location = _location(home, "codex")
     _write(location, _full(location))
     location.client.file.chmod(0o444)
     with pytest.raises(RegistrationError, match="read-only"):
@@ -170,11 +159,41 @@ def test_somebody_elses_server_of_that_name_is_left_alone(key: str, home: Path) 
         else json.dumps({location.client.servers: {"xmpp": {"command": "uvx"}}})
     )
     _write(location, text)
-    for planned in _plans(location):
+    for launch in (LAUNCH, None):
         with pytest.raises(RegistrationError, match="--name"):
-            planned()
+            plan(location, launch)
     _register(_location(home, key, "xmpp-2"))
     assert location.read(location.client.file.read_text()) == {"command": "uvx"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"env": {name: "x"}} for name in ("A=B", "=", "A\0")),
+        *({"env": {"A": value}} for value in ("hush\0", "hush\ud800")),
+        {"args": ["serve", "--only", "a\0"]},
+    ],
+)
+def test_an_entry_that_nothing_can_start_is_told_in_words_and_the_file_left_as_it_was(
+    odd: dict[str, object], home: Path
+) -> None:
+    location = _location(home, "cursor")
+    entry = {"command": "/opt/xmpp-bridge", "args": ["serve"], "env": {"B": "y"}} | odd
+    _write(location, json.dumps({"mcpServers": {"xmpp": entry}}))
+    before = _files(home)
+    told = "nothing was changed: .*does not start: |was left alone"
+    with pytest.raises(RegistrationError, match=told) as error:
+        register(location, home / ".env", approve_send=False, only_shown=False)
+    assert "hush" not in str(error.value)
+    assert len(str(error.value).splitlines()) <= 2
+    assert _files(home) == before
+
+
+def test_a_path_that_no_file_can_hold_leaves_the_file_as_it_was(home: Path) -> None:
+    location = _location(home, "codex")
+    with pytest.raises(RegistrationError, match="left alone: it cannot be read or written"):
+        register(location, home / "\udcff.env", approve_send=False, only_shown=False)
+    assert _files(home) == {}
 
 
 OURS = {"command": "/opt/xmpp-bridge", "args": ["--env-file", "/home/me/.env"]}
