@@ -42,27 +42,19 @@ class Robot(ClientXMPP):
 
     def on_message(self, message: Any) -> None:
         if message["body"] == "!ping" and message["mucnick"] != NICKNAME:
-            self.answer(message["mucnick"])
+            self.answer()
 
-    def answer(self, nickname: str) -> None:
+    def answer(self) -> None:
         match FAULT:
             case "silent":
                 pass
-            case "private":
-                self.send_message(JID(f"{self.room}/{nickname}"), "pong", mtype="chat")
             case "untyped":
                 self.send_message(self.room, "pong")
-            case "twice":
-                self.say("pong")
-                self.say("pong")
             case "crashing":
                 sys.stderr.write("Oops\n")
                 os._exit(3)
             case _:
-                self.say("pong")
-
-    def say(self, text: str) -> None:
-        self.send_message(self.room, text, mtype="groupchat")
+                self.send_message(self.room, "pong", mtype="groupchat")
 
 
 async def _main() -> None:

