@@ -23,7 +23,7 @@ from tests.mcp.sample_tools import QUIET
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 from tests.tools.played import arguments, fitting
-from tests.tools.troubled import TROUBLES, staged
+from tests.tools.troubled import COMMAND, TROUBLES, staged
 
 PAGE = PAGES["docs/diagnosis.md"]
 CAUSES = {row[0]: row[1:] for row in tables(PAGE)["what is the matter"]}
@@ -67,11 +67,11 @@ async def test_the_trouble_is_named(
     results: dict[str, object] = {}
     async with staged(trouble, process, authority) as stage:
         link, rate = stage.link, RateLimiter(60)
-        if trouble.says is not None:
-            given = {"message": trouble.says, "awaitSeconds": trouble.seconds}
+        if trouble.hows is not None:
+            given = {"message": COMMAND, "awaitSeconds": trouble.seconds}
             told = await xmpp_send(link, rate, QUIET, **arguments(xmpp_send, given))
             sent = fitting(xmpp_send, told)
-            assert tuple(one["how"] for one in sent["answers"]) == trouble.hows
+            assert " ".join(one["how"] for one in sent["answers"]) == trouble.hows
             assert all(0 <= one["answerMs"] < 60_000 for one in sent["answers"])
             results["xmppSend"] = sent
         asking = (xmpp_diagnose(link, nickname=trouble.asked), xmpp_diagnose(link))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from xml.etree.ElementTree import Element, SubElement
 
@@ -151,8 +151,13 @@ class Stage:
     scene: Scene
     wilma: Witness
     stack: AsyncExitStack
-    robot: Robot | None = None
+    robots: list[Robot] = field(default_factory=list)
     seen_by: Eyes | None = None
+
+    @property
+    def robot(self) -> Robot:
+        """The bot that came first."""
+        return self.robots[0]
 
     @property
     def eyes(self) -> Eyes:
@@ -169,6 +174,7 @@ class Stage:
         """Let a bot into the room."""
         server = self.scene.server
         robot = Robot(server, server.robot, room or self.scene.room, nick, answers)
+        self.robots.append(robot)
         return await self.stack.enter_async_context(robot)
 
 
@@ -180,13 +186,11 @@ async def nothing(stage: Stage) -> None:
 
 
 async def leaves(stage: Stage) -> None:
-    assert stage.robot is not None
     stage.robot.go()
     await stage.eyes.see(lambda event: isinstance(event, OccupantLeft))
 
 
 async def comes_and_goes(stage: Stage) -> None:
-    assert stage.robot is not None
     for _ in range(STAYS):
         await leaves(stage)
         stage.robot.come()
@@ -194,7 +198,6 @@ async def comes_and_goes(stage: Stage) -> None:
 
 
 async def answers_the_history(stage: Stage) -> None:
-    assert stage.robot is not None
     stage.wilma.say(COMMAND)
     await stage.eyes.hears(ANSWER)
     await leaves(stage)
@@ -232,7 +235,6 @@ async def is_kicked(stage: Stage) -> None:
 
 
 async def is_renamed(stage: Stage) -> None:
-    assert stage.robot is not None
     stage.robot.client.send_presence(pto=f"{stage.scene.room}/Rob-2")
     await stage.eyes.see(lambda event: isinstance(event, NicknameChanged))
 
@@ -244,7 +246,6 @@ async def is_silenced(stage: Stage) -> None:
 
 
 async def ignores_pings(stage: Stage) -> None:
-    assert stage.robot is not None
     stage.robot.ignore_pings()
 
 
@@ -289,10 +290,8 @@ class Trouble:
     """What is so before the bridge comes."""
     then: Arrange = nothing
     """What happens once the bridge is in the room."""
-    says: str | None = COMMAND
-    """What the bridge says, by xmppSend."""
-    hows: tuple[str, ...] = ()
-    """How it is answered, as that tells."""
+    hows: str | None = None
+    """How `COMMAND`, which the bridge says by xmppSend, is answered; None: it says nothing."""
     seconds: float = 1.0
     """How long it waits for the first answer."""
     asked: str = ROBOT
@@ -306,81 +305,68 @@ class Trouble:
 
 
 TROUBLES: dict[str, Trouble] = {
-    "nothing: it is healthy": Trouble(None, hows=("public",), seconds=5, on_both=True),
-    "the bridge has the wrong password": Trouble(
-        "bridge", before=wrong_password, says=None, on_both=True
-    ),
-    "the bridge is banned": Trouble("bridge", before=banned, says=None, on_both=True),
-    "it was never in the room": Trouble("present", None, says=None, around=False),
+    "nothing: it is healthy": Trouble(None, hows="public", seconds=5, on_both=True),
+    "the bridge has the wrong password": Trouble("bridge", before=wrong_password, on_both=True),
+    "the bridge is banned": Trouble("bridge", before=banned, on_both=True),
+    "it was never in the room": Trouble("present", None, around=False),
     "it is in another room": Trouble(
-        "present", None, before=goes_to_another_room, says=None, on_both=True, around=False
+        "present", None, before=goes_to_another_room, on_both=True, around=False
     ),
     "the bridge's MUC_ROOM has a typo": Trouble(
-        "present",
-        before=is_in_the_room_that_was_meant,
-        says=None,
-        on_both=True,
-        around=False,
-        further="room",
+        "present", before=is_in_the_room_that_was_meant, on_both=True, around=False, further="room"
     ),
-    "its nickname is spelt otherwise": Trouble("present", asked="robot", says=None, around=False),
-    "it left": Trouble("present", then=leaves, says=None, around=False),
-    "it was kicked": Trouble("present", then=is_kicked, says=None, on_both=True, around=False),
-    "it changed its nickname": Trouble("present", then=is_renamed, says=None, around=False),
-    "it has no voice": Trouble("voice", then=is_silenced, says=None, on_both=True),
+    "its nickname is spelt otherwise": Trouble("present", asked="robot", around=False),
+    "it left": Trouble("present", then=leaves, around=False),
+    "it was kicked": Trouble("present", then=is_kicked, on_both=True, around=False),
+    "it changed its nickname": Trouble("present", then=is_renamed, around=False),
+    "it has no voice": Trouble("voice", then=is_silenced, on_both=True),
     "it runs twice": Trouble(
         "account",
         before=lambda stage: configure(stage.wilma, whois="anyone"),
         then=runs_twice,
-        says=None,
         on_both=True,
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        "alike", soon, then=runs_twice, hows=("public", "public"), around=False
+        "alike", soon, then=runs_twice, hows="public public", around=False
     ),
-    "it ignores pings, or hangs": Trouble(
-        "ping", not_at_all, then=ignores_pings, says=None, on_both=True
-    ),
-    "it answers itself": Trouble("loop", to_itself, hows=("public",) * LOOPS, seconds=5),
+    "it ignores pings, or hangs": Trouble("ping", not_at_all, then=ignores_pings, on_both=True),
+    "it answers itself": Trouble("loop", to_itself, hows=" ".join(["public"] * LOOPS), seconds=5),
     "it answers another, not the bridge": Trouble(
         "senders",
         to_another_only,
         then=answers_another,
         further="answer",
+        hows="",
         around=False,
         on_both=True,
     ),
     "another program and it answer each other": Trouble(
-        "pair", to_programs, then=meets_another_program, says=None, on_both=True
+        "pair", to_programs, then=meets_another_program, on_both=True
     ),
-    "it comes and goes": Trouble("stays", then=comes_and_goes, says=None, on_both=True),
-    "it answers the history": Trouble("history", then=answers_the_history, says=None, on_both=True),
-    "a ghost of its own has its nickname": Trouble(
-        "ghost", then=left_a_ghost, says=None, further="ping", on_both=True
-    ),
+    "it comes and goes": Trouble("stays", then=comes_and_goes, on_both=True),
+    "it answers the history": Trouble("history", then=answers_the_history, on_both=True),
+    "a ghost of its own has its nickname": Trouble("ghost", then=left_a_ghost, further="ping"),
     "a command is encrypted": Trouble(
-        "encrypted", then=is_given_an_encrypted_command, says=None, around=False, on_both=True
+        "encrypted", then=is_given_an_encrypted_command, around=False, on_both=True
     ),
-    "it does not answer": Trouble("answer", not_at_all, around=False),
+    "it does not answer": Trouble("answer", not_at_all, hows="", around=False),
     "it answers in private": Trouble(
-        "answer", lambda bot, to: bot.send(to=to, body=ANSWER), hows=("private",)
+        "answer", lambda bot, to: bot.send(to=to, body=ANSWER), hows="private"
     ),
     "it answers encrypted": Trouble(
-        "answer",
-        lambda bot, _: bot.send(Element(ENCRYPTED), body="Use OMEMO."),
-        hows=("encrypted",),
+        "answer", lambda bot, _: bot.send(Element(ENCRYPTED), body="Use OMEMO."), hows="encrypted"
     ),
     "it answers without a body": Trouble(
-        "answer", lambda bot, _: bot.send(Element("{urn:example:answer}pong")), hows=("no-body",)
+        "answer", lambda bot, _: bot.send(Element("{urn:example:answer}pong")), hows="no-body"
     ),
     "it answers with an empty body": Trouble(
-        "answer", lambda bot, _: bot.send(Element("{jabber:client}body")), hows=("no-body",)
+        "answer", lambda bot, _: bot.send(Element("{jabber:client}body")), hows="no-body"
     ),
-    "it answers with an error": Trouble("answer", with_an_error, hows=("error",), on_both=True),
-    "it answers twice": Trouble("answer", twice, hows=("public", "public")),
-    "it answers late": Trouble("answer", late, hows=("public",), seconds=10),
+    "it answers with an error": Trouble("answer", with_an_error, hows="error", on_both=True),
+    "it answers twice": Trouble("answer", twice, hows="public public"),
+    "it answers late": Trouble("answer", late, hows="public", seconds=10),
     "a command has hidden characters": Trouble(
-        "commands", then=is_given_a_disguised_command, says=None, around=False
+        "commands", then=is_given_a_disguised_command, around=False
     ),
 }
 """By their names in docs/diagnosis.md, which has the verdict on each."""
@@ -396,7 +382,7 @@ async def staged(
         await wilma.client.plugin["xep_0030"].add_identity(category="client", itype="pc")
         stage = Stage(setting, wilma, stack)
         if trouble.answers is not None:
-            stage.robot = await stage.enter(trouble.answers)
+            await stage.enter(trouble.answers)
         await trouble.before(stage)
         eyes = await stack.enter_async_context(setting.participant())
         stage.seen_by = eyes
