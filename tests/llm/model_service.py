@@ -33,7 +33,9 @@ class Asked:
         return str(found)
 
 
-Turn: TypeAlias = Callable[[Asked, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Reader: TypeAlias = asyncio.StreamReader
+Writer: TypeAlias = asyncio.StreamWriter
+Turn: TypeAlias = Callable[[Asked, Reader, Writer], Awaitable[None]]
 """What is done about one request."""
 
 
@@ -49,7 +51,7 @@ class ModelService:
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a connection was closed by whoever asked."""
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: Reader, writer: Writer) -> None:
         """Answer one connection's first request."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -87,9 +89,7 @@ async def model_service(
 def raw(data: bytes) -> Turn:
     """Send these bytes and hang up."""
 
-    async def turn(
-        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def turn(asked: Asked, reader: Reader, writer: Writer) -> None:
         del asked, reader
         writer.write(data)
         await writer.drain()
@@ -121,15 +121,13 @@ def saying(answer: object) -> Turn:
 def thinking(answer: Callable[[Asked], object]) -> Turn:
     """Answer with what becomes of the request."""
 
-    async def turn(
-        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def turn(asked: Asked, reader: Reader, writer: Writer) -> None:
         await saying(answer(asked))(asked, reader, writer)
 
     return turn
 
 
-async def silent(asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def silent(asked: Asked, reader: Reader, writer: Writer) -> None:
     """Say nothing until whoever asked hangs up."""
     del asked, writer
     await reader.readexactly(1)

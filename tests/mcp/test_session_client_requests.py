@@ -86,10 +86,13 @@ async def _client(capabilities: dict[str, object] = ABLE) -> Client:
     return client
 
 
-async def _question(client: Client) -> Any:
-    (asked,) = await client.replies(1)
-    assert asked["method"] == METHOD
-    return asked
+async def _consulted() -> tuple[Client, Any]:
+    """A client, and what it is asked by the call with the id 1."""
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    (question,) = await client.replies(1)
+    assert question["method"] == METHOD
+    return client, question
 
 
 def _text(reply: Any) -> str:
@@ -134,9 +137,8 @@ async def test_others_are_served_while_a_question_is_open() -> None:
 async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
     error: object, said: str
 ) -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    client.send(_answer(await _question(client), error=error))
+    client, question = await _consulted()
+    client.send(_answer(question, error=error))
     text = _text((await client.end())[1])
     assert text.startswith(f"not-allowed: The client refused {METHOD}")
     assert text.endswith(said)
@@ -152,9 +154,7 @@ async def test_what_a_tool_does_not_catch_fails_its_call_in_the_same_words() -> 
 
 
 async def test_a_request_of_the_client_may_have_the_id_of_one_of_ours() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
+    client, question = await _consulted()
     client.send(request(question["id"], "ping"))
     assert (await client.replies(2))[1] == {"jsonrpc": "2.0", "id": question["id"], "result": {}}
     client.send(_answer({"id": "ask-9"}, result={"n": 9}), _answer({"id": 1}, result={"n": 1}))
@@ -163,9 +163,8 @@ async def test_a_request_of_the_client_may_have_the_id_of_one_of_ours() -> None:
 
 
 async def test_an_answer_without_a_result_is_told_as_such() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    client.send(_answer(await _question(client), result="yes"))
+    client, question = await _consulted()
+    client.send(_answer(question, result="yes"))
     text = f"undefined-condition: The client's answer to {METHOD} has no result that is an object."
     assert _text((await client.end())[1]) == text
 
@@ -184,9 +183,7 @@ async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignore
 
 
 async def test_a_call_that_is_cancelled_withdraws_its_question() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
+    client, question = await _consulted()
     client.send(notification("notifications/cancelled", requestId=1))
     _, withdrawn = await client.replies(2)
     assert withdrawn["method"] == "notifications/cancelled"
@@ -196,17 +193,13 @@ async def test_a_call_that_is_cancelled_withdraws_its_question() -> None:
 
 
 async def test_an_answer_that_comes_with_the_cancellation_is_let_pass() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
+    client, question = await _consulted()
     client.send(notification("notifications/cancelled", requestId=1), _answer(question, result={}))
     assert len(await client.end()) == 1  # answered, so there is nothing to withdraw
 
 
 async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    await _question(client)
+    client, _ = await _consulted()
     async with asyncio.timeout(5):  # the drain alone would take 10 s
         replies = await client.end()
     assert [one.get("method") for one in replies] == [METHOD, "notifications/cancelled", None]
@@ -214,9 +207,7 @@ async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> 
 
 
 async def test_an_answer_in_its_last_words_still_counts() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult"))
-    question = await _question(client)
+    client, question = await _consulted()
     client.send_bytes(b'{"jsonrpc":"2.0","id":"%s","result":{}}' % question["id"].encode())
     assert _text((await client.end())[1]) == "heard: {}"
 
@@ -241,9 +232,7 @@ async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
 
 async def test_the_log_has_one_line_for_each_without_what_was_answered() -> None:
     with logged(logging.DEBUG) as lines:
-        client = await _client()
-        client.send(tool_call(1, "consult"))
-        question = await _question(client)
+        client, question = await _consulted()
         client.send(_answer(question, result={"secret": "x" * 10}), _answer(question, result={}))
         await client.end()
     ours = [re.sub(r"\d+ bytes", "N bytes", line) for line in lines if "ask-1" in line]
