@@ -105,10 +105,3 @@ def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) ->
         assert not set(shown) & set(HOSTILE) - set("[31m")
     assert "\n" not in for_pipe(answer)
     assert for_program(answer).isascii()
-
-
-def test_a_program_gets_exactly_what_came() -> None:
-    result = _result(f"{HOSTILE}\x7f é")
-    shown = for_program(tool_result(result))
-    assert json.loads(shown) == result
-    assert "\x7f" not in shown

@@ -51,15 +51,6 @@ class Played:
         return answer
 
 
-async def test_what_fits_is_the_result() -> None:
-    model = Played([FITTING])
-    assert await TRIAGE.run(model, Report("it burns")) == Verdict(3)
-    (prompt,) = model.prompts
-    assert prompt.instructions.startswith("You judge reports.")
-    assert '{"text":"it burns"}' in prompt.message
-    assert "from mild to grave" in prompt.message
-
-
 @pytest.mark.parametrize(
     ("misfit", "problem"),
     [

@@ -117,10 +117,6 @@ def test_the_instructions_say_what_data_is_and_the_message_how_to_answer() -> No
     assert prompt.message.endswith(f"{FORM_RULE}\n\n{json.dumps(SCHEMA, separators=(',', ':'))}")
 
 
-def test_without_data_there_is_nothing_between_markers() -> None:
-    assert _between(_written().message) == []
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 def test_data_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> None:
     frame = len(data_line(Said(""))) + 1

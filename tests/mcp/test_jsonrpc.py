@@ -98,13 +98,6 @@ def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> No
         assert len(message) == count
 
 
-def test_what_goes_in_a_circle_is_refused_at_once() -> None:
-    circle: list[object] = []
-    circle.append(circle)
-    with pytest.raises(ValueError, match="Circular"):
-        encode(Notification("notifications/message", {"data": circle}))
-
-
 # Batches
 
 

@@ -53,13 +53,6 @@ def test_only_the_same_id_of_the_same_type_cancels(id_: object) -> None:
     assert talk.finish(talk.calls[0])["id"] == 1
 
 
-def test_a_call_is_answered_once() -> None:
-    talk = Conversation()
-    talk.send(tool_call(1, "wait"))
-    assert talk.finish(talk.calls[0])["id"] == 1
-    assert talk.finish(talk.calls[0]) is None
-
-
 def test_a_toolset_of_tools_alone_offers_nothing_else() -> None:
     tools_only = Toolset("only", TOOLS.tools)
     server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]), states())

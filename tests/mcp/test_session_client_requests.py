@@ -39,22 +39,6 @@ async def consult(bench: Workbench, context: Context, /, limit: float = 60.0) ->
     return f"heard: {answers['it']}"
 
 
-@tool(title="Consult in a hurry", read_only=True, deadline=0.05)
-async def consult_in_a_hurry(context: Context, /) -> str:
-    """Ask the caller something, with no time."""
-    return str(await context.ask({"it": Question(METHOD, {})}, 60.0))
-
-
-@tool(title="Consult later", read_only=True)
-async def consult_later(bench: Workbench, context: Context, /) -> str:
-    """Wait until released, then ask."""
-    await bench.release.wait()
-    try:
-        return str(await context.ask({"it": Question(METHOD, {})}, 60.0))
-    except ToolError as error:
-        return str(error)
-
-
 @tool(title="Ask nonsense", read_only=True)
 async def ask_nonsense(context: Context, /) -> str:
     """Ask what JSON has no words for."""
@@ -73,13 +57,13 @@ async def consult_all(bench: Workbench, context: Context, /) -> str:
     return ", ".join(f"{name}: {one['n']}" for name, one in answers.items())
 
 
-QUESTIONS = (consult, consult_all, consult_later, consult_in_a_hurry, ask_nonsense)
+QUESTIONS = (consult, consult_all, ask_nonsense)
 ASKING = Toolset("asking", (*TOOLS.tools, *QUESTIONS))
 ABLE: dict[str, object] = {"sampling": {}, "elicitation": {}, "roots": {}}
 
 
-async def _client(capabilities: dict[str, object] = ABLE) -> Client:
-    client, params = Client(tools=ASKING), {"capabilities": capabilities}
+async def _client() -> Client:
+    client, params = Client(tools=ASKING), {"capabilities": ABLE}
     client.send(request("hi", "initialize", protocolVersion="2025-11-25", **params))
     await client.replies(1)
     client.frames.clear()
@@ -145,14 +129,6 @@ async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
     assert "\n" not in text
 
 
-async def test_what_a_tool_does_not_catch_fails_its_call_in_the_same_words() -> None:
-    client = await _client({})
-    client.send(tool_call(1, "consult_in_a_hurry"))
-    (reply,) = await client.end()
-    assert reply["result"]["isError"] is True
-    assert _text(reply).startswith(f"The client cannot be asked: it takes no {METHOD} now.\n")
-
-
 async def test_a_request_of_the_client_may_have_the_id_of_one_of_ours() -> None:
     client, question = await _consulted()
     client.send(request(question["id"], "ping"))
@@ -210,16 +186,6 @@ async def test_an_answer_in_its_last_words_still_counts() -> None:
     client, question = await _consulted()
     client.send_bytes(b'{"jsonrpc":"2.0","id":"%s","result":{}}' % question["id"].encode())
     assert _text((await client.end())[1]) == "heard: {}"
-
-
-async def test_after_its_end_the_client_is_not_asked_at_all() -> None:
-    client = await _client()
-    client.send(tool_call(1, "consult_later"))
-    ending = asyncio.create_task(client.end())
-    await client.idle()
-    client.bench.release.set()
-    (reply,) = await ending
-    assert "The client cannot be asked" in str(reply)
 
 
 async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:

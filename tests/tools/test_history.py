@@ -66,15 +66,6 @@ async def test_a_cursor_that_is_none_is_refused_with_what_to_do(cursor: str, why
     assert "`next`" in refusal.value.hint
 
 
-async def test_a_gap_is_told_once_though_the_first_page_after_it_is_empty() -> None:
-    played = Played(journal=Journal("epoch", 3))
-    played.hear(*"abcdef")
-    first = await page_of(played, since="epoch-0", contains="nothing like it")
-    assert first["gap"]["reason"] == "evicted"
-    assert first["entries"] == []
-    assert "gap" not in await page_of(played, since=first["next"])
-
-
 @pytest.mark.parametrize(("detail", "most"), [("brief", 4_096), ("full", 16_384)])
 async def test_a_body_is_cut_above_4_kb_of_utf_8_or_16_in_full(detail: str, most: int) -> None:
     for over in (0, 1):
@@ -171,24 +162,6 @@ def _over_time(*times: float, capacity: int = 100) -> Played:
     return played
 
 
-@pytest.mark.parametrize(
-    ("given_", "told", "next_", "more"),
-    [
-        ({"before": iso(3), "limit": 2}, "2 3", 3, True),
-        ({"after": iso(2), "before": iso(4), "limit": 2}, "2 3", 3, True),
-        ({"since": "epoch-3", "after": iso(2), "before": iso(5)}, "4 5", 5, False),
-        ({"since": "epoch-5", "before": iso(3)}, "", 5, False),
-        ({"after": "1970-01-01T01:00:05+01:00"}, "5 6", 6, False),
-    ],
-)
-async def test_times_pick_what_happened_from_then_on_or_until_then(
-    given_: dict[str, object], told: str, next_: int, more: bool
-) -> None:
-    page = await page_of(_over_time(1, 2, 3, 4, 5, 6), **given_)
-    assert bodies(page) == told.split()
-    assert (page["next"], page["more"]) == (f"epoch-{next_}", more)
-
-
 @given(
     st.lists(st.floats(0, 9), max_size=20),
     st.floats(0, 9),
@@ -244,6 +217,8 @@ async def test_a_time_that_is_none_is_refused_with_what_to_do(name: str, text: s
     with pytest.raises(ArgumentError, match=f"{name} is no time with a zone") as refusal:
         await page_of(Played(), **{name: text})
     assert "ISO 8601" in refusal.value.hint
+    zoned = {"after": "1970-01-01T01:00:02+01:00"}
+    assert bodies(await page_of(_over_time(1, 2, 3), **zoned)) == ["2", "3"]
 
 
 async def test_a_cursor_of_the_archive_is_none_of_the_memory() -> None:

@@ -73,16 +73,6 @@ def test_an_occupant_has_the_fields_of_the_contract_but_what_has_nothing_to_say(
     }
 
 
-def test_what_has_nothing_to_say_is_absent_but_not_a_missing_voice() -> None:
-    stranger = Occupant(f"{ROOM}/Betty", "Betty", "visitor", "none", None)
-    assert _occupants(_with(stranger))["occupants"][0] == {
-        "nickname": "Betty",
-        "role": "visitor",
-        "affiliation": "none",
-        "voice": False,
-    }
-
-
 def test_who_is_of_one_account_is_told_of_each_of_them() -> None:
     played = _with(
         _named("Robot", real_jid="bot@x/1"),

@@ -61,12 +61,6 @@ def test_a_target_is_a_word_somebody_here_or_a_jid(
     assert stream.asked == []
 
 
-def test_our_own_server_is_known_by_its_name_too() -> None:
-    link, stream = standing()
-    stream.place = stream.place.__class__("s", "b.example", "bot@b.example", ROOM, "McpDebug")
-    assert find(link, "B.example") == (TargetKind.SERVER, "b.example", "")
-
-
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
     link, _ = standing(None, *(f"n{number:02}" for number in range(MAX_NAMED)))
     with pytest.raises(ToolError) as refusal:
