@@ -9,11 +9,6 @@ from typing import IO
 from tests.client.terminal import COMMAND, SECONDS
 
 
-def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the whole environment of a client that is at home in this folder."""
-    return {"PATH": os.environ["PATH"], "HOME": str(home), **(more or {})}
-
-
 def run(
     home: Path, said: str, *arguments: str, more: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
@@ -24,7 +19,7 @@ def run(
         capture_output=True,
         text=True,
         cwd=home,
-        env=environment(home, more),
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **(more or {})},
         timeout=SECONDS,
         check=False,
     )
@@ -40,10 +35,16 @@ def run_in_shell(
         capture_output=True,
         text=True,
         cwd=home,
-        env=environment(home),
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
         timeout=SECONDS,
         check=False,
     )
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task")
+    return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
 
 
 class Piped:
@@ -58,7 +59,7 @@ class Piped:
             text=True,
             bufsize=1,
             cwd=home,
-            env=environment(home),
+            env={"PATH": os.environ["PATH"], "HOME": str(home)},
         )
 
     @property

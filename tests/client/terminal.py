@@ -105,8 +105,7 @@ class Terminal:
 
     def prompts(self, typed: str = "") -> None:
         """Return once the cursor stands behind the prompt and what is typed there."""
-        wanted = f"echo> {typed}"
-        self._wait(lambda: self.screen.cursor_line == wanted, f"no {wanted!r} at the cursor")
+        self.asks(f"echo> {typed}")
 
     def asks(self, question: str) -> None:
         """Return once the cursor stands behind this question."""

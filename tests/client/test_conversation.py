@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 from bridge.client.conversation import SENDING_LINE
 from bridge.mcp import revisions
 from tests.client import other_server
-from tests.client.piped import Piped, run, run_in_shell
+from tests.client.piped import Piped, children, run, run_in_shell
 from tests.client.terminal import GREETING
-from tests.e2e.bridge_process import TOOLS
 
 OTHER = ("--", *other_server.COMMAND)
 
@@ -104,27 +102,6 @@ def _lines(ran: "subprocess.CompletedProcess[str]") -> list[Any]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def test_what_the_bridge_has_beside_tools_is_listed_read_and_filled_in(tmp_path: Path) -> None:
-    said = (
-        "/tools\n/tools xmppPing\n/resources\n/resources bridge://status\n"
-        "/prompts\n/prompts diagnose-room nickname=Echo\n/framing\n/revision\n/bare\n"
-    )
-    ran = run(tmp_path, said, "--sandbox")
-    tools, tool, resources, status, prompts, prompt, *switches = ran.stdout.splitlines()
-    assert len(json.loads(tools)["tools"]) == len(TOOLS)
-    assert json.loads(tool)["name"] == "xmppPing"
-    assert "bridge://status" in [one["uri"] for one in json.loads(resources)["resources"]]
-    assert json.loads(json.loads(status)["contents"][0]["text"])["connected"] is True
-    assert "diagnose-room" in [one["name"] for one in json.loads(prompts)["prompts"]]
-    assert "Echo" in json.loads(prompt)["messages"][0]["content"]["text"]
-    assert switches == [
-        "framing: newline-delimited",
-        "speaking MCP 2025-11-25",
-        "speaking bare JSON-RPC, and MCP 2025-11-25 for everything but tool calls",
-    ]
-    assert ran.returncode == 0
-
-
 def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
     said = "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/bare on\nhello\n"
     ran = run(tmp_path, said, "--sandbox", "--json")
@@ -155,8 +132,13 @@ def test_it_speaks_every_revision_both_framings_and_bare(tmp_path: Path) -> None
         for framing in ("headers", "lines")
         for one in revisions.ALL
     )
+    said += "/framing\n/revision\n/bare\n"
     ran = run(tmp_path, said, "--sandbox", more={"LOG_LEVEL": "DEBUG"})
     assert ran.stdout.splitlines().count("Echo: hello") == 20
+    framing, speaking, bare = ran.stdout.splitlines()[-3:]
+    assert framing == "framing: newline-delimited"
+    assert speaking == f"speaking MCP {revisions.ALL[-1].date}"
+    assert bare.startswith("speaking bare JSON-RPC")
     assert ran.returncode == 0
     for revision in revisions.ALL:
         assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
@@ -187,10 +169,14 @@ def test_a_raw_request_is_answered_as_it_came(tmp_path: Path) -> None:
 def test_another_server_is_served_as_well(tmp_path: Path) -> None:
     said = (
         "hello\n/call add first=2 second=3\n/call refuse\n/status\n/resources other://thing\n"
-        "/prompts greet name=Ada\n/tools add\n/wait\n"
+        "/prompts greet name=Ada\n/tools add\n/wait\n/tools\n/resources\n/prompts\n"
     )
     ran = run(tmp_path, said, *OTHER)
-    hello, added, refused, status, thing, prompt, tool, wait = ran.stdout.splitlines()
+    hello, added, refused, status, thing, prompt, tool, wait, *lists = ran.stdout.splitlines()
+    for line, kind, name in zip(
+        lists, ("tools", "resources", "prompts"), ("echo", "thing", "greet"), strict=True
+    ):
+        assert json.loads(line)[kind][0]["name"] == name
     assert hello == "Other: hello"
     assert json.loads(added) == {"sum": 5}
     assert "Error executing tool refuse" in json.loads(refused)["error"]
@@ -217,20 +203,11 @@ def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path) -> None:
 
 
 def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(tmp_path: Path) -> None:
-    told_to_end = tmp_path / "end"
-    os.mkfifo(told_to_end)
-    program = (
-        "import os, runpy, sys, threading\n"
-        "def end():\n"
-        "    open(sys.argv[1]).read()\n"
-        "    os._exit(4)\n"
-        "threading.Thread(target=end, daemon=True).start()\n"
-        f"runpy.run_path({other_server.__file__!r}, run_name='__main__')\n"
-    )
-    client = Piped(tmp_path, "--", sys.executable, "-c", program, str(told_to_end))
+    client = Piped(tmp_path, *OTHER)
     client.say("/call add first=1 second=2")
     assert json.loads(client.stdout.readline()) == {"sum": 3}
-    told_to_end.write_text("")
+    (child,) = children(client.process.pid)
+    os.kill(child, signal.SIGKILL)
     code, told = client.end()
     assert code == 1
-    assert "[Client] the server ended: exit code 4\n" in told
+    assert "[Client] the server ended: killed by signal 9\n" in told

@@ -77,15 +77,15 @@ def test_who_accepts_is_asked_for_each_field_with_its_type_default_and_choices()
     ]
 
 
-def test_who_does_not_accept_is_asked_nothing_more() -> None:
-    person = Played("decline")
-    assert filled(person) == {"action": "decline"}
-    assert len(person.asked) == 1
-
-
-def test_who_breaks_off_cancels() -> None:
-    for said in ([InputCancelledError()], ["accept", "Anna", EOFError()]):
-        assert filled(Played(*said)) == {"action": "cancel"}
+def test_who_declines_or_breaks_off_is_asked_nothing_more() -> None:
+    for said, action in (
+        (["decline"], "decline"),
+        ([InputCancelledError()], "cancel"),
+        (["accept", "Anna", EOFError()], "cancel"),
+    ):
+        person = Played(*said)
+        assert filled(person) == {"action": action}
+        assert len(person.asked) == len(said)
 
 
 def test_a_value_that_does_not_fit_cancels_a_script() -> None:
@@ -104,20 +104,17 @@ def test_what_the_server_says_is_escaped_and_no_line_of_it_passes_for_ours() -> 
     ]
 
 
-@pytest.mark.parametrize("lines", [MAX_LINES + 1, MAX_LINES + 2])
-def test_a_long_message_is_shown_in_so_many_lines_and_whole(lines: int) -> None:
-    person = Played("decline")
-    filled(person, "\n".join(map(str, range(lines))))
-    assert len(person.told) == 1 + MAX_LINES + 1
-    assert person.told[-1].endswith(str(lines - 1))
+def test_a_long_message_is_shown_in_so_many_lines_and_whole() -> None:
+    for lines in (MAX_LINES + 1, MAX_LINES + 2):
+        person = Played("decline")
+        filled(person, "\n".join(map(str, range(lines))))
+        assert len(person.told) == 1 + MAX_LINES + 1
+        assert person.told[-1].endswith(str(lines - 1))
 
 
-@pytest.mark.parametrize("form", [None, {"properties": 1}])
-def test_a_form_without_fields_is_a_question_alone(form: Any) -> None:
-    assert filled(Played("accept"), None, form) == {"action": "accept", "content": {}}
-
-
-# With a real server
+def test_a_form_without_fields_is_a_question_alone() -> None:
+    for form in (None, {"properties": 1}):
+        assert filled(Played("accept"), None, form) == {"action": "accept", "content": {}}
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

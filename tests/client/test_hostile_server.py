@@ -122,10 +122,8 @@ LISTS = {
 
 @pytest.mark.parametrize("odd", ["types", "900 levels"])
 def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
-    table = {
-        method: reply(answer if odd == "types" else RESULTS[odd])
-        for method, answer in LISTS.items()
-    }
+    lists = LISTS if odd == "types" else dict.fromkeys(LISTS, RESULTS[odd])
+    table = {method: reply(answer) for method, answer in lists.items()}
     ran = _run(tmp_path, table, "/tools\n/resources\n/prompts\n/tools odd\nthere\n")
     assert len(ran.stdout.splitlines()) == 5
     assert GREETING in ran.stderr
@@ -219,9 +217,6 @@ def test_odd_occupants_break_no_terminal(tmp_path: Path) -> None:
         terminal.type("\x03there\r")
         terminal.shows("Echo: there")
         terminal.prompts()
-        terminal.type("/call odd \r")
-        terminal.shows("Method not found")
-        terminal.prompts()
         terminal.type("\x04")
-        assert terminal.end() == 1
+        assert terminal.end() == 0
     assert "Traceback" not in terminal.written

@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from tests.client import other_server
+from tests.client.piped import children
 from tests.client.terminal import Terminal
 from tests.e2e.bridge_process import NOWHERE
 from tests.servers.server import XmppServer
@@ -189,16 +190,11 @@ def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) 
         terminal.prompts()
         terminal.type("half a li")
         terminal.prompts("half a li")
-        (child,) = _children(terminal.process.pid)
+        (child,) = children(terminal.process.pid)
         os.kill(child, 9)
         terminal.shows("[Client] the server ended: killed by signal 9")
         assert terminal.end() == 1
     assert "Traceback" not in terminal.written
-
-
-def _children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task")
-    return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
 
 
 def test_what_was_typed_can_be_had_again_in_the_next_session_too(tmp_path: Path) -> None:
@@ -254,16 +250,16 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(
 
 
 def test_it_ends_when_its_terminal_is_closed(sandboxed: Terminal) -> None:
-    children = _children(sandboxed.process.pid)
+    started = children(sandboxed.process.pid)
     sandboxed.hang_up()
     sandboxed.process.wait(20)
-    assert not [one for one in children if Path(f"/proc/{one}").exists()]
+    assert not [one for one in started if Path(f"/proc/{one}").exists()]
 
 
 def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed: Terminal,
 ) -> None:
-    sandboxed.type(f"/wait timeoutSeconds=3{ENTER}")
+    sandboxed.type(f"/wait timeoutSeconds=2{ENTER}")
     sandboxed.shows("echo> /wait")
     sandboxed.type("hello\r")
     sandboxed.shows("(queued until the call that runs has ended")
