@@ -57,15 +57,7 @@ RUNNING = {
 }
 
 
-ON_SERVERS = pytest.mark.parametrize(
-    ("debugged", "library"),
-    [*((server, "slixmpp") for server in SERVERS), ("prosody", "xmpp.js")],
-    indirect=["debugged"],
-)
-"""What servers answer differs; what libraries write of it is in `test_reader.py`, too."""
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=SERVERS)
 def debugged(
     request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess | None]:
@@ -152,7 +144,7 @@ async def unexplained(stage: Stage, deeds: Mapping[str, Deed]) -> str:
     return "\n\n".join(missing)
 
 
-@ON_SERVERS
+@pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
 async def test_each_wrong_of_a_real_bot_is_named(
     library: str, debugged: ServerProcess | None, tmp_path: Path
 ) -> None:
@@ -170,7 +162,7 @@ async def test_each_wrong_of_a_real_bot_is_named(
                 await asyncio.sleep(0.1)
 
 
-@ON_SERVERS
+@pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
 async def test_nothing_is_found_in_an_hour_of_a_healthy_bot(
     library: str, debugged: ServerProcess | None, tmp_path: Path
 ) -> None:
