@@ -72,13 +72,17 @@ def _cut(
 HUNG_UP = "hung up before the connection was secured"
 CUTS: dict[str, tuple[Step, str]] = {
     "end before proceed": (_cut(), HUNG_UP),
+    "reset before proceed": (_cut(end=_reset), HUNG_UP),
     "end of stream instead of proceed": (_cut("</stream:stream>"), HUNG_UP),
     "stream error instead of proceed": (_cut(stream_error("system-shutdown")), "shut"),
     "end right after proceed": (_cut(PROCEED), HUNG_UP),
+    "reset right after proceed": (_cut(PROCEED, end=_reset), HUNG_UP),
     "end of stream behind proceed": (_cut(f"{PROCEED}</stream:stream>"), HUNG_UP),
     "stream error behind proceed": (_cut(PROCEED + stream_error("system-shutdown")), "shut"),
     "nonsense behind proceed": (_cut(f"{PROCEED}<<<"), "well-formed"),
     "end after the client's hello": (_cut(PROCEED, Wire.hello), HUNG_UP),
+    "reset after the client's hello": (_cut(PROCEED, Wire.hello, end=_reset), HUNG_UP),
+    "end within the server's flight": (_cut(PROCEED, _first_flight), HUNG_UP),
     "reset within the server's flight": (_cut(PROCEED, _first_flight, end=_reset), HUNG_UP),
     "end right after the handshake": (_cut(PROCEED, Wire.start_tls), HUNG_UP),
     "reset right after the handshake": (_cut(PROCEED, Wire.start_tls, end=_reset), HUNG_UP),
