@@ -112,7 +112,7 @@ class Reader:
             database = kept or open_store(self._place, writable=False)
             try:
                 answer = work(database)
-            except BaseException as error:
+            except BaseException as error:  # a cancelled query, too, leaves it unfit to keep
                 database.close()
                 if kept is not None and isinstance(error, AwayStoreError):
                     continue  # it was cut off since the last query

@@ -51,7 +51,7 @@ def open_recorder_store(place: Place, *, making: bool) -> RecorderDatabase:
     if isinstance(place, Path):
         return SqliteDatabase(place)
     with _psycopg_needed():
-        # As above.
+        # Only a team needs psycopg, and its spool.
         from bridge.store.postgresql import PostgresqlDatabase
         from bridge.store.spooled import SpooledDatabase
     spool = Spool(place.spool, place.megabytes, place.url.name)

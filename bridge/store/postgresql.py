@@ -75,7 +75,7 @@ class PostgresqlDatabase:
                 raise ForbiddenStoreError(f"{url}: this role may only read")
             ((now,),) = self._connection.all("SELECT extract(epoch FROM clock_timestamp())::float8")
             self._measure(now)
-        except BaseException:
+        except BaseException:  # whatever it was, nobody else can close the connection
             self.close()
             raise
 
