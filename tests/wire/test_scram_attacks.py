@@ -24,8 +24,8 @@ PASSWORD = "pencil"
 BINDING = ChannelBinding("tls-server-end-point", b"of the certificate")
 
 
-def client(nonce: str = NONCE) -> ScramClient:
-    return ScramClient("SCRAM-SHA-256", "user", nonce)
+def client() -> ScramClient:
+    return ScramClient("SCRAM-SHA-256", "user", NONCE)
 
 
 def verifier(first: str, challenge: str, final: str, password: str = PASSWORD) -> str:
@@ -90,7 +90,7 @@ def test_another_order_and_unknown_fields_make_no_other_login(message: str) -> N
 
 
 @pytest.mark.parametrize(
-    "nonce", ["=", "\x1b[2J", "\u202e", "\N{FULLWIDTH COMMA}m=x", " ", "\0", "é" * 100_000]
+    "nonce", ["=", "\x1b[2J\u202e \0", "\N{FULLWIDTH COMMA}m=x", "é" * 100_000]
 )
 def test_odd_characters_in_a_nonce_go_back_as_they_came_and_become_no_field(nonce: str) -> None:
     scram = client()
@@ -164,23 +164,13 @@ def test_a_final_message_that_is_not_the_proof_is_refused(attack: str) -> None:
         scram.verify(message(proof))
 
 
-def test_the_proof_of_another_login_is_refused_under_the_same_salt_and_nonce() -> None:
-    """What somebody overheard is worth nothing: our half of the nonce is new each time."""
-    _, overheard = challenged()
-    scram = client("another-nonce")
-    # The same salt and the rest of the nonce, as somebody who only overheard would play it again.
-    scram.challenge(CHALLENGE.replace(NONCE, "another-nonce"))
-    scram.final(PASSWORD)
-    with pytest.raises(ScramError, match="wrong"):
-        scram.verify(f"v={overheard}")
-
-
-def test_the_proof_for_another_password_user_or_binding_is_refused() -> None:
+def test_the_proof_for_another_login_password_user_or_binding_is_refused() -> None:
     scram = ScramClient("SCRAM-SHA-256-PLUS", "user", NONCE, BINDING)
     scram.challenge(CHALLENGE)
     final = scram.final(PASSWORD)
     right = scram.first()
     for first, said, password in (
+        (right.replace(NONCE, "another-nonce"), final, PASSWORD),
         (right, final, "another"),
         (right.replace("user", "other"), final, PASSWORD),
         (right, final.replace("c=", "c=eSws"), PASSWORD),
@@ -195,7 +185,6 @@ def test_the_proof_for_another_password_user_or_binding_is_refused() -> None:
     [
         (None, False, "n,,", b"n,,"),
         (None, True, "y,,", b"y,,"),
-        (BINDING, False, f"p={BINDING.type},,", f"p={BINDING.type},,".encode() + BINDING.data),
         (BINDING, True, f"p={BINDING.type},,", f"p={BINDING.type},,".encode() + BINDING.data),
     ],
 )

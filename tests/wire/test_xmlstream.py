@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
 from xml.etree.ElementTree import Element, tostring
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.wire import xmlstream
 from bridge.wire.xmlstream import (
     MAX_DECLARED_BYTES,
     MAX_HEADER_BYTES,
-    MAX_NAMES,
     MAX_NAMESPACE_BYTES,
     MAX_TOKEN_BYTES,
     DamagedElement,
@@ -82,15 +82,13 @@ def test_each_stanza_is_read_from_one_piece() -> None:
     assert xml.ended
 
 
-@pytest.mark.parametrize("before", [1, 2, 7, 1_000])
-@pytest.mark.parametrize("number", range(len(STANZAS)))
-def test_a_stanza_torn_at_any_byte_is_there_with_its_last_byte(number: int, before: int) -> None:
-    stanza = STANZAS[number]
-    for at in range(1, len(stanza)):
-        xml = stream()
-        assert len([one for piece in torn(HEADER, before) for one in xml.feed(piece)]) == 1
-        assert list(xml.feed(stanza[:at])) == []
-        assert [tostring(one) for one in xml.feed(stanza[at:])] == [WHOLE[number]]
+def test_a_stanza_torn_at_any_byte_is_there_with_its_last_byte() -> None:
+    for stanza, whole in zip(STANZAS, WHOLE, strict=True):
+        for at in range(1, len(stanza)):
+            xml = stream()
+            assert len(list(xml.feed(HEADER))) == 1
+            assert list(xml.feed(stanza[:at])) == []
+            assert [tostring(one) for one in xml.feed(stanza[at:])] == [whole]
 
 
 @given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=12))
@@ -114,7 +112,7 @@ def test_no_cut_changes_what_is_made_of_rubbish(pieces: list[bytes]) -> None:
     assert outcome([HEADER, *torn(data, 1)])[0] == found
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 1_000])
+@pytest.mark.parametrize("size", [1, 1_000])
 @pytest.mark.parametrize(
     ("prolog", "error"),
     [
@@ -186,22 +184,16 @@ ODD = {
     "the end of a CDATA section": b"<a>]]></a>",
     "a tag in an attribute": b"<a b='<'/>",
     "no value": b"<a b/>",
-    "a long namespace": b"<a xmlns='" + LONG + b"'/>",
     "a long namespace of a prefix": b'<a b="1" xmlns:c="' + LONG + b'" c:d="2"/>',
-    "many elements": b"<a>" + b"<b/>" * MAX_NAMES + b"</a>",
-    "many attributes": b"<a>" + b"<b c='' d=''/>" * (MAX_NAMES // 3 + 1) + b"</a>",
     "deep elements": b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH,
 }
 
 
-@pytest.mark.parametrize("size", [50_000, 1_000_000])
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_a_stanza_that_cannot_be_read_is_lost_alone(odd: bytes, size: int) -> None:
+def test_a_stanza_that_cannot_be_read_is_lost_alone(odd: bytes) -> None:
     xml = stream(10_000_000)
-    data = b"<message id='7'><body>a</body>%b<b xmlns='c'/></message><presence/>" % odd
-    damaged, presence = [
-        one for piece in [HEADER, *torn(data, size)] for one in xml.feed(piece)
-    ][1:]  # fmt: skip
+    data = HEADER + b"<message id='7'><body>a</body>%b<b xmlns='c'/></message><presence/>" % odd
+    damaged, presence = list(xml.feed(data))[1:]
     assert isinstance(damaged, DamagedElement)
     assert tostring(damaged) == b'<ns0:message xmlns:ns0="jabber:client" id="7" />'
     assert damaged.reason
@@ -211,36 +203,44 @@ def test_a_stanza_that_cannot_be_read_is_lost_alone(odd: bytes, size: int) -> No
 
 
 @pytest.mark.parametrize(
-    "odd", ["xmlns:a='}'", "b='1' b='2'", f"xmlns:a='{LONG.decode()}'", "a:b=''"]
+    ("odd", "kept"),
+    [
+        *((odd, {"from": "a&b", "id": "7"}) for odd in ("xmlns:a='}'", "b='1' b='2'", "a:b=''")),
+        (f"xmlns:a='{LONG.decode()}'", {"from": "a&b", "id": "7"}),
+        ("to='&nobody;'", {}),
+    ],
 )
-def test_of_a_stanza_that_cannot_be_read_the_common_attributes_are(odd: str) -> None:
+def test_of_a_stanza_that_cannot_be_read_the_common_attributes_are(
+    odd: str, kept: dict[str, str]
+) -> None:
     (damaged,) = list(
         stream().feed(HEADER + f"<iq from='a&amp;b' {odd} id='7' x='y'><b/></iq>".encode())
     )[1:]
     assert isinstance(damaged, DamagedElement)
-    assert damaged.attrib == {"from": "a&b", "id": "7"}
-    assert len(damaged) == 0
+    assert (damaged.tag, damaged.attrib, len(damaged)) == (f"{CLIENT}iq", kept, 0)
 
 
-def test_an_attribute_that_cannot_be_read_takes_the_others_with_it() -> None:
-    (damaged,) = list(stream().feed(HEADER + b"<iq from='&nobody;' id='7'><b/></iq>"))[1:]
-    assert (damaged.tag, damaged.attrib) == (f"{CLIENT}iq", {})
+MANY = 1_000
 
 
 @pytest.mark.parametrize(
     ("within", "beyond"),
     [
         (b"<a xmlns='%b'/>" % LONG[1:], b"<a xmlns='%b'/>" % LONG),
-        (b"<b/>" * (MAX_NAMES - 1), b"<b/>" * MAX_NAMES),
-        (b"<b c='='/>" * (MAX_NAMES // 3 - 1), b"<b c='='/>" * (MAX_NAMES // 3 + 1)),
+        (b"<b/>" * (MANY - 1), b"<b/>" * MANY),
+        (b"<b c='='/>" * (MANY // 3 - 1), b"<b c='='/>" * (MANY // 3 + 1)),
         (b"<a>" * (MAX_DEPTH - 1) + b"</a>" * (MAX_DEPTH - 1), ODD["deep elements"]),
-        (b"<b>" + b"=<" .replace(b"<", b"&lt;") * MAX_NAMES + b"</b>", b"<b/>" * MAX_NAMES),
+        (b"<b>" + b"=&lt;" * MANY + b"</b>", b"<b/>" * MANY),
     ],
     ids=["namespace", "elements", "attributes", "depth", "text like attributes"],
-)  # fmt: skip
-def test_each_limit_holds_at_its_edge(within: bytes, beyond: bytes) -> None:
+)
+def test_each_limit_holds_at_its_edge(
+    within: bytes, beyond: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert xmlstream.MAX_NAMES == 250_000
+    monkeypatch.setattr(xmlstream, "MAX_NAMES", MANY)
     for xml, whole in ((within, True), (beyond, False)):
-        (element,) = list(stream(10_000_000).feed(HEADER + b"<message>%b</message>" % xml))[1:]
+        (element,) = list(stream().feed(HEADER + b"<message>%b</message>" % xml))[1:]
         assert isinstance(element, DamagedElement) is not whole
 
 
@@ -259,14 +259,13 @@ def test_no_stanza_leaves_memory_behind() -> None:
         return memory()[0]
 
     with traced() as memory:
-        before = taken(10)
-        assert taken(200) - before < 50_000
+        before = taken(5)
+        assert taken(40) - before < 50_000
 
 
-@pytest.mark.parametrize("space", [b"n" * MAX_NAMESPACE_BYTES, b"n" * 4_000])
-def test_a_namespace_with_many_names_takes_little_memory_while_it_is_read(space: bytes) -> None:
+def test_a_namespace_with_many_names_takes_little_memory_while_it_is_read() -> None:
     names = b"".join(b"<a:n%d/>" % number for number in range(8_000))
-    stanza = b"<message xmlns:a='%b'>%b</message>" % (space, names)
+    stanza = b"<message xmlns:a='%b'>%b</message>" % (b"n" * 4_000, names)
     xml = stream(10_000_000)
     list(xml.feed(HEADER))
     with traced() as memory:
@@ -275,14 +274,13 @@ def test_a_namespace_with_many_names_takes_little_memory_while_it_is_read(space:
         assert memory()[1] < 16_000_000  # 4,000 bytes a name are twice that
 
 
-@pytest.mark.parametrize("size", [1_000, 7_777])
-def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size: int) -> None:
+def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped() -> None:
     start, end = b"<message/><message><a/>", b"</message>"
     for length, reason in ((MAX_BYTES, ""), (MAX_BYTES + 2, "it has more than 100,000 bytes")):
         message = start[10:].ljust(length - len(end), b"x") + end
         xml = stream()
         # The last byte comes alone: all others are counted before it is there.
-        pieces = [HEADER, start[:10], *torn(message[:-1], size), message[-1:], b"<presence/>"]
+        pieces = [HEADER, start[:10], *torn(message[:-1], 7_777), message[-1:], b"<presence/>"]
         found = [one for piece in pieces for one in xml.feed(piece)][2:]
         assert [getattr(one, "reason", "") for one in found] == [reason, ""]
         assert len(tostring(found[0])) < 100 or not reason
@@ -291,13 +289,12 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_skipped(size:
         )
 
 
-@pytest.mark.parametrize("more", [b"x", b"<b c='d'>"])
+@pytest.mark.parametrize("more", [b"x" * 5_000, b"<b c='d'>" * 100])
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
-    pieces = [more * (5_000 // len(more))] * 200
     list(xml.feed(HEADER + b"<message><body>a</body>"))
     with traced() as memory:
-        assert list(chain.from_iterable(map(xml.feed, pieces))) == []
+        assert list(chain.from_iterable(map(xml.feed, [more] * 200))) == []
         assert memory()[1] < 8 * MAX_BYTES
 
 
@@ -328,7 +325,6 @@ def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1])
-@pytest.mark.parametrize("size", [8_192, 4 * MAX_TOKEN_BYTES])
 @pytest.mark.parametrize(
     ("opening", "more", "end"),
     [
@@ -337,7 +333,7 @@ def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
     ],
 )
 def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
-    opening: bytes, more: bytes, end: bytes, size: int, length: int
+    opening: bytes, more: bytes, end: bytes, length: int
 ) -> None:
     tag = (opening + more * (length // len(more) + 1))[: length + 1]
     if more.endswith(b" "):
@@ -345,7 +341,7 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
     before, behind = b"<message from='b'><c/>", b"<d/></message><presence/>"
     xml = stream(20 * MAX_TOKEN_BYTES)
     list(xml.feed(HEADER))
-    pieces = [*torn(before + tag, size), end + behind]
+    pieces = [*torn(before + tag, 65_536), end + behind]
     found = [one for piece in pieces for one in xml.feed(piece)]
     assert [one.tag for one in found] == [f"{CLIENT}message", f"{CLIENT}presence"]
     assert found[0].get("from") == "b"
@@ -355,7 +351,7 @@ def test_a_tag_that_is_too_long_while_it_is_not_whole_loses_its_stanza_alone(
         assert len(xml.raw) < MAX_TOKEN_BYTES
 
 
-@pytest.mark.parametrize(("before", "size"), [(0, 997), (30_000, 8_192), (900_000, 997)])
+@pytest.mark.parametrize(("before", "size"), [(0, 8_192), (30_000, 8_191)])
 @pytest.mark.parametrize(
     "one",
     [
@@ -380,7 +376,7 @@ def test_of_a_stanza_with_a_long_tag_we_know_the_sender(one: bytes, before: int,
 @pytest.mark.parametrize("opening", [b"<a b='", b'<a b="', b"<a ", b"<![CDATA["])
 def test_a_tag_without_end_takes_no_memory_beyond_its_limit(opening: bytes, inside: bytes) -> None:
     xml = stream()
-    pieces = [HEADER + inside + opening, *[b"x" * 100_000] * 100]
+    pieces = [HEADER + inside + opening, *[b"x" * 400_000] * 20]
     with traced() as memory:
         with suppress(StanzaTooLongError):  # which a CDATA section is, that no server writes
             list(chain.from_iterable(map(xml.feed, pieces)))
@@ -388,19 +384,12 @@ def test_a_tag_without_end_takes_no_memory_beyond_its_limit(opening: bytes, insi
 
 
 def test_the_blanks_between_stanzas_are_not_kept() -> None:
-    def pieces() -> Iterator[bytes]:
-        yield HEADER
-        for _ in range(20):
-            yield b"<message/>"
-            yield b" " * (MAX_BYTES // 2)
-
     found = list[Element]()
     xml = stream()
     with traced() as memory:
-        for piece in pieces():
+        for piece in (HEADER, *[b"<message/>", b" " * (MAX_BYTES // 2)] * 20):
             found.extend(xml.feed(piece))
         assert memory()[0] < MAX_BYTES
-    assert len(found) == 21
     assert [one.tail for one in found] == [None] * 21
 
 
@@ -417,10 +406,8 @@ def test_nothing_is_read_behind_the_end() -> None:
         "<a xmlns:{}='b'/>", "</{}>",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize(
-    "text", ["x", " ", "b ", "b=", "b = ", '""', "=", "]>", "/", "&amp;", "' x="]
-)
+@pytest.mark.parametrize("text", ["x", "b ", "b = ", '""', "]>", "/", "&amp;", "' x="])
 def test_no_long_text_takes_quadratic_time(xml: str, text: str) -> None:
-    data = f"<m>{xml.format(text * (500_000 // len(text)))}</m>".encode()
-    # Quadratic time would be twenty minutes: the run gives up a test after ten.
+    data = f"<m>{xml.format(text * (400_000 // len(text)))}</m>".encode()
+    # Quadratic time would be many minutes: the run gives up a test after ten.
     outcome([HEADER, *torn(data, 100_000)], 1_000_000)
