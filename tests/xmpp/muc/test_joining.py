@@ -1,19 +1,19 @@
 """What decides an attempt to enter a room, and what a silence is taken for."""
 
 import asyncio
-from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link.connection import DEADLINES, Connection
-from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, IqError, StanzaError, ping
+from bridge.xmpp.link.connection import DEADLINES
+from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, PING
 from bridge.xmpp.model.events import OccupantJoined, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Retry, Stage
 from bridge.xmpp.muc import joining
 from bridge.xmpp.muc.joining import Join
 from tests.xmpp import place
 from tests.xmpp.elements import parsed
+from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 PLACE = place.PLACE._replace(room="lobby@Muc.chat.example")
 ROOM = "lobby@muc.chat.example"
@@ -34,41 +34,13 @@ def refusing(condition: str, sender: str = ROOM) -> Element:
     return parsed(f"<iq type='error' from='{sender}'><error type='cancel'>{cause}</error></iq>")
 
 
-class Server:
-    """A connection to a service that answers so to service discovery; None: not at all."""
-
-    def __init__(self, service: Element | str | None = None) -> None:
-        self.place = PLACE
-        self.service = service
-        self.asked: list[str | None] = []
-        self.sent: list[Element] = []
-        self.received = 0
-        self.ponging = 0.0
-        """Seconds from a ping to its answer."""
-
-    def send(self, element: Element) -> None:
-        self.sent.append(element)
-
-    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        if payload.tag == ping().tag:
-            assert to == self.place.domain
-            await asyncio.sleep(self.ponging)
-            return Element("iq")
-        assert (type_, payload.tag) == ("get", f"{{{DISCO_INFO}}}query")
-        self.asked.append(to)
-        if isinstance(self.service, str):
-            raise IqError(StanzaError(self.service))
-        if self.service is None:
-            await asyncio.get_running_loop().create_future()
-            raise AssertionError
-        return self.service
-
-    async def unless_ended(self, answer: "asyncio.Future[OccupantJoined]") -> OccupantJoined:
-        return await answer
+def asking(service: Answer) -> PlayedConnection:
+    """Return a connection to a service that answers so to service discovery."""
+    return PlayedConnection({DISCO_INFO: service, PING: RESULT}, PLACE)
 
 
-def joining_at(server: Server) -> Join:
-    return Join(cast("Connection", server), PLACE, f"{ROOM}/Me")
+def joining_at(server: PlayedConnection) -> Join:
+    return Join(server.connection, PLACE, f"{ROOM}/Me")
 
 
 async def fault_of(join: Join) -> Fault:
@@ -89,12 +61,12 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (describing("urn:xmpp:ping"), "service-unavailable", "is no room service"),
         (describing(), "service-unavailable", "is no room service"),
-        ("remote-server-not-found", "remote-server-not-found", "knows no server"),
+        (refused("remote-server-not-found"), "remote-server-not-found", "knows no server"),
     ],
     ids=["other features", "another identity", "unknown"],
 )
-async def test_no_room_service_is_told(service: Element | str, condition: str, told: str) -> None:
-    server = Server(service)
+async def test_no_room_service_is_told(service: Answer, condition: str, told: str) -> None:
+    server = asking(service)
     join = joining_at(server)
     join.take_answer(refusing("service-unavailable"))
     async with asyncio.timeout(joining.PATIENCE_SECONDS / 2):
@@ -102,7 +74,7 @@ async def test_no_room_service_is_told(service: Element | str, condition: str, t
     assert (fault.condition, fault.retry) == (condition, Retry.LATER)
     assert told in fault.message
     assert "MUC_ROOM" in fault.hint
-    assert server.asked == [SERVICE]
+    assert server.asked == [(SERVICE, DISCO_INFO)]
 
 
 @pytest.mark.parametrize(
@@ -110,31 +82,30 @@ async def test_no_room_service_is_told(service: Element | str, condition: str, t
     [
         (describing(MUC), "remote-server-timeout", "though its service Muc.chat.example does"),
         (describing(identity="conference"), "remote-server-timeout", "though its service"),
-        (describing(identity=""), "remote-server-timeout", "though its service"),
-        ("service-unavailable", "service-unavailable", "Muc.chat.example offers no service"),
-        ("forbidden", "remote-server-timeout", "did not answer within 0.1 s."),
+        (refused("service-unavailable"), "service-unavailable", "Muc.chat.example offers no"),
+        (refused("forbidden"), "remote-server-timeout", "did not answer within 0.1 s."),
         (None, "remote-server-timeout", "did not answer within 0.1 s."),
     ],
 )
 @pytest.mark.usefixtures("hasty")
 async def test_a_silent_join_ends_at_its_deadline_and_says_what_the_service_said(
-    service: Element | str | None, condition: str, told: str
+    service: Answer, condition: str, told: str
 ) -> None:
-    server = Server(service)
+    server = asking(service)
     fault = await fault_of(joining_at(server))
     assert (fault.condition, fault.retry) == (condition, Retry.SOON)
     assert told in fault.message
-    assert server.asked == [SERVICE]
+    assert server.asked == [(SERVICE, DISCO_INFO)]
 
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("ponging", [1.0, 3.0])
 async def test_a_join_waits_for_all_that_comes_before_an_answer_to_a_ping(ponging: float) -> None:
-    server = Server(describing(MUC))
+    server = asking(describing(MUC))
     join = joining_at(server)
     loop = asyncio.get_running_loop()
     seconds = DEADLINES[Stage.JOIN]
-    server.ponging = ponging * seconds
+    server.seconds = ponging * seconds
     for share in (0.7, 1.5, 2.5):  # of stanzas behind which the answer comes
         loop.call_later(share * seconds, setattr, server, "received", int(100_000 * share))
     loop.call_later((0.8 + ponging) * seconds, join.decide, ME)
@@ -143,28 +114,23 @@ async def test_a_join_waits_for_all_that_comes_before_an_answer_to_a_ping(pongin
 
 @pytest.mark.usefixtures("hasty")
 async def test_what_others_say_does_not_keep_a_join_waiting() -> None:
-    class Busy(Server):
+    class Busy(PlayedConnection):
         async def request(self, type_: str, to: str | None, payload: Element) -> Element:
             self.received += 1_000
             return await super().request(type_, to, payload)
 
     async with asyncio.timeout(3 * DEADLINES[Stage.JOIN]):
-        fault = await fault_of(joining_at(Busy(describing(MUC))))
+        fault = await fault_of(joining_at(Busy({DISCO_INFO: describing(MUC)}, PLACE)))
     assert fault.condition == "remote-server-timeout"
 
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        refusing("item-not-found"),
-        refusing("service-unavailable", f"{ROOM}/Wilma"),
-        describing(MUC),
-        describing(identity="conference"),
-    ],
-    ids=["joining may make it", "somebody in it", "a room", "a room by its identity"],
+    [refusing("item-not-found"), refusing("service-unavailable", f"{ROOM}/Wilma"), describing(MUC)],
+    ids=["joining may make it", "somebody in it", "a room"],
 )
 async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answer: Element) -> None:
-    server = Server("remote-server-not-found")
+    server = asking(refused("remote-server-not-found"))
     join = joining_at(server)
     running = asyncio.create_task(join.run(None, None, history=True))
     await asyncio.sleep(0)
@@ -177,7 +143,7 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
 
 
 async def test_the_first_word_of_the_room_decides() -> None:
-    join = joining_at(Server())
+    join = joining_at(asking(None))
     assert join.decide(RoomError("forbidden")) is None
     assert join.decide(ME) is None
     assert (await fault_of(join)).condition == "forbidden"

@@ -3,14 +3,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.link.connection import Connection
-from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, IqError, StanzaError, ping, xml_of
+from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, MUC_OWNER, PING
 from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal, Record
@@ -20,12 +18,13 @@ from bridge.xmpp.queries.keepalive import TIMING, Timing
 from tests.xmpp.elements import parsed
 from tests.xmpp.muc.entering import enter
 from tests.xmpp.place import PLACE
+from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 OWN = f"{PLACE.room}/Me"
 SECONDS = 5.0
-SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.1, check_interval=0.005, ping_deadline=0.02)
-SILENCE = "no answer"
+SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.2, check_interval=0.005, ping_deadline=0.02)
 END = Fault("gone", "It went.", "Wait.")
+OUT = refused("not-acceptable")
 MUC_USER = "http://jabber.org/protocol/muc#user"
 ADMITTED = (
     f"<presence from='{OWN}'><x xmlns='{MUC_USER}'><status code='110'/>"
@@ -39,56 +38,41 @@ KICKED = (
 )
 
 
-class Standing:
+def described(feature: str) -> Element:
+    query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
+    return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
+
+
+class Standing(PlayedConnection):
     """A connection that answers pings as told, keeps what is sent, and hears nothing.
 
     The room has an archive that lets nobody read, or does not answer.
     """
 
-    def __init__(self, answer: Callable[[str | None], str | None] = lambda _: None) -> None:
-        self.place = PLACE
-        self.received = 0
-        self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
+    def __init__(self, pong: Callable[[str | None], Answer] = lambda _: RESULT) -> None:
+        super().__init__({DISCO_INFO: described(MAM), MUC_OWNER: RESULT})
         self.pinged: list[str | None] = []
-        self.under_way = 0
-        self.sent: list[str] = []
         self.on_send: Callable[[Element], None] = lambda element: None
         self.archive_answers = True
         self.archive_asked = asyncio.Event()
-        self.asked: list[str] = []
-        self.answer = answer
+        self.pong = pong
 
-    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        if payload.tag == ping().tag:
-            self.pinged.append(to)
-            answer = self.answer(to)
-            if answer == SILENCE:
-                await asyncio.get_running_loop().create_future()
-            if answer is not None:
-                raise IqError(StanzaError(answer))
-            return Element("iq")
-        if type_ == "set":  # what joining made is opened
-            return Element("iq")
-        assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
-        return described(MAM)
+    def answer(self, to: str | None, namespace: str) -> Answer:
+        if namespace != PING:
+            return super().answer(to, namespace)
+        self.pinged.append(to)
+        return self.pong(to)
 
     async def collect(
         self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
     ) -> Element:
-        self.asked.append(xml_of(payload))
         self.archive_asked.set()
         if not self.archive_answers:
             await self.unless_ended(asyncio.get_running_loop().create_future())
-        raise IqError(StanzaError("forbidden"))
-
-    async def unless_ended(self, answer: "asyncio.Future[object]") -> object:
-        await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise ConnectionFailedError(self.ended.result())
-        return answer.result()
+        raise refused("forbidden")
 
     def send(self, element: Element) -> None:
-        self.sent.append(xml_of(element))
+        super().send(element)
         self.on_send(element)
 
 
@@ -105,7 +89,7 @@ class Inside:
         self.begin(standing, resumed=True)
 
     def begin(self, standing: Standing, *, resumed: bool) -> None:
-        self.membership.begin(cast(Connection, standing), resumed=resumed)
+        self.membership.begin(standing.connection, resumed=resumed)
 
     def admit(self, element: Element) -> None:
         if is_join(element):
@@ -168,10 +152,10 @@ def is_join(element: Element) -> bool:
 
 
 async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -> None:
-    def answer(target: str | None) -> str | None:
+    def answer(target: str | None) -> Answer:
         if len(standing.pinged) == 3:
             standing.ended.set_result(END)
-        return None
+        return RESULT
 
     standing = Standing(answer)
     async with asyncio.timeout(SECONDS):
@@ -183,8 +167,8 @@ async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -
     ]
 
 
-@pytest.mark.parametrize("answer", [SILENCE, "remote-server-timeout"])
-async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: str) -> None:
+@pytest.mark.parametrize("answer", [None, refused("remote-server-timeout")])
+async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: Answer) -> None:
     standing = Standing(lambda _: answer)
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -202,13 +186,10 @@ class Busy(Standing):
     """A connection on which all answers come behind what the server sends of another room."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        if payload.tag != ping().tag:
-            return await super().request(type_, to, payload)
-        self.pinged.append(to)
         for _ in range(30):
             self.received += 100_000
             await asyncio.sleep(SHORT.check_interval)
-        return Element("iq")
+        return await super().request(type_, to, payload)
 
 
 async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> None:
@@ -223,11 +204,11 @@ async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> Non
 
 
 async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
-    def answer(_: str | None) -> str | None:
+    def answer(_: str | None) -> Answer:
         if len(standing.pinged) == 1:
             staying.membership.receive(parsed(SAID))
-            return "remote-server-timeout"
-        return "not-acceptable"
+            return refused("remote-server-timeout")
+        return OUT
 
     # A single self-ping would end too late, if what came meanwhile did not count.
     standing = Standing(answer)
@@ -237,12 +218,12 @@ async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
 
 
 async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() -> None:
-    def answer(target: str | None) -> str | None:
+    def answer(target: str | None) -> Answer:
         if target == OWN:
             staying.membership.occupant = f"{PLACE.room}/You"
-            return "item-not-found"
+            return refused("item-not-found")
         standing.ended.set_result(END)
-        return None
+        return RESULT
 
     standing = Standing(answer)
     async with inside(standing, SHORT) as staying:
@@ -250,51 +231,34 @@ async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() 
     assert standing.pinged == [OWN, f"{PLACE.room}/You"]
 
 
-async def test_a_doubt_asks_the_room_at_once() -> None:
-    standing = Standing(lambda _: "not-acceptable")
-    async with inside(standing, TIMING) as staying:
-        async with asyncio.timeout(SECONDS):
-            await staying.news.wait()  # it is in the room
-        staying.membership.doubt()
-        assert (await staying.fault()).condition == "not-acceptable"
-    assert standing.pinged == [OWN]
-
-
-async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> None:
+@pytest.mark.parametrize("confirmed", [0, 2])
+async def test_what_was_said_since_the_room_was_heard_or_confirmed_us_may_be_missed(
+    confirmed: int,
+) -> None:
     """The server was heard all the while; of a room that lost us that says nothing."""
-    timing = replace(TIMING, idle_before_ping=0.3, check_interval=0.01)
-    standing = Standing(lambda _: "not-acceptable")
+
+    def answer(_: str | None) -> Answer:
+        if len(standing.pinged) > confirmed:
+            return OUT
+        heard.append(time.time())
+        return RESULT
+
+    heard: list[float] = []
+    timing = replace(TIMING, idle_before_ping=0.2, check_interval=0.01)
+    standing = Standing(answer)
     async with inside(standing, timing) as staying:
         standing.on_send = staying.admit
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
-        heard_at = time.time()
+        heard.append(time.time())
         gap = await staying.see(lambda event: isinstance(event, Gap))
     assert isinstance(gap, Gap)
-    assert gap.from_ <= iso(heard_at)
-    assert gap.to >= iso(heard_at + timing.idle_before_ping)
-
-
-async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
-    def answer(target: str | None) -> str | None:
-        if len(standing.pinged) < 3:
-            return None
-        confirmed.append(time.time())
-        return "not-acceptable"
-
-    confirmed: list[float] = []
-    standing = Standing(answer)
-    async with inside(
-        standing, replace(TIMING, idle_before_ping=0.2, check_interval=0.01)
-    ) as staying:
-        standing.on_send = staying.admit
-        gap = await staying.see(lambda event: isinstance(event, Gap))
-    assert isinstance(gap, Gap)
-    assert iso(confirmed[0] - 0.4) < gap.from_ < iso(confirmed[0] - 0.1)
+    assert iso(heard[-1] - 0.1) <= gap.from_ <= iso(heard[-1] + 0.1)
+    assert gap.to >= iso(heard[-1] + timing.idle_before_ping)
 
 
 async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on() -> None:
-    lost = Standing(lambda _: "not-acceptable")
+    lost = Standing(lambda _: OUT)
     async with inside(lost, replace(TIMING, idle_before_ping=0.01, check_interval=0.01)) as staying:
         await staying.phase(Phase.JOINED)
         lost.archive_answers = False
@@ -318,21 +282,21 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
     standing = staying.entering(admit_and_kick)
     async with staying.running(standing):
         assert (await staying.fault()).condition == "not-allowed"
-    assert not [one for one in standing.sent if "unavailable" in one]
+    assert not [one for one in standing.sent if one.get("type") == "unavailable"]
 
 
 async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
     def cut(element: Element) -> None:
         raise ConnectionFailedError(END)
 
-    standing = Standing(lambda _: "not-acceptable")
+    standing = Standing(lambda _: OUT)
     async with inside(standing, SHORT) as staying:
         standing.on_send = cut
         assert (await staying.fault()).condition == "not-acceptable"
 
 
 async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for() -> None:
-    standing = Standing(lambda _: "not-acceptable")
+    standing = Standing(lambda _: OUT)
     async with inside(standing, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         saying = asyncio.create_task(staying.membership.say("hello", 60))
@@ -392,10 +356,10 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
 
 @pytest.mark.parametrize(
     ("place", "asked"),
-    [(PLACE._replace(account="other@chat.example"), 0), (PLACE._replace(nickname="You"), 1)],
+    [(PLACE._replace(account="other@chat.example"), False), (PLACE._replace(nickname="You"), True)],
     ids=["another account", "the same account"],
 )
-async def test_other_settings_keep_what_an_accounts_stay_told(place: Place, asked: int) -> None:
+async def test_other_settings_keep_what_an_accounts_stay_told(place: Place, asked: bool) -> None:
     first = Standing()
     async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)
@@ -407,12 +371,7 @@ async def test_other_settings_keep_what_an_accounts_stay_told(place: Place, aske
         await staying.phase(Phase.JOINED)
         if asked:
             await staying.see(lambda event: isinstance(event, Gap))
-    assert len(second.asked) == asked
-
-
-def described(feature: str) -> Element:
-    query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
-    return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
+    assert second.archive_asked.is_set() is asked
 
 
 async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -> None:
@@ -425,7 +384,7 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
     standing = staying.entering(admit)
     async with staying.running(standing):
         await staying.phase(Phase.JOINED)
-    asked = ["disco#info" in one for one in standing.sent]
+    asked = [one.find(f"{{{DISCO_INFO}}}query") is not None for one in standing.sent]
     assert asked == [True, False, True]
 
 

@@ -2,7 +2,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.xmpp.link.stanzas import DISCO_ITEMS, IqError, StanzaError
+from bridge.xmpp.link.stanzas import DISCO_ITEMS
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.roomservice import (
@@ -11,7 +11,7 @@ from bridge.xmpp.muc.roomservice import (
     MAX_SIMILAR,
     similar_rooms,
 )
-from tests.xmpp.played_connection import Answer, PlayedConnection
+from tests.xmpp.played_connection import Answer, PlayedConnection, refused
 
 SERVICE = "muc.example"
 OURS = f"loby@{SERVICE}"
@@ -44,12 +44,7 @@ async def test_what_is_no_room_of_the_service_is_not_named() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        listing(),
-        IqError(StanzaError("forbidden")),
-        ConnectionFailedError(Fault("gone", "", "")),
-        None,
-    ],
+    [listing(), refused("forbidden"), ConnectionFailedError(Fault("gone", "", "")), None],
     ids=["empty", "refusing", "gone", "silent"],
 )
 async def test_a_silent_service_has_none(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:

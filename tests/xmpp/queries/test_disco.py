@@ -11,7 +11,6 @@ from bridge.xmpp.link.stanzas import (
     MAX_DIGITS,
     MUC,
     IqError,
-    StanzaError,
     whole_number,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
@@ -28,7 +27,7 @@ from bridge.xmpp.queries.disco import (
     room_configuration,
 )
 from tests.xmpp.elements import parsed, trees
-from tests.xmpp.played_connection import Answer, PlayedConnection
+from tests.xmpp.played_connection import Answer, PlayedConnection, refused
 
 SOON = 5.0
 
@@ -137,16 +136,13 @@ def test_a_room_is_set_up_as_its_features_and_its_form_say() -> None:
     assert (other["anonymity"], other["archived"]) == ("semi-anonymous", False)
 
 
-def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
-    assert room_configuration(_room("muc_open", "muc_membersonly"))["members_only"] is None
-    assert room_configuration(_room())["members_only"] is None
-    assert room_configuration(_room("muc_open", "muc_membersonly"))["anonymity"] is None
-
-
-@pytest.mark.parametrize(("count", "kind"), [("7", "urn:evil"), ("9" * 5000, ROOM_INFO)])
-def test_no_other_form_nor_absurd_number_counts_the_occupants(count: str, kind: str) -> None:
-    fields = _form(_field("muc#roominfo_occupants", count), kind=kind)
-    assert room_configuration(_room(fields=fields))["occupants"] is None
+def test_what_a_room_does_not_say_for_certain_is_not_told() -> None:
+    for features in ((), ("muc_open", "muc_membersonly")):
+        told = room_configuration(_room(*features))
+        assert (told["members_only"], told["anonymity"]) == (None, None)
+    for count, kind in (("7", "urn:evil"), ("9" * 5000, ROOM_INFO)):
+        fields = _form(_field("muc#roominfo_occupants", count), kind=kind)
+        assert room_configuration(_room(fields=fields))["occupants"] is None
 
 
 def _items(inner: str) -> Element:
@@ -175,19 +171,13 @@ ANSWERS = trees(
 
 @given(ANSWERS)
 def test_no_answer_breaks_the_reading_of_it(answer: Element) -> None:
-    for iq in (answer, _wrapped(answer)):
+    query = _info("")
+    query[0].append(answer)
+    for iq in (answer, query):
         room_configuration(disco.description_in(iq))
         disco.software_in(iq)
         disco.seconds_in(iq)
         disco.items_in(iq)
-
-
-def _wrapped(content: Element) -> Element:
-    iq = Element("{jabber:client}iq")
-    query = Element(f"{{{DISCO_INFO}}}query")
-    query.append(content)
-    iq.append(query)
-    return iq
 
 
 async def _inform(played: PlayedConnection, address: str, *, is_server: bool) -> disco.Information:
@@ -195,25 +185,22 @@ async def _inform(played: PlayedConnection, address: str, *, is_server: bool) ->
         return await discover(played.connection, address, is_server=is_server)
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.05)
-
-
-REFUSAL = StanzaError("service-unavailable", "no")
-
-
+REFUSED = refused("service-unavailable", "no")
 SILENT: dict[str, Answer] = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST))
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
-    played = PlayedConnection(
-        SILENT | {DISCO_INFO: _info("<feature var='a'/>"), disco.LAST: IqError(REFUSAL)}
-    )
+async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.05)
+    answers: dict[str, Answer] = {DISCO_INFO: _info("<feature var='a'/>"), disco.LAST: REFUSED}
+    played = PlayedConnection(SILENT | answers)
     told = await _inform(played, "b.example", is_server=True)
     assert told.description.features == ("a",)
-    assert told.unanswered == (Unanswered(disco.VERSION, None), Unanswered(disco.LAST, REFUSAL))
+    assert told.unanswered == (
+        Unanswered(disco.VERSION, None),
+        Unanswered(disco.LAST, REFUSED.error),
+    )
     told = await _inform(PlayedConnection(SILENT), "b.example", is_server=True)
     assert told.unanswered == tuple(Unanswered(question, None) for question in SILENT)
     assert (told.description, told.answered) == (Description(), False)
@@ -246,22 +233,22 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
     assert [one for _, one in played.asked] == [DISCO_INFO]
 
 
-@pytest.mark.parametrize("is_server", [True, False])
-async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not(is_server: bool) -> None:
+async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not() -> None:
     answers: dict[str, Answer] = {
         DISCO_INFO: _service(),
         DISCO_ITEMS: _items("<item jid='a@conference.example' name='A'/>"),
-        disco.VERSION: IqError(REFUSAL),
-        disco.LAST: IqError(REFUSAL),
+        disco.VERSION: REFUSED,
+        disco.LAST: REFUSED,
     }
-    told = await _inform(PlayedConnection(answers), "conference.example", is_server=is_server)
-    assert told.rooms == (Item("a@conference.example", "A"),)
+    for is_server in (True, False):
+        told = await _inform(PlayedConnection(answers), "conference.example", is_server=is_server)
+        assert told.rooms == (Item("a@conference.example", "A"),)
     played = PlayedConnection(answers)
     assert (await _inform(played, "a@conference.example", is_server=False)).rooms == ()
     assert DISCO_ITEMS not in [one for _, one in played.asked]
-    refused = answers | {DISCO_ITEMS: IqError(REFUSAL)}
-    told = await _inform(PlayedConnection(refused), "conference.example", is_server=False)
-    assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSAL))
+    silent = PlayedConnection(answers | {DISCO_ITEMS: REFUSED})
+    told = await _inform(silent, "conference.example", is_server=False)
+    assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSED.error))
 
 
 def _service() -> Element:
@@ -271,18 +258,14 @@ def _service() -> Element:
 
 @pytest.mark.parametrize("is_server", [True, False])
 async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused(is_server: bool) -> None:
-    refused = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST), IqError(REFUSAL))
+    played = PlayedConnection(dict.fromkeys(SILENT, REFUSED))
     with pytest.raises(IqError):
-        await _inform(PlayedConnection(refused), "b.example", is_server=is_server)
+        await _inform(played, "b.example", is_server=is_server)
 
 
 @pytest.mark.parametrize("when", [DISCO_INFO, disco.LAST])
 async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
     lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
-    answers: dict[str, Answer] = {
-        DISCO_INFO: _info(""),
-        disco.VERSION: parsed("<iq/>"),
-        disco.LAST: parsed("<iq/>"),
-    }
+    answers: dict[str, Answer] = dict.fromkeys(SILENT, _info(""))
     with pytest.raises(ConnectionFailedError):
         await _inform(PlayedConnection(answers | {when: lost}), "b.example", is_server=True)

@@ -5,12 +5,11 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link.stanzas import IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared
 from tests.xmpp.place import PLACE
-from tests.xmpp.played_connection import Answer, PlayedConnection
+from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 PING = "urn:xmpp:ping"
 ROOM, SERVER = "lobby@conference.example", "b.example"
@@ -19,10 +18,8 @@ OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
 OURSELVES = Target(TargetKind.SELF, WILMA, WILMA)
 HASTY = 0.2
 
-ANSWER = Element("{jabber:client}iq", {"type": "result"})
-OUT, SERVICE_GONE, UNKNOWN = (
-    IqError(StanzaError(one, None))
-    for one in ("not-acceptable", "remote-server-timeout", "service-unavailable")
+OUT, SERVICE_GONE, UNKNOWN = map(
+    refused, ("not-acceptable", "remote-server-timeout", "service-unavailable")
 )
 
 
@@ -44,21 +41,21 @@ OURS_SILENT = "Our own server is silent, or the connection to it is dead."
 @pytest.mark.parametrize(
     ("target", "answers", "verdict"),
     [
-        (OCCUPANT, {OWN: ANSWER, SERVER: ANSWER}, ALONE),
+        (OCCUPANT, {OWN: RESULT, SERVER: RESULT}, ALONE),
         (OCCUPANT, {OWN: UNKNOWN, SERVER: None}, ALONE),
-        (OCCUPANT, {OWN: OUT, SERVER: ANSWER}, OUTSIDE),
+        (OCCUPANT, {OWN: OUT, SERVER: RESULT}, OUTSIDE),
         (
             OCCUPANT,
-            {OWN: SERVICE_GONE, SERVER: ANSWER},
+            {OWN: SERVICE_GONE, SERVER: RESULT},
             "Our server answers, and cannot reach that of the room.",
         ),
         (OCCUPANT, {SERVER: UNKNOWN}, ROOM_SILENT),
         (OCCUPANT, {}, OURS_SILENT),
-        (Target(TargetKind.SELF, OWN, OWN), {SERVER: ANSWER}, ROOM_SILENT),
-        (Target(TargetKind.ROOM, ROOM, OWN), {SERVER: ANSWER}, ROOM_SILENT),
+        (Target(TargetKind.SELF, OWN, OWN), {SERVER: RESULT}, ROOM_SILENT),
+        (Target(TargetKind.ROOM, ROOM, OWN), {SERVER: RESULT}, ROOM_SILENT),
         (
             Target(TargetKind.DOMAIN, "other.example"),
-            {SERVER: ANSWER},
+            {SERVER: RESULT},
             "The address is silent, or its own server is: our server answers.",
         ),
         (Target(TargetKind.ACCOUNT, "w@other.example"), {}, OURS_SILENT),
@@ -84,7 +81,7 @@ async def test_the_nearest_silence_is_told(
 @pytest.mark.parametrize(
     ("target", "answer", "verdict", "reachable"),
     [
-        (OCCUPANT, ANSWER, "It answers.", True),
+        (OCCUPANT, RESULT, "It answers.", True),
         (OCCUPANT, UNKNOWN, "It is there: it answers with an error.", True),
         (OCCUPANT, OUT, "An error came back, which does not prove that it is there.", False),
         (OURSELVES, UNKNOWN, "The room counts us among its occupants.", True),
@@ -115,7 +112,7 @@ async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None
 
         came = asyncio.Event()
 
-    found = await _compared(Late({WILMA: ANSWER, OWN: ANSWER, SERVER: ANSWER}), OCCUPANT, 0.5)
+    found = await _compared(Late({WILMA: RESULT, OWN: RESULT, SERVER: RESULT}), OCCUPANT, 0.5)
     assert found.verdict == "It answers."
     assert found.pong.seconds is not None
     assert found.pong.seconds >= 0.25
