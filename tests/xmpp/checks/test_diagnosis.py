@@ -83,11 +83,6 @@ def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
     assert found["said"].detail.startswith('"Robot" last said "pong" at ')
 
 
-def test_the_bridge_itself_is_nobody_else() -> None:
-    own = STATUS.occupants[0]
-    assert look("present", evidence(occupant=own, nickname="McpDebug")).ok is False
-
-
 KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
 RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
@@ -200,13 +195,11 @@ def _echoes(times: int) -> list[Event]:
         (_echoes(LOOP_REPEATS), 1.0, True),
         (_echoes(LOOP_REPEATS + 1), LOOP_SECONDS + 0.1, True),
         ([said(str(number)) for number in range(9)], 0.1, True),
-        ([said("?" * (number + 1)) for number in range(9)], 0.1, True),
         ([said("pong") for _ in range(LOOP_REPEATS + 1)], 0.1, False),
         ([said("pong"), said("pong", "Wilma")] * 9, 0.1, True),
         # It greets whoever comes, and says what changed.
         ([came("Eve"), said("Welcome!")] * 9, 0.1, True),
         ([SubjectChanged("x"), said("A subject")] * 9, 0.1, True),
-        ([REACTION, said("Thanks")] * 9, 0.1, True),
         ([UNREADABLE, said("pong")] * 9, 0.1, True),
         # Nine come at once, and it greets each in the same words: but no more often than that.
         ([came("Eve")] * 9 + [said("Welcome!")] * 9, 0.1, True),
@@ -221,7 +214,6 @@ def test_a_loop_is_many_repeats_in_a_row(events: list[Event], seconds: float, ok
 
 BOUNCE = {"how": "error", "answerMs": 1.0, "condition": "not-acceptable"}
 ANSWERS: dict[str, tuple[list[dict[str, object]], bool, str]] = {
-    "at once": ([PONG], True, "answered what the bridge said last after 20 ms"),
     "just in time": ([PONG | {"answerMs": float(LATE_MS)}], True, "after 5,000 ms"),
     "late": ([PONG | {"answerMs": LATE_MS + 1.0}], False, "late, after 5,001 ms"),
     "in private": ([PONG | {"how": "private"}], False, "in private"),
@@ -230,7 +222,6 @@ ANSWERS: dict[str, tuple[list[dict[str, object]], bool, str]] = {
     "without a body": ([{"how": "no-body", "answerMs": 1.0}], False, "no body"),
     "with an error": ([BOUNCE | {"text": "no\nway"}], False, 'able, saying "no\\nway", after 1 ms'),
     "with an error without a word": ([BOUNCE], False, "with an error, not-acceptable, after 1 ms"),
-    "with an error and in public": ([BOUNCE, PONG], True, "answered what"),
     "not at all": ([], False, 'has not answered "!ping", said 1.0 s ago'),
 }
 
@@ -260,15 +251,12 @@ def test_how_it_answered_is_told(name: str) -> None:
         ((), (UNREADABLE, PONGS, PONGS), False),
         # What it said while the bridge was away may be an answer to what the bridge did not see.
         ((), (PONGS, replace(PONGS, source=Source.HISTORY)), False),
-        ((), (PONGS, SubjectChanged("x", "Wilma"), PONGS), False),
         ((SENT, HEARD), (PONGS, PONGS), False),
-        ((came("Wilma"),), (PONGS, PONGS), False),
         # But not more often than that, nor long before or after.
         ((), (PINGS, PONGS, PONGS, PONGS), True),
         ((), (PONGS, PONGS, PINGS), True),
         ((PINGS, *[said("idle")] * 5), (PONGS, PONGS), True),
         ((), (PONGS, said("psst", "Wilma", type="chat"), PONGS), True),
-        ((), (PONGS, OccupantError(f"{ROOM}/W", "W", "gone", None, "m1"), PONGS), True),
     ],
 )
 def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
@@ -309,7 +297,6 @@ PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Eve", 
     ("events", "how"),
     [
         (_exchange(1, PONGS, ECHO), None),
-        (_exchange(1, PONGS, ECHO, ECHO, ECHO), None),
         (_exchange(1, PONGS, ECHO) + _exchange(2, PONGS, ECHO), None),
         (_exchange(1, ECHO, PONGS), "before it"),
         (_exchange(1, PONGS, ECHO) * 2 + _exchange(3, PONGS, ECHO), "3 times"),
@@ -342,11 +329,8 @@ MALICE: dict[str, Event] = {
     "an error under our id": OccupantError(f"{ROOM}/Eve", "Eve", "forbidden", "x", "m1"),
     "the command again": said("!ping", "Eve"),
     "coming": came("Eve"),
-    "going": left("Eve"),
     "a like nickname": came("R0bot"),
-    "a new nickname": NicknameChanged(f"{ROOM}/Eve", "Eve", "Robot2"),
     "a subject": SubjectChanged("!ping\u200b", "Eve"),
-    "a bounce": SendFailed("m9", "forbidden"),
     "a whisper": said("pong", "Eve", type="chat"),
     "what cannot be read": UNREADABLE,
     "a reaction": said("", "Eve", reacts_to="m1", reactions=("\u202e",)),
@@ -354,7 +338,7 @@ MALICE: dict[str, Event] = {
 
 
 @pytest.mark.parametrize("name", MALICE)
-@pytest.mark.parametrize("times", [1, 2, 2 * MESSAGES])
+@pytest.mark.parametrize("times", [1, 2 * MESSAGES])
 def test_nobody_else_takes_the_verdict_from_a_bot_that_answered(name: str, times: int) -> None:
     evil = [MALICE[name]] * times
     given = evidence(*evil, SENT, HEARD, *evil[:1], PONGS, *evil, seconds=0.01, answers=[PONG])
