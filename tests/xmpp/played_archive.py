@@ -72,9 +72,9 @@ class PlayedArchive:
             left = found if start < 0 else [one for one in found if one > start]
             given = left[:most]
         for index in given:
-            if not take(self._result(index, id_)):
+            if not take(result_of(id_, f"id-{index}", self.lines[index])):
                 raise TooManyResultsError
-        return end_of([self._id(index) for index in given], complete=len(given) == len(left))
+        return end_of([f"id-{index}" for index in given], complete=len(given) == len(left))
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:
         assert set(fields) <= {"FORM_TYPE", "start", "end"}
@@ -87,15 +87,8 @@ class PlayedArchive:
             if (start is None or line.second >= start) and (end is None or line.second <= end)
         ]
 
-    def _id(self, index: int) -> str:
-        return f"id-{index}"
-
     def _index(self, id_: str) -> int:
         return int(id_.removeprefix("id-"))
-
-    def _result(self, index: int, query: str) -> Element:
-        line = self.lines[index]
-        return result_of(query, self._id(index), line)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from bridge.xmpp.link.certificate import (
     DerError,
     decode,
     describe,
+    signature_hash,
     validity,
 )
 
@@ -96,7 +97,7 @@ def test_the_names_are_those_that_are_checked() -> None:
     assert read.names == ("*.chat.example", "192.0.2.7")
 
 
-@pytest.mark.parametrize("year", [1950, 1999, 2000, 2049, 2050, 9999])
+@pytest.mark.parametrize("year", [1950, 2049, 2050, 9999])
 def test_times_are_read_in_both_forms_which_change_in_2050(year: int) -> None:
     start, end = (datetime(it, 2, 3, 4, 5, 6, tzinfo=UTC) for it in (min(year, 2049), year))
     read = decode(issued([common_name("x")], start=start, end=end.replace(month=3)))
@@ -145,3 +146,5 @@ def test_a_changed_certificate_is_read_or_refused(changes: list[tuple[int, bytes
         data[at : at + len(piece)] = piece
     with contextlib.suppress(DerError):
         describe(decode(bytes(data)))
+        validity(decode(bytes(data)), END)
+    signature_hash(bytes(data))

@@ -3,26 +3,20 @@
 import contextlib
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.xmpp.link.certificate import (
     OID,
     SEQUENCE,
     DerElement,
     DerError,
-    contents_of,
     decode,
     describe,
     elements_in,
     signature_hash,
 )
-from bridge.xmpp.link.certificate import validity as validity_of
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HANDSHAKE_BYTES = 100 * 1024
 """The longest chain of certificates that OpenSSL takes in (SSL_CTX_set_max_cert_list)."""
 SECONDS = 5.0
@@ -111,20 +105,16 @@ def test_the_shortest_forms_are_the_right_ones() -> None:
 FULL = HANDSHAKE_BYTES
 OLD: Callable[[int], bytes] = lambda size: named(b"\x55\x04\x03", element(0x0C, b"x" * size))  # noqa: E731
 HUGE = {
-    "depth": lambda: nested(FULL // 8),
-    "depth without lengths": lambda: b"\x30\x80" * (FULL // 2),
+    "depth": lambda: nested(10_000),
     "one long name": lambda: certificate(subject=OLD(FULL)),
-    "many short names": lambda: certificate(subject=OLD(1) * (FULL // 12)),
     "many empty groups": lambda: certificate(subject=element(SET, b"") * (FULL // 2)),
     "long numbers for names": lambda: certificate(
         subject=named(b"\x2a" + b"\xff" * FULL + b"\x7f", b"\x0c\x01x")
     ),
     "many alternatives": lambda: certificate(names=b"\x82\x01x" * (FULL // 3)),
-    "one long alternative": lambda: certificate(names=element(0x82, b"x" * FULL)),
     "many bytes that are no text": lambda: certificate(
         subject=named(b"\x55\x04\x03", element(0x1C, b"\xff" * FULL))
     ),
-    "many times": lambda: certificate(validity=TIME * (FULL // 15)),
     "a time without end": lambda: certificate(validity=TIME + element(0x18, b"9" * FULL + b"Z")),
     "an algorithm without end": lambda: certificate(algorithm=oid(b"\xff" * FULL)),
 }
@@ -132,7 +122,7 @@ HUGE = {
 
 def nested(depth: int) -> bytes:
     data = b""
-    for _ in range(min(depth, 10_000)):
+    for _ in range(depth):
         data = sequence(data)
     return data
 
@@ -145,37 +135,3 @@ def test_what_fills_a_handshake_is_read_or_refused_in_time(shape: str) -> None:
         describe(decode(data))
     signature_hash(data)
     assert time.monotonic() - began < SECONDS
-
-
-_tags = st.sampled_from([0x02, 0x04, 0x06, 0x0C, 0x17, 0x18, 0x1C, 0x1E, 0x30, 0x31, 0x82, 0xA0])
-_leaves = st.one_of(
-    st.binary(max_size=20), st.just(b"\x55\x1d\x11"), st.just(b"260101000000Z"), st.just(SAN)
-)
-_elements = st.recursive(
-    st.builds(element, _tags, _leaves),
-    lambda inner: st.builds(element, _tags, st.lists(inner, max_size=7).map(b"".join)),
-    max_leaves=40,
-)
-
-
-@given(_elements, _elements, _elements, _elements, st.binary(max_size=3))
-def test_whatever_stands_where_a_certificate_has_something_is_read_or_refused(
-    subject: bytes, validity: bytes, algorithm: bytes, names: bytes, behind: bytes
-) -> None:
-    for data in (
-        certificate(subject=subject, algorithm=algorithm, names=names) + behind,
-        certificate(validity=validity + behind),
-        sequence(subject, validity, algorithm, names),
-        subject + behind,
-    ):
-        with contextlib.suppress(DerError):
-            describe(decode(data))
-            validity_of(decode(data), NOW)
-        signature_hash(data)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_elements_or_are_refused(data: bytes) -> None:
-    for read in (elements_in, lambda data: contents_of(data, SEQUENCE)):
-        with contextlib.suppress(DerError):
-            read(data)

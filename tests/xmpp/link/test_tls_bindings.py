@@ -3,7 +3,6 @@ import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import pytest
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -13,8 +12,6 @@ from cryptography.x509.oid import NameOID
 
 from bridge.xmpp.link.certificate import signature_hash
 from bridge.xmpp.link.tls import channel_bindings
-
-HASHES = [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()]
 
 
 def _signed(
@@ -27,15 +24,10 @@ def _signed(
     return builder.sign(key, algorithm).public_bytes(Encoding.DER)
 
 
-@pytest.mark.parametrize("algorithm", HASHES, ids=lambda one: str(one.name))
-def test_the_hash_is_the_signatures(
-    algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512,
-) -> None:
-    certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)
-    assert signature_hash(certificate) == algorithm.name
-
-
-def test_a_signature_without_a_hash_defines_no_binding() -> None:
+def test_the_hash_is_the_signatures_and_a_signature_without_one_defines_no_binding() -> None:
+    for algorithm in (hashes.SHA256(), hashes.SHA384(), hashes.SHA512()):
+        certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)
+        assert signature_hash(certificate) == algorithm.name
     assert signature_hash(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
 
 
@@ -61,13 +53,6 @@ def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, b
     return client, server, ssl.PEM_cert_to_DER_cert(pem)
 
 
-def test_under_tls_1_3_the_login_is_tied_to_the_servers_certificate() -> None:
-    client, _, certificate = _handshake(ssl.TLSVersion.TLSv1_3)
-    (binding,) = channel_bindings(client, verified=True)
-    assert binding.type == "tls-server-end-point"
-    assert binding.data == hashlib.sha256(certificate).digest()
-
-
 def test_under_tls_1_2_both_ends_see_the_same_unique_binding_and_it_comes_first() -> None:
     client, server, _ = _handshake(ssl.TLSVersion.TLSv1_2)
     first, second = channel_bindings(client, verified=True)
@@ -75,9 +60,11 @@ def test_under_tls_1_2_both_ends_see_the_same_unique_binding_and_it_comes_first(
     assert first.data == server.get_channel_binding("tls-unique")
 
 
-def test_under_tls_1_3_and_an_unchecked_certificate_there_is_a_unique_binding_too() -> None:
-    client, server, _ = _handshake(ssl.TLSVersion.TLSv1_3)
-    first, second = channel_bindings(client, verified=False)
-    assert first == channel_bindings(client, verified=True)[0]
-    assert second.type == "tls-unique"
+def test_under_tls_1_3_the_login_is_tied_to_the_servers_certificate_or_unique_too() -> None:
+    client, server, certificate = _handshake(ssl.TLSVersion.TLSv1_3)
+    (binding,) = channel_bindings(client, verified=True)
+    assert binding.type == "tls-server-end-point"
+    assert binding.data == hashlib.sha256(certificate).digest()
+    first, second = channel_bindings(client, verified=False)  # of an unchecked certificate
+    assert (first, second.type) == (binding, "tls-unique")
     assert second.data == server.get_channel_binding("tls-unique")

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from time import process_time
-from xml.etree.ElementTree import Element, fromstring, tostring
+from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 
 import pytest
 from hypothesis import given
@@ -132,6 +132,8 @@ _secret = st.integers(0, 99).map(lambda number: f"{S}-{number}-{S}")
 def _trees(draw: st.DrawFn, depth: int = 4) -> Element:
     """Any element, with secrets where secrets go and nowhere else."""
     kind = draw(st.sampled_from(["open", "open", "open", "text", "attribute", "field"]))
+    element = Element(draw(_open_names), {"var": draw(_words)})
+    element.text = draw(_words)
     if kind == "text":
         element = Element(f"{{{draw(_words)}}}{draw(st.sampled_from(sorted(SECRETS)))}")
         element.text = draw(_secret)
@@ -139,22 +141,15 @@ def _trees(draw: st.DrawFn, depth: int = 4) -> Element:
         name = draw(st.sampled_from([*SECRET_ATTRIBUTES, "x", "any"]))
         attribute = draw(st.sampled_from([SECRET_ATTRIBUTES.get(name, PASSWORD), PASSWORD]))
         element = Element(name, {attribute: draw(_secret), "other": draw(_words)})
-        if attribute == PASSWORD:
-            element.text = draw(_secret)
+        element.text = draw(_secret) if attribute == PASSWORD else None
     elif kind == "field":
-        element = Element("field", {"var": draw(_words) + draw(st.sampled_from(["secret"]))})
-        for _ in range(draw(st.integers(0, 3))):
-            value = Element("value")
-            value.text = draw(_secret)
-            element.append(value)
+        element = Element("field", {"var": draw(_words) + "secret"})
+        for secret in draw(st.lists(_secret, max_size=3)):
+            SubElement(element, "value").text = secret
         return element
-    else:
-        element = Element(draw(_open_names), {"var": draw(_words)})
-        element.text = draw(_words)
-    if depth:
-        for child in draw(st.lists(_trees(depth - 1), max_size=3)):
-            child.tail = draw(_secret if kind == "text" or PASSWORD in element.attrib else _words)
-            element.append(child)
+    for child in draw(st.lists(_trees(depth - 1), max_size=3)) if depth else ():
+        child.tail = draw(_secret if kind == "text" or PASSWORD in element.attrib else _words)
+        element.append(child)
     return element
 
 

@@ -8,6 +8,7 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, Retry
 
 WILMA = "r@s/a/b"
+WHO = (WILMA, "a/b")
 
 HERS: dict[str, object] = {"direction": "in", "sender": "a/b", "from": WILMA}
 SAID = {"kind": "message", **HERS, "type": "groupchat", "source": "live"}
@@ -57,7 +58,7 @@ MADE = "in the room, which joining made: is MUC_ROOM spelt right?"
 TIMES = ("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z")
 
 TOLD: list[tuple[events.Event, dict[str, object]]] = [
-    (events.MessageReceived(WILMA, "a/b", "hello"), SAID | {"body": "hello"}),
+    (events.MessageReceived(*WHO, "hello"), SAID | {"body": "hello"}),
     (
         events.MessageReceived(
             WILMA,
@@ -71,15 +72,15 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
         SAID | {"body": "\u202eraw\n", "type": "chat", "source": "history"} | _wired(REFERENCES),
     ),
     (
-        events.MessageReceived(WILMA, "a/b", "", id="1", own=True, reacts_to="5", reactions=()),
+        events.MessageReceived(*WHO, "", id="1", own=True, reacts_to="5", reactions=()),
         SAID | {"reflection": True, "id": "1", "reactsTo": "5", "reactions": []},
     ),
     (
-        events.MessageReceived(WILMA, "a/b", "", payload=("composing (x)",)),
+        events.MessageReceived(*WHO, "", payload=("composing (x)",)),
         SAID | {"payload": ["composing (x)"]},
     ),
     (
-        events.MessageReceived(WILMA, "a/b", "cannot be read", encrypted="OMEMO"),
+        events.MessageReceived(*WHO, "cannot be read", encrypted="OMEMO"),
         SAID | {"body": "cannot be read", "encrypted": "OMEMO"},
     ),
     (
@@ -87,26 +88,24 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
         SAID | {"sender": "", "from": "r@s", "body": "logged"},
     ),
     (
-        events.MessageSent(WILMA, "a/b", "hello", "1"),
+        events.MessageSent(*WHO, "hello", "1"),
         SAID | {"direction": "out", "body": "hello", "id": "1"},
     ),
     (events.SendFailed("1", "forbidden", "no voice"), ERROR | REFUSED),
-    (events.OccupantError(WILMA, "a/b", **REFUSED), ERROR | HERS | REFUSED),
-    (events.OccupantError(WILMA, "a/b", "gone"), ERROR | HERS | {"condition": "gone"}),
+    (events.OccupantError(*WHO, **REFUSED), ERROR | HERS | REFUSED),
+    (events.OccupantError(*WHO, "gone"), ERROR | HERS | {"condition": "gone"}),
     (
-        events.OccupantJoined(
-            WILMA, "a/b", "visitor", "none", self_=True, codes=frozenset({201, 110})
-        ),
+        events.OccupantJoined(*WHO, "visitor", "none", self_=True, codes=frozenset({201, 110})),
         ROLE
         | {"kind": "join", "affiliation": "none", "self": True, "codes": [110, 201]}
         | {"meaning": [events.STATUS_CODES[110], events.STATUS_CODES[201]]},
     ),
     (
-        events.OccupantChanged(WILMA, "a/b", "visitor", "none", **DETAILS),
+        events.OccupantChanged(*WHO, "visitor", "none", **DETAILS),
         ROLE | {"affiliation": "none"} | _wired(DETAILS),
     ),
     (
-        events.OccupantChanged(WILMA, "a/b", "visitor", "member", former_affiliation="none"),
+        events.OccupantChanged(*WHO, "visitor", "member", former_affiliation="none"),
         ROLE | {"affiliation": "member", "formerAffiliation": "none"},
     ),
     (
@@ -114,16 +113,14 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
         {"kind": "role", "direction": "in", "jid": "w@example", **AFFILIATED},
     ),
     (
-        events.OccupantLeft(
-            WILMA, "a/b", codes=frozenset({307, 999}), reason="spam", actor="Owner"
-        ),
+        events.OccupantLeft(*WHO, codes=frozenset({307, 999}), reason="spam", actor="Owner"),
         LEAVE | {"codes": [307, 999], "meaning": ["kicked"], "reason": "spam", "actor": "Owner"},
     ),
     (
-        events.OccupantLeft(WILMA, "a/b", self_=True, status="bye", codes=frozenset({999})),
+        events.OccupantLeft(*WHO, self_=True, status="bye", codes=frozenset({999})),
         LEAVE | {"status": "bye", "self": True, "codes": [999]},
     ),
-    (events.NicknameChanged(WILMA, "a/b", "c"), {"kind": "nick", **HERS, "newNickname": "c"}),
+    (events.NicknameChanged(*WHO, "c"), {"kind": "nick", **HERS, "newNickname": "c"}),
     (
         events.RoomDestroyed("moved", "new@muc"),
         {"kind": "leave", "direction": "in", "destroyed": True, "reason": "moved"}
@@ -142,7 +139,7 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
         ERROR | {"condition": "gone", "text": "moved", "venue": "xmpp:new@muc"},
     ),
     (
-        events.StanzaDamaged(WILMA, "a/b", "it is odd"),
+        events.StanzaDamaged(*WHO, "it is odd"),
         ERROR | HERS | {"condition": "unreadable-stanza", "reason": "it is odd"},
     ),
     (events.ConnectionChanged(events.Phase.JOINED), {"kind": "connection", "phase": "joined"}),
@@ -160,7 +157,7 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
         LOGGED_IN | {"text": "the former session goes on", "tls": "none", "sasl": "SCRAM-SHA-1"},
     ),
     (
-        events.Joined(WILMA, "a/b", created=True),
+        events.Joined(*WHO, created=True),
         {"kind": "connection", "text": MADE, "sender": "a/b", "from": WILMA},
     ),
     (events.Gap(*TIMES), {"kind": "gap", "from": TIMES[0], "to": TIMES[1]}),

@@ -20,6 +20,7 @@ from bridge.xmpp.model.filter import (
 )
 
 ROOM = "lobby@rooms.example"
+SENT = events.MessageSent(f"{ROOM}/Me", "Me", "hello", "1")
 GAP = events.Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z")
 
 
@@ -27,18 +28,13 @@ def _said(body: str, nickname: str = "Wilma", jid: str | None = None) -> events.
     return events.MessageReceived(f"{ROOM}/{nickname}", nickname, body, jid=jid)
 
 
-def _entered(
-    nickname: str, status: str | None = None, jid: str | None = None
-) -> events.OccupantJoined:
-    occupant = f"{ROOM}/{nickname}"
-    return events.OccupantJoined(occupant, nickname, "participant", "none", status=status, jid=jid)
+def _entered(status: str | None = None, jid: str | None = None) -> events.OccupantJoined:
+    return events.OccupantJoined(f"{ROOM}/Wilma", "Wilma", "visitor", "none", None, status, jid)
 
 
 def test_kinds_are_taken_by_their_name() -> None:
     wanted = EventFilter(kinds=frozenset({"message", "gap"}))
-    assert wanted.matches(_said("hello"))
-    assert wanted.matches(events.MessageSent(f"{ROOM}/Me", "Me", "hello", "1"))
-    assert wanted.matches(GAP)
+    assert all(wanted.matches(event) for event in (_said("hello"), SENT, GAP))
     assert not wanted.matches(events.SubjectChanged("hello"))
     assert not EventFilter(kinds=frozenset()).matches(_said("hello"))
 
@@ -63,9 +59,8 @@ def test_case_matters_in_a_nickname_and_nowhere_else_in_its_jid() -> None:
 
 
 @pytest.mark.parametrize("jid", ["wilma@example", "wilma@example/Home", f"{ROOM}/Wilma"])
-@pytest.mark.parametrize("real_jid", [None, "eve@example"])
-def test_nobody_answers_for_another_by_a_jid_as_nickname(jid: str, real_jid: str | None) -> None:
-    eve = _said("hello", jid, real_jid)
+def test_nobody_answers_for_another_by_a_jid_as_nickname(jid: str) -> None:
+    eve = _said("hello", jid, "eve@example")
     assert not EventFilter(sender=jid).matches(eve)
     assert not EventFilter(sender=jid).matches(events.NicknameChanged(f"{ROOM}/Eve", "Eve", jid))
     assert EventFilter(sender=f"{ROOM}/{jid}").matches(eve)
@@ -74,7 +69,7 @@ def test_nobody_answers_for_another_by_a_jid_as_nickname(jid: str, real_jid: str
 @pytest.mark.parametrize(
     ("event", "sender"),
     [
-        (_entered("Wilma", jid="w@example/1"), "w@example"),
+        (_entered(jid="w@example/1"), "w@example"),
         (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), "Wilma"),
         (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), "Wilma"),
         (events.AffiliationChanged("w@example", "member"), "W@example"),
@@ -103,7 +98,7 @@ def test_every_event_that_has_somebody_is_theirs(event: events.Event, sender: st
     ],
 )
 def test_text_is_found_whatever_the_case_of_its_letters(contains: str, text: str) -> None:
-    for event in (_said(text), events.SubjectChanged(text), _entered("Wilma", text)):
+    for event in (_said(text), events.SubjectChanged(text), _entered(text)):
         assert EventFilter(contains=contains).matches(event)
 
 
@@ -166,12 +161,10 @@ def test_a_pattern_is_found_anywhere_unless_it_says_where() -> None:
     [
         ("(", "missing )"),
         ("a(?=b)", "invalid perl operator: (?="),
-        ("(?<!b)a", "invalid perl operator: (?"),
         (r"(a)\1", r"invalid escape sequence: \1"),
         ("a{1001}", "invalid repetition size: {1001}"),
         (r"\p{L}{300}", "pattern too large - compile failed"),
         ("\ud800", "it is not Unicode text"),
-        ("((((a{100}){100}){100}){100})", "invalid repetition size: {100}"),
     ],
 )
 def test_a_pattern_that_is_none_is_refused_in_words(
@@ -246,15 +239,12 @@ def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each
 
 
 def test_our_own_messages_can_be_left_out() -> None:
-    others = EventFilter(own=False)
     mine = replace(_said("hello"), own=True)
-    assert not others.matches(mine)
-    assert others.matches(_said("hello"))
-    assert others.matches(replace(_entered("Me"), self_=True))
+    asked = (mine, _said("hello"), replace(_entered(), self_=True))
+    assert [EventFilter(own=False).matches(one) for one in asked] == [False, True, True]
     assert EventFilter().matches(mine)
 
 
-SENT = events.MessageSent(f"{ROOM}/Me", "Me", "hello", "1")
 STEP = events.ConnectionChanged(events.Phase.JOINING)
 FAULT = events.ConnectionChanged(events.Phase.WAITING, Fault("gone", "It went.", "Wait."))
 

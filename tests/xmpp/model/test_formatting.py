@@ -10,13 +10,10 @@ from bridge.xmpp.model import formatting
 from bridge.xmpp.model.events import (
     ConnectionChanged,
     Event,
-    Gap,
     Kind,
     MessageReceived,
-    OccupantLeft,
     Phase,
     RoomDestroyed,
-    Source,
     encode,
 )
 from bridge.xmpp.model.faults import Fault
@@ -83,6 +80,7 @@ def test_whatever_json_a_server_sends_is_one_line(kind: object, entry: dict[str,
 
 SAYS: dict[str, object] = {"kind": "message", "sender": "A", "body": "x"}
 ERROR = {"kind": "error", "condition": "gone"}
+LEFT: dict[str, object] = {"kind": "leave", "sender": "A"}
 GAP = {"kind": "gap", "from": "A", "to": "B"}
 
 
@@ -90,7 +88,7 @@ GAP = {"kind": "gap", "from": "A", "to": "B"}
     ("entry", "line"),
     [
         ({"kind": "message", "sender": "A", "reactsTo": 1, "reactions": "x"}, REACTION),
-        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * <A> left [307, ?, ?]"),
+        (LEFT | {"codes": [307, None, {}]}, "T * <A> left [307, ?, ?]"),
         ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
         ({"kind": "unheard-of"}, "T * unheard-of"),
         (ERROR | {"id": "1"}, "T returned, id 1: gone"),
@@ -101,11 +99,11 @@ GAP = {"kind": "gap", "from": "A", "to": "B"}
         ),
         (ERROR | {"sender": "A"}, "T * <A> answered with an error: gone"),
         (SAYS | {"reflection": False, "replaces": None}, "T <A> x"),
-        ({"kind": "leave", "sender": "A", "destroyed": False}, "T * <A> left"),
+        (LEFT | {"destroyed": False}, "T * <A> left"),
         (SAYS | {"heard": True}, "T <A> (our own) x"),
         (SAYS | {"times": 3, "lastAt": "U"}, "T <A> (3 times until U) x"),
         (SAYS | {"heard": False}, "T <A> (our own, not heard) x"),
-        ({"kind": "leave", "sender": "A", "meaning": ["kicked"]}, "T * <A> left [kicked]"),
+        (LEFT | {"meaning": ["kicked"]}, "T * <A> left [kicked]"),
         ({"kind": "config", "meaning": ["x"]}, "T * the room's configuration changed [x]"),
         ({"kind": "connection", "text": "in the room", "sender": "A"}, "T in the room as A"),
         ({}, "T * "),
@@ -122,41 +120,43 @@ GAP = {"kind": "gap", "from": "A", "to": "B"}
             GAP | {"events": 3, "reason": "too much at once"},
             "T * 3 events and stanzas from A to B were not recorded: too much at once",
         ),
+        (
+            {**SAYS, "type": "chat", "body": None, "payload": ["x (urn:x)", "y (urn:y)"]},
+            "T <A> (private) (no body: x (urn:x), y (urn:y))",
+        ),
+        (SAYS | {"delayedFrom": "1999"}, "T <A> (said 1999) x"),
+        (SAYS | {"sender": "a\nb", "body": "x\n[Server] y"}, "T <a\\u{A}b> x\\u{A}[Server] y"),
+        (
+            LEFT | {"codes": [110, 307], "actor": "Owner", "reason": "spam"},
+            "T * <A> left by <Owner> [110, 307]: spam",
+        ),
+        (
+            encode(RoomDestroyed("old", "new@muc")),
+            "T * the room was destroyed: old; its owner names new@muc",
+        ),
+        (GAP, "T * what was said from A to B may be missing"),
+        (
+            encode(ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4_200)),
+            "T waiting: It went. [gone] Wait. Next attempt in 4 s.",
+        ),
+        # What would end a part early is escaped.
+        (SAYS | {"body": "(our own) hi"}, "T <A> \\u{28}our own) hi"),
+        (SAYS | {"body": " \uff08private) hi"}, "T <A>  \\u{FF08}private) hi"),
+        (SAYS | {"body": "hi (there)"}, "T <A> hi (there)"),
+        (SAYS | {"sender": "A> (our own) hi"}, "T <A\\u{3E} (our own) hi> x"),
+        (SAYS | {"replyTo": "1) (our own"}, "T <A> (answering 1\\u{29} \\u{28}our own) x"),
+        (SAYS | {"kind": "join", "sender": "A left", "role": "r"}, "T * <A left> is here (r)"),
+        (
+            {"kind": "role", "jid": "a@b", "sender": None, "affiliation": "none"},
+            "T * <a@b>, who is not here, is now none",
+        ),
     ],
 )
-def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str | None) -> None:
+def test_an_entry_reads_like_a_line_of_a_chat_log(
+    entry: dict[str, object], line: str | None
+) -> None:
     shown = format_event({"at": "T", **entry})
     assert line is None or shown == line
-
-
-@pytest.mark.parametrize(
-    ("event", "line"),
-    [
-        (MessageReceived("r/a", "a", "me", own=True), "<a> (our own) me"),
-        (
-            MessageReceived("r/a", "a", "", type="chat", payload=("x (urn:x)", "y (urn:y)")),
-            "<a> (private) (no body: x (urn:x), y (urn:y))",
-        ),
-        (
-            MessageReceived("r/a", "a", "old", delayed_from="1999", source=Source.HISTORY),
-            "<a> (said 1999) old",
-        ),
-        (MessageReceived("r/a", "a\nb", "x\n[Server] y"), "<a\\u{A}b> x\\u{A}[Server] y"),
-        (
-            OccupantLeft("r/a", "a", codes=frozenset({307, 110}), reason="spam", actor="Owner"),
-            "* <a> left by <Owner> [110, 307]: spam",
-        ),
-        (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
-        (Gap("T", "U"), "* what was said from T to U may be missing"),
-        (
-            ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4_200),
-            "waiting: It went. [gone] Wait. Next attempt in 4 s.",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
-    assert _line(event) == line
 
 
 def test_a_long_body_is_cut_with_a_mark() -> None:
@@ -209,22 +209,3 @@ def test_no_nickname_can_be_taken_for_what_happened(nickname: str, other: str, k
             "subject": f"* subject{' by _' if nickname else ''}: ",
         }[kind]
     )
-
-
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        ({"body": "(our own) hi"}, "<A> \\u{28}our own) hi"),
-        ({"body": " \uff08private) hi"}, "<A>  \\u{FF08}private) hi"),
-        ({"body": "hi (there)"}, "<A> hi (there)"),
-        ({"sender": "A> (our own) hi", "body": "x"}, "<A\\u{3E} (our own) hi> x"),
-        ({"replyTo": "1) (our own", "body": "x"}, "<A> (answering 1\\u{29} \\u{28}our own) x"),
-        ({"kind": "join", "sender": "A left", "role": "r"}, "* <A left> is here (r)"),
-        (
-            {"kind": "role", "jid": "a@b", "sender": None, "affiliation": "none"},
-            "* <a@b>, who is not here, is now none",
-        ),
-    ],
-)
-def test_what_would_end_a_part_early_is_escaped(more: dict[str, object], line: str) -> None:
-    assert format_event({"kind": "message", "sender": "A", **more}) == line

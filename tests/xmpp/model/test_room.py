@@ -49,7 +49,8 @@ def _present(nickname: str = "A", **more: object) -> OccupantJoined:
 
 
 ME = _present("Me", self_=True)
-ENTERING, LOST = ConnectionChanged(Phase.JOINING), ConnectionChanged(Phase.WAITING, FAULT)
+ENTERING, JOINED = ConnectionChanged(Phase.JOINING), ConnectionChanged(Phase.JOINED)
+LOST = ConnectionChanged(Phase.WAITING, FAULT)
 
 
 def _left(nickname: str, *, own: bool = False) -> OccupantLeft:
@@ -72,12 +73,12 @@ def _names(status: RoomStatus) -> list[str]:
 
 def test_a_join_is_connected_and_a_loss_is_not_and_its_error_outlives_the_next_join() -> None:
     story = Story()
-    assert story.tell(ConnectionChanged(Phase.JOINED)).connected
+    assert story.tell(JOINED).connected
     lost = story.tell(replace(LOST, attempt=1, next_attempt_in_ms=4_000))
     assert not lost.connected
     assert (lost.since, lost.attempt, lost.next_attempt_at) == (2, 1, 6)
     assert (story.tell(LOST).since, story.room.status().last_error) == (2, LastError(FAULT, 3))
-    joined = story.tell(ConnectionChanged(Phase.JOINED))
+    joined = story.tell(JOINED)
     assert (joined.last_error, joined.next_attempt_at) == (LastError(FAULT, 3), None)
 
 
@@ -218,12 +219,6 @@ def _told(body: str, stamp: str | None, *, own: bool = False) -> MessageReceived
     return replace(_said(body, source=Source.HISTORY, own=own), delayed_from=stamp)
 
 
-def test_what_the_history_has_as_ours_is_not_the_last_incoming_message() -> None:
-    story, hers = Story(), _told("hers", "1960-01-01T00:00:00.000Z")
-    ours = replace(_told("ours", "1960-01-02T00:00:00.000Z"), as_ours=True)
-    assert story.tell(hers, ours).last_incoming == LastIncoming(hers, -315_619_200.0)
-
-
 def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incoming_one() -> None:
     story = Story()
     assert story.tell(_said("live")).last_incoming == LastIncoming(_said("live"), 1)
@@ -231,9 +226,11 @@ def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incomi
     assert story.tell(older).last_incoming == LastIncoming(_said("live"), 1)
     ahead = _told("while we were out", "2100-01-01T00:00:00.000Z")
     assert story.tell(ahead).last_incoming == LastIncoming(ahead, 3)
+    ours = replace(_told("ours", "2100-01-02T00:00:00.000Z"), as_ours=True)
+    assert story.tell(ours).last_incoming == LastIncoming(ahead, 3)
     undated = _told("undated", "yesterday")
-    assert story.tell(undated).last_incoming == LastIncoming(undated, 4)
-    assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 5)
+    assert story.tell(undated).last_incoming == LastIncoming(undated, 5)
+    assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 6)
 
 
 def test_a_stamp_of_the_future_hides_nothing_that_the_history_tells_later() -> None:
@@ -244,33 +241,17 @@ def test_a_stamp_of_the_future_hides_nothing_that_the_history_tells_later() -> N
     assert last.message == later
 
 
-def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
+def test_what_was_known_ends_with_the_connection_and_a_session_that_is_resumed_finds_it() -> None:
     story = Story()
-    joined = story.tell(
-        Connected("me@example/r", "xmpp://h:2", TLS, "SCRAM-SHA-256"),
-        ENTERING,
-        _present("A"),
-        SubjectChanged("tests"),
-        ConnectionChanged(Phase.JOINED),
-    )
-    assert (joined.jid, joined.service, joined.tls, joined.sasl) == (
-        "me@example/r",
-        "xmpp://h:2",
-        TLS,
-        "SCRAM-SHA-256",
-    )
+    wire = Connected("me@example/r", "xmpp://h:2", TLS, "SCRAM-SHA-256")
+    joined = story.tell(wire, ENTERING, _present("A"), SubjectChanged("tests"), JOINED)
+    told = (joined.jid, joined.service, joined.tls, joined.sasl)
+    assert told == (wire.jid, wire.service, TLS, wire.sasl)
     assert _names(joined) == ["A"]
     lost = story.tell(LOST)
     assert (lost.occupants, lost.subject) == ((), None)
     assert (lost.jid, lost.tls, lost.sasl) == (None, None, None)
-
-
-def test_a_session_that_is_resumed_finds_everybody_again_and_a_new_one_nobody() -> None:
-    story = Story(Phase.JOINED)
-    story.tell(_present("A"), SubjectChanged("tests"))
-    between = story.tell(LOST)
-    assert (between.occupants, between.subject) == ((), None)
-    resumed = story.tell(ConnectionChanged(Phase.AUTHENTICATING), ConnectionChanged(Phase.JOINED))
+    resumed = story.tell(ConnectionChanged(Phase.AUTHENTICATING), JOINED)
     assert (_names(resumed), resumed.subject) == (["A"], "tests")
     entering = story.tell(ENTERING)
     assert (entering.occupants, entering.subject) == ((), None)
@@ -377,13 +358,13 @@ def test_our_messages_are_unheard_until_the_room_sends_them_back() -> None:
     assert [*story.room.unheard] == ["a"]
 
 
-@pytest.mark.parametrize("over", [0, 1])
-def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
+def test_of_what_is_never_heard_the_newest_are_known() -> None:
     story = Story(Phase.JOINED)
-    for number in range(room.MAX_UNHEARD + over):
+    for number in range(room.MAX_UNHEARD + 1):
+        assert len(story.room.unheard) == number
         story.tell(MessageSent(f"{ROOM}/Me", "Me", "hello", str(number)))
-    assert next(iter(story.room.unheard)) == str(over)
     assert len(story.room.unheard) == room.MAX_UNHEARD
+    assert next(iter(story.room.unheard)) == "1"
 
 
 @pytest.mark.parametrize(
@@ -395,13 +376,8 @@ def test_a_room_we_made_is_a_warning(created: bool, nicknames: list[str], warned
     story.tell(*(_present(one, self_=one == "Me") for one in nicknames))
     status = story.tell(Joined(f"{ROOM}/Me-2", "Me-2", created=created))
     assert (status.nickname, status.room_created) == ("Me-2", created)
-    assert status.warnings == (
-        ["Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."]
-        if warned
-        else []
-    )
-    out = story.tell(LOST)
-    assert out.warnings == []
+    assert ["MUC_ROOM" in one for one in status.warnings] == [True] * warned
+    assert story.tell(LOST).warnings == []
 
 
 LATER = "Tried again at 1970-01-01T00:{} by itself; xmppCheck tries at once if nothing prevents it."
