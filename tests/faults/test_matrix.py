@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pytest
 
@@ -23,7 +23,7 @@ from tests.servers.process import ServerProcess
 from tests.servers.server import Account
 from tests.servers.witness import Witness
 
-Deed = Callable[[Play], Awaitable[None]]
+Deed: TypeAlias = Callable[[Play], Awaitable[None]]
 
 KICKED_SECONDS = 1.0
 """The pause after a kick here; users are promised a minute, which tests/xmpp/model/test_backoff.py
@@ -52,7 +52,8 @@ class Row:
     do: Deed | None = None
     """Done while the participant is in the room; without it, it does not get in to begin with."""
 
-    before: deeds.Before | None = None
+    before: Deed | None = None
+    """Done before we come."""
 
     mend: Deed | None = None
     """What ends the fault, where it does not pass by itself."""
@@ -73,7 +74,7 @@ class Row:
     timing: Timing = CALM
     """How the participant looks after its connection."""
 
-    on_both: bool = True
+    on_both: bool = False
     """Whether the server has a part in it, so that Prosody alone does not show it."""
 
 
@@ -96,47 +97,64 @@ async def _corrupt_to_client(play: Play) -> None:
     play.wilma.say("this will be garbled")
 
 
-def _silent(way: Way, moment: int | bytes) -> deeds.Before:
-    """A black hole from a moment of the first attempt on."""
+def _from(
+    way: Way, moment: int | bytes, treatment: Treatment = Treatment.SWALLOW, *ways: Way
+) -> Deed:
+    """The network is bad, as a rule a black hole, from a moment of the first attempt on."""
 
-    async def before(stage: Scene, wilma: Witness) -> None:
-        del wilma
-        relay = stage.relay
-        stage.deadlines = DEADLINES
-        relay.once(way, moment, lambda: relay.treat(Treatment.SWALLOW))
+    async def before(play: Play) -> None:
+        relay = play.scene.relay
+        play.scene.deadlines = DEADLINES
+        relay.once(way, moment, lambda: relay.treat(treatment, *ways))
 
     return before
 
 
-async def _corrupt_from_the_start(stage: Scene, wilma: Witness) -> None:
-    del wilma
-    relay = stage.relay
-    relay.once(Way.TO_CLIENT, b"<proceed[^>]*>", lambda: relay.treat(Treatment.CORRUPT))
+async def _heal(play: Play) -> None:
+    await play.scene.relay.heal()
 
 
 # Then the people.
 
 
-async def _member_before(stage: Scene, wilma: Witness) -> None:
-    await wilma.muc.set_affiliation(stage.room, "member", jid=stage.server.bot.jid)
-    await configure(wilma, membersonly="1")
+async def _ban(play: Play) -> None:
+    await _affiliate(play, "outcast", "never again")
 
 
-async def _membership_ends(play: Play) -> None:
-    await play.wilma.muc.set_affiliation(play.scene.room, "none", jid=play.scene.server.bot.jid)
+async def _affiliate(play: Play, affiliation: str, reason: str = "") -> None:
+    bot = play.scene.server.bot.jid
+    await play.wilma.muc.set_affiliation(play.wilma.room, affiliation, jid=bot, reason=reason)
 
 
-def _password(ours: str | None) -> deeds.Before:
-    async def before(stage: Scene, wilma: Witness) -> None:
-        await deeds.lock_before(stage, wilma)
-        stage.set(room_password=None if ours is None else Secret(ours))
+async def _lift_the_ban(play: Play) -> None:
+    await _affiliate(play, "member")
 
-    return before
+
+async def _close(play: Play) -> None:
+    """Let none but members in, and be, from now on."""
+    await configure(play.wilma, membersonly="1")
+
+
+async def _open(play: Play) -> None:
+    await configure(play.wilma, membersonly="0")
+
+
+async def _make_member_and_close(play: Play) -> None:
+    await _affiliate(play, "member")
+    await _close(play)
+
+
+async def _end_membership(play: Play) -> None:
+    await _affiliate(play, "none")
+
+
+async def _unlock(play: Play) -> None:
+    await configure(play.wilma, passwordprotectedroom="0", roomsecret="")
 
 
 async def _move(play: Play) -> None:
     venue = f"new@{play.scene.server.muc}"
-    await play.wilma.muc.destroy(play.scene.room, reason="moved", altroom=venue)
+    await play.wilma.muc.destroy(play.wilma.room, reason="moved", altroom=venue)
 
 
 async def _replace(play: Play) -> None:
@@ -149,43 +167,36 @@ async def _replace(play: Play) -> None:
         pass
 
 
-async def _in_no_hurry(stage: Scene, wilma: Witness) -> None:
+async def _in_no_hurry(play: Play) -> None:
     """Let us see what is done to the end before we come back."""
-    del wilma
-    stage.first_pause = FIRST_SECONDS
+    play.scene.first_pause = FIRST_SECONDS
 
 
-def _elsewhere(**changes: object) -> deeds.Before:
-    async def before(stage: Scene, wilma: Witness) -> None:
-        del wilma
-        stage.set(**changes)
+def _elsewhere(**changes: object) -> Deed:
+    async def before(play: Play) -> None:
+        play.scene.set(**changes)
 
     return before
-
-
-async def _in_the_domain_of_the_account(stage: Scene, wilma: Witness) -> None:
-    del wilma
-    stage.deadlines = DEADLINES
-    stage.set(rooms=(f"nobody-{stage.room.partition('@')[0]}@{stage.server.domain}",))
 
 
 # And one room of three.
 
 
-async def _lift_the_ban(play: Play) -> None:
-    bot = play.scene.server.bot.jid
-    await play.wilma.muc.set_affiliation(play.wilma.room, "member", jid=bot)
+async def _drop(play: Play) -> None:
+    """Make the room believe that our client bounces what it is sent."""
+    relay = play.scene.relay
+    relay.forge(Way.TO_SERVER, b'type="groupchat"', b'type="error"')
+    gone = b"<recipient-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+    error = b"<error type='cancel'>" + gone + b"</error>"
+    relay.forge(Way.TO_SERVER, b"<body>bounce</body>", error)
+    saying = asyncio.create_task(play.us.membership.say("bounce", 5))
+    await play.wilma.left(NICKNAME)
+    relay.forge(Way.TO_SERVER, b'type="error"', b'type="groupchat"')
+    await asyncio.wait((saying,))
+    assert saying.exception() is not None
 
 
-async def _open(play: Play) -> None:
-    await configure(play.wilma, membersonly="0")
-
-
-async def _unlock(play: Play) -> None:
-    await configure(play.wilma, passwordprotectedroom="0", roomsecret="")
-
-
-async def _room_falls_silent(play: Play) -> None:
+async def _fall_silent(play: Play) -> None:
     """Let nothing that comes from the room be known as that."""
     name = play.wilma.room.partition("@")[0].encode()
     play.scene.relay.forge(Way.TO_CLIENT, name, name[::-1])
@@ -194,193 +205,105 @@ async def _room_falls_silent(play: Play) -> None:
 async def _forget(play: Play) -> None:
     """Let us be put out of the room without our hearing of it."""
     relay, passed = play.scene.relay, asyncio.Event()
-    await _room_falls_silent(play)
+    await _fall_silent(play)
     relay.once(Way.TO_CLIENT, rb"unavailable[\s\S]*?</presence>", passed.set)
     await play.wilma.kick(NICKNAME)
     await passed.wait()
     await relay.heal()
 
 
-async def _at_no_service(stage: Scene, wilma: Witness) -> None:
-    del wilma
-    rooms = list(stage.settings.rooms)
+async def _at_no_service(play: Play) -> None:
+    rooms = list(play.scene.settings.rooms)
     rooms[UNLUCKY] = "room@nowhere.invalid"
-    stage.set(rooms=tuple(rooms))
+    play.scene.set(rooms=tuple(rooms))
 
 
 WAITING, FAILED = Phase.WAITING, Phase.FAILED
-
-
-def _silence(
-    step: str,
-    side: Way,
-    moment: int | bytes,
-    way: Literal["starttls", "direct", "open"] = "starttls",
-) -> Row:
-    """A black hole in one step of connecting, which the message names."""
-    return Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(side, moment),
-        mend=deeds.heal,
-        message=f"the step {step}",
-        way=way,
-        on_both=False,
-    )
-
-
-_fate = partial(Row, room=UNLUCKY, way="open")
+_lost = partial(Row, WAITING, "connection-reset", "by itself")
+_hole = partial(Row, WAITING, "connection-timeout", "network", mend=_heal, timing=HASTY)
+_refused = partial(Row, FAILED, back=False, on_both=True)
+_fate = partial(Row, room=UNLUCKY, way="open", on_both=True)
 """What becomes of one room is the affair of that room."""
 
+
+def _silence(step: str, before: Deed, way: Literal["starttls", "direct", "open"]) -> Row:
+    """A black hole in one step of connecting, which the message names."""
+    what = (WAITING, "connection-timeout", "XMPP_SERVICE", f"the step {step}")
+    return Row(*what, before=before, mend=_heal, way=way)
+
+
+TO_SERVER, TO_CLIENT = Way
+PROCEED = b"<proceed[^>]*>"
+GARBLED = _from(TO_CLIENT, PROCEED, Treatment.CORRUPT)
+NO_ANSWER = _from(TO_SERVER, b"<presence[^>]*>")
+
 ROWS = {
-    "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_network(Relay.cut)),
-    "the connection is reset": Row(
-        WAITING, "connection-reset", "by itself", do=_network(Relay.reset), on_both=False
-    ),
-    "the port is closed": Row(
-        WAITING,
-        "connection-reset",
-        "by itself",
-        do=_network(Relay.refuse),
-        mend=deeds.heal,
-        on_both=False,
-    ),
-    "a black hole while joined": Row(
-        WAITING, "connection-timeout", "network", do=_swallow(), mend=deeds.heal, timing=HASTY
-    ),
-    "a black hole towards the server": Row(
-        WAITING,
-        "connection-timeout",
-        "network",
-        do=_swallow(Way.TO_SERVER),
-        mend=deeds.heal,
-        timing=HASTY,
-        on_both=False,
-    ),
-    "a black hole towards us": Row(
-        WAITING,
-        "connection-timeout",
-        "network",
-        do=_swallow(Way.TO_CLIENT),
-        mend=deeds.heal,
-        timing=HASTY,
-        on_both=False,
-    ),
-    "bytes are garbled while joined": Row(
-        WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=deeds.heal, on_both=False
-    ),
-    "bytes are garbled in the handshake": Row(
-        WAITING,
-        "tls-handshake-failed",
-        "TLS",
-        before=_corrupt_from_the_start,
-        mend=deeds.heal,
-        on_both=False,
-    ),
-    "silence before TLS": _silence("tls", Way.TO_SERVER, 0),
-    "silence in the TLS handshake": _silence("tls", Way.TO_CLIENT, b"<proceed[^>]*>"),
-    "silence in the middle of the TLS handshake": _silence("tls", Way.TO_CLIENT, 100, way="direct"),
-    "silence at SASL": _silence("sasl", Way.TO_SERVER, b"<auth[^>]*>", way="open"),
-    "silence at binding": _silence("bind", Way.TO_SERVER, b"<bind[^>]*>", way="open"),
+    "the connection is cut": _lost(do=_network(Relay.cut)),
+    "the connection is reset": _lost(do=_network(Relay.reset)),
+    "the port is closed": _lost(do=_network(Relay.refuse), mend=_heal),
+    "a black hole while joined": _hole(do=_swallow()),
+    "a black hole towards the server": _hole(do=_swallow(TO_SERVER)),
+    "a black hole towards us": _hole(do=_swallow(TO_CLIENT)),
+    "garbled bytes": Row(WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal),
+    "a garbled handshake": Row(WAITING, "tls-handshake-failed", "TLS", before=GARBLED, mend=_heal),
+    "silence before TLS": _silence("tls", _from(TO_SERVER, 0), "starttls"),
+    "silence in the TLS handshake": _silence("tls", _from(TO_CLIENT, PROCEED), "starttls"),
+    "silence in its middle": _silence("tls", _from(TO_CLIENT, 100), "direct"),
+    "silence at SASL": _silence("sasl", _from(TO_SERVER, b"<auth[^>]*>"), "open"),
+    "silence at binding": _silence("bind", _from(TO_SERVER, b"<bind[^>]*>"), "open"),
     "silence at joining": Row(
-        WAITING,
-        "remote-server-timeout",
-        "MUC_ROOM",
-        before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
-        mend=deeds.heal,
+        *(WAITING, "remote-server-timeout", "MUC_ROOM"),
+        before=NO_ANSWER,
+        mend=_heal,
         way="open",
         timing=SLOW,
-        on_both=False,
     ),
-    "a member no more": Row(
-        FAILED,
-        "registration-required",
-        "member",
-        before=_member_before,
-        do=_membership_ends,
-        back=False,
-    ),
-    "the wrong room password": Row(
-        FAILED, "not-authorized", "MUC_PASSWORD", before=_password("sesame-open"), back=False
-    ),
-    "no room password": Row(
-        FAILED, "not-authorized", "MUC_PASSWORD", before=_password(None), back=False
-    ),
-    "the room moves": Row(
-        FAILED,
-        "gone",
-        "MUC_ROOM to the new place",
-        do=_move,
-        back=False,
-        message='("moved"). Its owner names a new place: "new@conference.localhost".',
+    "a member no more": _refused(
+        "registration-required", "member", before=_make_member_and_close, do=_end_membership
     ),
     "another session takes over": Row(
-        WAITING, "conflict", "same account", do=_replace, before=_in_no_hurry
+        WAITING, "conflict", "same account", do=_replace, before=_in_no_hurry, on_both=True
     ),
-    "a room in the domain of the account": Row(
-        FAILED, "service-unavailable", "MUC_ROOM", before=_in_the_domain_of_the_account, back=False
-    ),
-    "a domain that the server does not serve": Row(
-        FAILED,
-        "host-unknown",
-        "XMPP_DOMAIN",
+    "a domain that the server does not serve": _refused(
+        *("host-unknown", "XMPP_DOMAIN", "elsewhere.example"),
         before=_elsewhere(domain="elsewhere.example"),
-        back=False,
-        message="elsewhere.example",
     ),
-    "a wrong password": Row(
-        FAILED,
-        "not-authorized",
-        "XMPP_PASSWORD",
+    "a wrong password": _refused(
+        *("not-authorized", "XMPP_PASSWORD"),
         before=_elsewhere(password=Secret("not-the-password")),
-        back=False,
-        way="open",
-    ),
-    "an account that does not exist": Row(
-        FAILED,
-        "not-authorized",
-        "XMPP_USERNAME",
-        before=_elsewhere(username="nobody"),
-        back=False,
         way="open",
     ),
     "kicked": _fate(
-        WAITING, "not-allowed", "minute", "out with you", do=deeds.kick, pause=KICKED_SECONDS
+        *(WAITING, "not-allowed", "minute", "out with you"), do=deeds.kick, pause=KICKED_SECONDS
     ),
     "kicked from the default room": _fate(WAITING, "not-allowed", "minute", do=deeds.kick, room=0),
-    "banned": _fate(FAILED, "forbidden", "ban", "never again", do=deeds.ban, mend=_lift_the_ban),
-    "banned before": _fate(
-        FAILED, "forbidden", "ban", "banned", before=deeds.ban_before, mend=_lift_the_ban
-    ),
-    "members only": _fate(
-        FAILED, "registration-required", "member", before=deeds.close_before, mend=_open
-    ),
-    "members only from now on": _fate(
-        FAILED, "registration-required", "member", do=deeds.close, mend=_open
-    ),
+    "banned": _fate(FAILED, "forbidden", "ban", "never again", do=_ban, mend=_lift_the_ban),
+    "banned before": _fate(FAILED, "forbidden", "ban", "banned", before=_ban, mend=_lift_the_ban),
+    "members only": _fate(FAILED, "registration-required", "member", before=_close, mend=_open),
+    "members only now": _fate(FAILED, "registration-required", "member", do=_close, mend=_open),
     "a password that we do not have": _fate(
-        FAILED, "not-authorized", "first in MUC_ROOM", before=deeds.lock_before, mend=_unlock
+        FAILED, "not-authorized", "first in MUC_ROOM", before=deeds.lock, mend=_unlock
     ),
-    "destroyed": _fate(FAILED, "gone", "MUC_ROOM", "too old", do=deeds.destroy, back=False),
+    "destroyed": _fate(
+        *(FAILED, "gone", "MUC_ROOM to the new place"),
+        '("moved"). Its owner names a new place: "new@conference.localhost".',
+        do=_move,
+        back=False,
+    ),
     "dropped for technical reasons": _fate(
-        WAITING, "recipient-unavailable", "by itself", do=deeds.drop, at_once=True, pause=0.0
+        WAITING, "recipient-unavailable", "by itself", do=_drop, at_once=True, pause=0.0
     ),
     "forgotten": _fate(
         WAITING, "not-acceptable", "by itself", do=_forget, at_once=True, pause=0.0, timing=HASTY
     ),
     "fallen silent": _fate(
-        WAITING,
-        "remote-server-timeout",
-        "may be down",
-        do=_room_falls_silent,
-        mend=deeds.heal,
+        *(WAITING, "remote-server-timeout", "may be down"),
+        do=_fall_silent,
+        mend=_heal,
         timing=HASTY,
     ),
     "on a service that does not exist": _fate(
-        FAILED,
-        "remote-server-not-found service-unavailable not-allowed forbidden",
-        "MUC_ROOM",
+        *(FAILED, "remote-server-not-found service-unavailable not-allowed forbidden", "MUC_ROOM"),
         before=_at_no_service,
         back=False,
     ),
@@ -415,10 +338,11 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(
     row: Row, stage: Scene, guests: list[Guest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backoff, "MINUTE_SECONDS", KICKED_SECONDS)
+    play = Play(stage, guests, row.room)
     if row.before is not None:
-        await row.before(stage, guests[row.room or 0].witness)
+        await row.before(play)
     async with stage.participant() as eyes:
-        play = Play(stage, guests, eyes, row.room)
+        play.eyes = eyes
         for us, _ in play.others:
             await us.joined()
         if row.do is not None:

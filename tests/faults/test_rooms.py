@@ -42,7 +42,8 @@ async def test_a_nickname_that_is_taken_in_one_room_is_ours_in_the_others(
         stage.witness(NICKNAME, room=stage.settings.rooms[UNLUCKY]) as twin,
         stage.participant() as eyes,
     ):
-        play = Play(stage, guests, eyes, UNLUCKY)
+        play = Play(stage, guests, UNLUCKY)
+        play.eyes = eyes
         for us in eyes.rooms:
             await us.joined()
         assert play.us.status().nickname == f"{NICKNAME}-2"
@@ -62,7 +63,7 @@ async def test_a_nickname_that_is_taken_in_one_room_is_ours_in_the_others(
 async def test_the_room_password_is_sent_to_the_default_room_only(
     protected: int, stage: Scene, guests: list[Guest]
 ) -> None:
-    await deeds.lock_before(stage, guests[protected].witness)
+    await deeds.lock(Play(stage, guests, protected))
     stage.set(room_password=Secret(deeds.ROOM_PASSWORD))
     async with stage.participant() as eyes:
         for number, us in enumerate(eyes.rooms):
@@ -87,7 +88,8 @@ async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
     stage: Scene, guests: list[Guest]
 ) -> None:
     async with stage.participant() as eyes:
-        play = Play(stage, guests, eyes, UNLUCKY)
+        play = Play(stage, guests, UNLUCKY)
+        play.eyes = eyes
         for us in eyes.rooms:
             await us.joined()
         stage.relay.refuse()
