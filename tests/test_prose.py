@@ -1,11 +1,9 @@
 """What can be counted of the rules for prose: beginnings of docstrings, names, booleans."""
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
 
-BRIDGE = Path(__file__).parent.parent / "bridge"
+from tests.test_layers import TREES
 
 LEANING = ("Of", "For", "By", "Its", "Their", "Between", "Beside", "Behind")
 """A docstring that begins so has neither subject nor verb: it leans on the name above."""
@@ -21,12 +19,7 @@ TWICE = {
 }
 """Class names that several modules have, and the one noun that they are."""
 
-Place = tuple[str, int]
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(BRIDGE.rglob("*.py")):
-        yield str(path.relative_to(BRIDGE.parent)), ast.parse(path.read_text("utf-8"))
+NODES = [(module, node) for module, tree in TREES.items() for node in ast.walk(tree)]
 
 
 def bound(node: ast.AST) -> tuple[str, ...]:
@@ -41,35 +34,24 @@ def bound(node: ast.AST) -> tuple[str, ...]:
 
 
 def test_every_docstring_can_be_read_without_the_name_above_it() -> None:
-    leaning = [
-        f"{path}:{node.lineno}: {node.value.value.splitlines()[0]}"
-        for path, module in modules()
-        for node in ast.walk(module)
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and node.value.value.split(maxsplit=1)[:1]
-        and node.value.value.split(maxsplit=1)[0] in LEANING
+    texts = [
+        f"{module}:{node.lineno}: {text}"
+        for module, node in NODES
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(text := node.value.value, str) and text.startswith(LEANING)
     ]
-    assert not leaning, "\n".join(leaning)
+    assert not [text for text in texts if text.split()[1] in LEANING]
 
 
 def test_a_variable_has_the_name_of_what_it_holds() -> None:
-    nameless = [
-        f"{path}:{getattr(node, 'lineno', 0)}: {name}"
-        for path, module in modules()
-        for node in ast.walk(module)
+    assert not [
+        f"{module}:{getattr(node, 'lineno', 0)}: {name}"
+        for module, node in NODES
         for name in bound(node)
         if name in NAMELESS
     ]
-    assert not nameless, "\n".join(nameless)
 
 
 def test_a_class_name_means_one_thing() -> None:
-    places = defaultdict[str, list[str]](list)
-    for path, module in modules():
-        for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef):
-                places[node.name.lstrip("_")].append(path)
-    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
-    assert twice.keys() == TWICE.keys(), twice
+    names = Counter(node.name.lstrip("_") for _, node in NODES if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == TWICE.keys()

@@ -1,6 +1,5 @@
 """Which `.env` is used, and how it is read."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,39 +71,7 @@ def test_a_file_that_is_named_counts_with_any_variable_of_ours(folders: Folders)
         assert folders.reasons(environ) == [MISSING, USED, NOT_NEEDED]
     write(folders.elsewhere, {"DATABASE_URL": "1"})
     assert folders.reasons(environ) == [MISSING, SAYS_NOTHING, USED]
-
-
-def _a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _no_text(path: Path) -> None:
-    path.write_bytes(b"\xff")
-
-
-UNUSABLE: dict[str, Callable[[Path], object]] = {
-    "missing": Path.exists,
-    "a directory": _a_folder,
-    "byte 1 is not UTF-8": _no_text,
-}
-
-
-@pytest.mark.parametrize("why", UNUSABLE)
-@pytest.mark.parametrize("found", [True, False])
-def test_the_name_of_no_readable_file_is_a_warning(folders: Folders, why: str, found: bool) -> None:
-    write(folders.here if found else folders.package, ACCOUNT)
-    UNUSABLE[why](folders.elsewhere / "named")
-    configuration = folders.load({"TIA_ENV_PATH": "../elsewhere/named"})
-    settled(configuration)
-    (warning,) = configuration.warnings
-    path = folders.here / "../elsewhere/named"
-    assert warning.startswith(f"TIA_ENV_PATH names {str(path)!r}, which cannot be used ({why})")
-    assert folders.load({"TIA_ENV_PATH": "  "}).warnings == ()
-    assert folders.load({"TIA_ENV_PATH": "nowhere"}, env_file=folders.here).warnings == ()
-
-
-def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders) -> None:
-    for name in ("XMPP_SERVICE", "XMPP_DOMAIN", *REQUIRED):
+    for name in ("XMPP_SERVICE", "XMPP_DOMAIN", *REQUIRED):  # of another, one of these is enough
         write(folders.here, {name: "x"})
         assert folders.reasons({}) == [USED, NOT_NEEDED]
 
@@ -132,6 +99,7 @@ def test_a_relative_path_starts_in_the_folder_of_whoever_names_it(folders: Folde
 def test_tia_env_path_counts_in_the_process_environment_only(folders: Folders) -> None:
     write(folders.here, {"TIA_ENV_PATH": str(write(folders.elsewhere, ACCOUNT))})
     assert folders.load({}).env_file is None
+    assert folders.load({"TIA_ENV_PATH": "  "}).warnings == ()
 
 
 def test_nothing_is_expanded(folders: Folders) -> None:
@@ -179,8 +147,8 @@ def test_env_file_names_the_one_file_outright(folders: Folders) -> None:
     write(folders.here, ACCOUNT)
     write(folders.package, ACCOUNT)
     path = write(folders.elsewhere, {"LOG_LEVEL": "ERROR"})
-    environ = ACCOUNT | {"TIA_ENV_PATH": str(folders.here / ".env")}
-    configuration = folders.load(environ, env_file=path)
+    configuration = folders.load(ACCOUNT | {"TIA_ENV_PATH": "nowhere"}, env_file=path)
+    assert configuration.warnings == ()
     assert configuration.candidates == (Candidate(str(path), USED),)
     assert configuration.env_file == str(path)
     assert configuration.log_level == "ERROR"

@@ -1,7 +1,5 @@
 """Restrictions add up: no place can lift what another one says."""
 
-from itertools import product
-
 import pytest
 
 from bridge.settings.table import Configuration
@@ -20,9 +18,12 @@ from tests.settings.folders import (
 ONLY = "BRIDGE_READ_ONLY"
 CONFIRM = "BRIDGE_CONFIRM_SEND"
 RATE = "BRIDGE_SEND_RATE"
+EFFECTS = {
+    ONLY: ": no tool writes to a room",
+    CONFIRM: ": a person is asked before each message",
+    RATE: ": 7 messages a minute may be sent at most",
+}
 PLACES = ("environ", "here", "elsewhere", "package")
-NEVER = ("package", "elsewhere")
-"""A file that is named and says anything is used before the one beside the package."""
 
 
 def load(folders: Folders, **said: dict[str, str]) -> tuple[Configuration, dict[str, str]]:
@@ -42,39 +43,38 @@ def warnings_about(configuration: Configuration, variable: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("account", "restriction"), [it for it in product(PLACES, PLACES) if it != NEVER]
+    ("account", "restriction"),
+    [
+        *(("here", place) for place in PLACES),
+        *((place, "here") for place in ("environ", "elsewhere")),
+    ],
 )
 @pytest.mark.parametrize(
-    ("variable", "loose", "strict", "told"),
+    ("variable", "name", "strict"),
     [
-        (ONLY, "0", "1", "no tool writes to a room"),
-        (CONFIRM, "0", "please", "a person is asked before each message"),
-        (RATE, "30", "7", "7 messages a minute may be sent at most"),
+        *((ONLY, ONLY, "1"), (ONLY, "bridge_readonly", "please")),
+        *((CONFIRM, CONFIRM, "please"), (CONFIRM, "BRIDGE_CONFIRM", "1")),
+        *((RATE, RATE, "7"), (RATE, "BRIDGE_SENDRATE", "7")),
     ],
-    ids=[ONLY, CONFIRM, RATE],
 )
-def test_the_strictest_holds_whoever_says_it_and_whatever_the_others_say(
-    folders: Folders,
-    variable: str,
-    loose: str,
-    strict: str,
-    told: str,
-    account: str,
-    restriction: str,
+def test_the_strictest_holds_whoever_says_it_however_it_is_spelt_and_whatever_the_others_say(
+    folders: Folders, variable: str, name: str, strict: str, account: str, restriction: str
 ) -> None:
-    places = [place for place in PLACES if (account, place) != NEVER]
-    said: dict[str, dict[str, str]] = {place: {variable: loose} for place in places}
+    loose = {variable: "30" if variable == RATE else "0"}
+    said: dict[str, dict[str, str]] = {place: dict(loose) for place in PLACES}
     said[account] |= ACCOUNT
-    said[restriction] |= {variable: strict}
+    said[restriction] |= {name: strict}
     configuration, names = load(folders, **said)
     assert configuration.settings is not None
     held = (configuration.read_only, configuration.confirm_send, configuration.send_rate)
     assert held == (variable == ONLY, variable == CONFIRM, 7 if variable == RATE else 60)
-    assert configuration.source_of(variable) == names[restriction]
+    where = names[restriction] + (f" (as {name})" if name != variable else "")
+    assert configuration.source_of(variable) == where
     (warning,) = warnings_about(configuration, variable)
-    assert warning.startswith(f"{variable} in {names[restriction]} holds")
-    assert warning.endswith(f": {told}")
-    assert all(names[place] in warning for place in places)
+    assert warning.startswith(f"{variable} in {where} holds")
+    assert warning.endswith(EFFECTS[variable])
+    assert all(names[place] in warning for place in PLACES)
+    assert (strict == "please") == (f"'please' in {where}" in repr(configuration.problems))
 
 
 def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
@@ -88,19 +88,16 @@ def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
 
 
 def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: Folders) -> None:
-    configuration, _ = load(folders, here={ONLY: "1", "LOG_LEVEL": "DEBUG"}, elsewhere=ACCOUNT)
+    configuration, _ = load(folders, here={ONLY: "1", "BRIDGE_SENDRATE": "7"}, elsewhere=ACCOUNT)
     assert settled(configuration).username == "bot"
-    assert (configuration.read_only, configuration.log_level) == (True, "INFO")
-    assert reasons(configuration) == [f"{SETS_NO_ROOM}, except for {ONLY}", USED, NOT_NEEDED]
+    assert (configuration.read_only, configuration.send_rate) == (True, 7)
+    passed_over = f"{SETS_NO_ROOM}, except for {ONLY} and BRIDGE_SENDRATE"
+    assert reasons(configuration) == [passed_over, USED, NOT_NEEDED]
 
 
 def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Folders) -> None:
-    configuration, _ = load(
-        folders,
-        here=ACCOUNT,
-        elsewhere=ACCOUNT | {RATE: "5", "BRIDGE_HISTORY": "500"},
-        package=ACCOUNT,
-    )
+    ours = ACCOUNT | {RATE: "5", "BRIDGE_HISTORY": "500"}
+    configuration, _ = load(folders, here=ACCOUNT, elsewhere=ours, package=ACCOUNT)
     assert (configuration.send_rate, configuration.history) == (5, 10_000)
     assert reasons(configuration) == [USED, f"{NOT_NEEDED}, except for {RATE}", NOT_NEEDED]
 
@@ -147,9 +144,8 @@ def test_a_strangers_file_may_lower_the_rate_and_not_raise_it(
 
 
 def test_where_nothing_restricts_nothing_is_said(folders: Folders) -> None:
-    configuration, _ = load(
-        folders, environ={ONLY: "0", RATE: "100"}, elsewhere=ACCOUNT | {RATE: "100"}
-    )
+    loose = {RATE: "100"}
+    configuration, _ = load(folders, environ={ONLY: "0"} | loose, elsewhere=ACCOUNT | loose)
     assert (configuration.read_only, configuration.send_rate) == (False, 100)
     assert configuration.warnings == ()
     assert configuration.in_effect[ONLY].source == "the environment"

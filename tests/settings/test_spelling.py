@@ -6,7 +6,7 @@ import pytest
 from bridge.settings.sources import MAX_STRANGERS_BYTES
 from bridge.settings.spelling import MAX_COMPARED, MAX_NAME_CHARACTERS, MAX_NAMED, misspelt
 from bridge.settings.table import VARIABLES
-from tests.settings.folders import ACCOUNT, SAYS_NOTHING, Folders, about, settled, write
+from tests.settings.folders import ACCOUNT, SAYS_NOTHING, Folders, settled, write
 
 READ_ONLY, RATE = "BRIDGE_READ_ONLY", "BRIDGE_SEND_RATE"
 
@@ -51,42 +51,6 @@ def test_what_is_misspelt_in_the_environment_or_the_used_file_is_told(folders: F
     assert repr(str(path)) in in_file
     assert "MCP_BOT_NICK for MCP_BOT_NICKNAME" in in_file
     assert "MUC_PASSWORT\\u202e for MUC_PASSWORD" in in_file
-
-
-@pytest.mark.parametrize("place", ["environ", "here", "elsewhere", "package"])
-@pytest.mark.parametrize(
-    ("right", "name", "value", "effect"),
-    [
-        (READ_ONLY, "BRIDGE_READONLY", "1", "no tool writes"),
-        (READ_ONLY, "bridge_read_only", "please", "no tool writes"),
-        ("BRIDGE_CONFIRM_SEND", "BRIDGE_CONFIRM", "1", "a person is asked"),
-        (RATE, "BRIDGE_SENDRATE", "7", "7 messages a minute"),
-    ],
-)
-def test_a_misspelt_restriction_is_in_effect_from_every_place_and_named_as_it_is_written(
-    folders: Folders, place: str, right: str, name: str, value: str, effect: str
-) -> None:
-    environ = dict(ACCOUNT, TIA_ENV_PATH="../elsewhere/.env")
-    where = "the environment"
-    if place == "environ":
-        environ |= {name: value}
-    else:
-        where = repr(str(write(getattr(folders, place), {right: "0", name: value})))
-        where = where.replace(str(folders.elsewhere), str(folders.here / "../elsewhere"))
-    configuration = folders.load(environ)
-    held = (configuration.read_only, configuration.confirm_send, configuration.send_rate)
-    wanted = (right == READ_ONLY, right == "BRIDGE_CONFIRM_SEND", 7 if right == RATE else 60)
-    assert held == wanted
-    written = f"{where} (as {name})"
-    assert configuration.source_of(right) == written
-    assert any(
-        f"{right} in {written} holds" in it and effect in it for it in configuration.warnings
-    )
-    if value == "please":
-        assert f"'please' in {written}" in about(configuration, right)
-    if place in {"here", "package"}:
-        reasons = [it.reason for it in configuration.candidates]
-        assert any(f", except for {right} and {name}; it sets" in it for it in reasons)
 
 
 def test_a_strangers_misspelling_cannot_loosen_what_is_spelt_right(folders: Folders) -> None:

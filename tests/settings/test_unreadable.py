@@ -1,6 +1,5 @@
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,17 @@ import pytest
 from bridge.settings import sources
 from bridge.settings.sources import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
 from tests.nobody import without_privileges
-from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write, written
+from tests.racing import at_the_moment, put
+from tests.settings.folders import (
+    ACCOUNT,
+    UNREADABLE,
+    USED,
+    Folders,
+    reasons,
+    settled,
+    write,
+    written,
+)
 
 
 def unreadable(path: Path, kind: str) -> None:
@@ -35,36 +44,36 @@ def unreadable(path: Path, kind: str) -> None:
 KINDS = ["directory", "FIFO", "device", "loop", "Latin-1", "UTF-16", "large", "blanks"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_plain_utf8_file_is_passed_over_at_once(folders: Folders, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["nothing", *KINDS])
+def test_what_is_no_plain_utf8_file_is_passed_over_at_once_and_told_if_it_was_named(
+    folders: Folders, kind: str
+) -> None:
     write(folders.package, ACCOUNT)
     unreadable(folders.here / ".env", kind)
-    unreadable(folders.elsewhere / "named", kind)
+    named = folders.elsewhere / "named"
+    unreadable(named, kind)
     began = time.monotonic()
-    reasons = folders.reasons({"TIA_ENV_PATH": str(folders.elsewhere / "named")})
+    configuration = folders.load({"TIA_ENV_PATH": str(named)})
     assert time.monotonic() - began < 2
+    *passed_over, used = reasons(configuration)
     # Two links to one device are one file.
-    assert len(reasons) == (2 if kind == "device" else 3)
-    assert all(reason.startswith(f"{UNREADABLE}: ") for reason in reasons[:-1])
-    assert reasons[-1] == USED
+    assert len(passed_over) == (1 if kind == "device" else 2)
+    why = "missing" if kind == "nothing" else f"{UNREADABLE}: "
+    assert all(reason.startswith(why) for reason in passed_over)
+    assert used == USED
+    (warning,) = configuration.warnings
+    assert warning.startswith(f"TIA_ENV_PATH names {str(named)!r}, which cannot be used (")
+    outright = folders.load({}, env_file=named)
+    (problem,) = outright.problems
+    assert (problem.variable, outright.env_file) == ("--env-file", None)
+    assert repr(str(named)) in problem.message
+    assert folders.load(ACCOUNT, env_file=named).settings is None
 
 
-@pytest.fixture
-def unprivileged() -> Iterator[None]:
-    with without_privileges():
-        yield
-
-
-@pytest.fixture
-def locked(folders: Folders) -> Path:
-    path = write(folders.here, ACCOUNT)
-    path.chmod(0)
-    return path
-
-
-@pytest.mark.usefixtures("locked", "unprivileged")
 def test_a_file_without_permission_is_passed_over(folders: Folders) -> None:
-    assert folders.reasons({})[0] == f"{UNREADABLE}: Permission denied"
+    write(folders.here, ACCOUNT).chmod(0)
+    with without_privileges():
+        assert folders.reasons({})[0] == f"{UNREADABLE}: Permission denied"
 
 
 def test_a_file_may_be_as_large_and_as_blank_as_its_limits(folders: Folders) -> None:
@@ -95,19 +104,6 @@ def test_a_name_that_no_file_can_have_is_no_accident(folders: Folders, path: str
     assert folders.load({}, env_file=folders.here / path).settings is None
 
 
-@pytest.mark.parametrize("kind", ["nothing", *KINDS])
-def test_an_unusable_env_file_is_the_one_problem(folders: Folders, kind: str) -> None:
-    write(folders.here, ACCOUNT)
-    path = folders.elsewhere / "named"
-    unreadable(path, kind)
-    configuration = folders.load({}, env_file=path)
-    assert [problem.variable for problem in configuration.problems] == ["--env-file"]
-    assert repr(str(path)) in str(configuration.problems[0])
-    assert configuration.settings is None
-    assert configuration.env_file is None
-    assert folders.load(ACCOUNT, env_file=path).settings is None
-
-
 def test_a_file_that_is_silent_is_empty(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc/kmsg is a regular file in the kernel's eyes, and to read it takes lines from syslog."""
     path = folders.here / ".env"
@@ -115,3 +111,56 @@ def test_a_file_that_is_silent_is_empty(folders: Folders, monkeypatch: pytest.Mo
     with path.open("r+b", buffering=0):
         monkeypatch.setattr(sources, "_expect_regular", lambda status: None)
         assert folders.reasons({})[0] == "sets none of our variables"
+
+
+# --- What becomes something else at the moment of opening ---------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "endless device", "link to nothing"])
+@pytest.mark.parametrize("outright", [False, True], ids=["found", "named"])
+def test_what_is_swapped_in_is_passed_over(kind: str, outright: bool, folders: Folders) -> None:
+    path = write(folders.here, ACCOUNT)
+    began = time.monotonic()
+    with at_the_moment("open", path, lambda: put(path, kind, folders.elsewhere / "x")):
+        found = folders.load({}, env_file=path if outright else None)
+    assert time.monotonic() - began < 2
+    assert found.settings is None
+    reason = found.candidates[0].reason
+    assert reason == "missing" or reason.startswith(f"{UNREADABLE}: ")
+
+
+def test_a_file_that_grows_ahead_of_the_reading_is_read_up_to_its_bound(folders: Folders) -> None:
+    path = write(folders.here, ACCOUNT)
+
+    def grow() -> None:
+        with path.open("ab") as file:
+            file.truncate(1 << 40)
+
+    with at_the_moment("open", path, grow):
+        (reason, *_) = folders.reasons({})
+    assert reason.startswith(f"{UNREADABLE}: more than ")
+
+
+def test_a_link_to_a_trusted_file_lends_its_trust_to_nothing_else(folders: Folders) -> None:
+    own = write(folders.elsewhere, ACCOUNT | {"MCP_BOT_NICKNAME": "Own"})
+    strangers = write(folders.elsewhere, ACCOUNT | {"MCP_BOT_NICKNAME": "Evil"}, "evil")
+    here = folders.here / ".env"
+    here.symlink_to(own)
+
+    def turn() -> None:
+        here.unlink()
+        here.symlink_to(strangers)
+
+    with at_the_moment("open", own, turn):
+        found = folders.load({"TIA_ENV_PATH": str(own)})
+    assert [one.reason for one in found.candidates][:1] == [USED]
+    assert found.env_file == str(own)
+    assert settled(found).nickname == "Own"
+
+
+def test_a_strangers_link_to_a_file_of_ours_makes_it_no_less_a_strangers(folders: Folders) -> None:
+    secret = write(folders.elsewhere, "-----BEGIN KEY-----\ntop secret\n", "id_rsa")
+    (folders.here / ".env").symlink_to(secret)
+    found = folders.load({})
+    assert found.settings is None
+    assert "top secret" not in repr(found)

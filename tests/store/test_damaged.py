@@ -1,10 +1,8 @@
 """Rows that no bridge wrote: whatever stands in one, the others are read, and recording goes on."""
 
 import random
-import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from math import inf
@@ -26,6 +24,7 @@ from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.model.filter import EventFilter
 from tests.store.damaged import damage
 from tests.store.hall import Hall
+from tests.store.recorded import selected
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
 
 HEADER_BYTES = 100
@@ -38,9 +37,7 @@ ANOTHER = ["5", "1.5", "x'7b7d'", NO_UTF8]
 EVENTS = [
     "'{'",
     '\'["kind","message"]\'',
-    "'\"message\"'",
     "'{}'",
-    """'{"kind":7}'""",
     """'{"kind":["message"]}'""",
     "replace(event, '}', ',')",
     "replace(event, '\"body\":\"', '\"body\":\"' || CAST(x'ff' AS TEXT))",
@@ -54,11 +51,9 @@ FORMS = [
     """'{"kind":"message","from":"a","sender":["b"],"body":"c"}'""",
     """'{"kind":"message","from":"a","sender":"b","bodx":"c"}'""",
     """'{"kind":"message","from":"a","sender":"b","source":"nowhere"}'""",
-    """'{"kind":"message","from":"a","sender":"b","delayedFrom":5}'""",
     """'{"kind":"message","from":"a","sender":"b","reactions":"c"}'""",
     """'{"kind":"message","direction":"out","from":"a","sender":"b","id":["c"]}'""",
     """'{"kind":"leave","from":"a","sender":"b","codes":[[110]]}'""",
-    """'{"kind":"config","codes":110}'""",
     """'{"kind":"connection","phase":"nowhere"}'""",
     """'{"kind":"connection","phase":"waiting","nextAttemptInMs":"soon"}'""",
 ]
@@ -66,14 +61,15 @@ FORMS = [
 
 TIMES = ["'soon'", "x'00'", NO_UTF8, "-1", "1e300", "9223372036854775807", "253402300800000"]
 
-ROWS = [
-    *(("event", value) for value in [*EVENTS, *ANOTHER]),
+UNREADABLE = [
+    *(("event", value) for value in [*EVENTS, *FORMS, *ANOTHER]),
     *(("at", value) for value in TIMES),
     *(("room", value) for value in ["99", "'x'", "x'00'"]),
     *(("observer", value) for value in ["99", "'x'", "x'00'"]),
     *(("shared", value) for value in ["'x'", "x'00'", "0.5"]),
 ]
 """A column of an event, and what stands there."""
+EACH = pytest.mark.parametrize(("column", "value"), UNREADABLE)
 
 
 @pytest.fixture
@@ -91,7 +87,7 @@ async def _read(shelf: Shelf, **more: Any) -> tuple[list[Any], Walk]:
     return [one.event.get("body") async for one in walk], walk
 
 
-@pytest.mark.parametrize(("column", "value"), [*ROWS, *(("event", value) for value in FORMS)])
+@EACH
 async def test_a_row_that_cannot_be_read_is_left_out_and_counted(
     column: str, value: str, shelf: Shelf
 ) -> None:
@@ -155,9 +151,7 @@ async def test_a_stanza_that_cannot_be_read_is_left_out_and_counted(
     assert walk.unreadable == 1
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [*ROWS, *(("event", value) for value in FORMS), ("kind", NO_UTF8)]
-)
+@EACH
 def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     column: str, value: str, tmp_path: Path
 ) -> None:
@@ -165,26 +159,20 @@ def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
     first, second = hall.start_two_inside()
     hall.pass_time(1)
     second.stalled = True
-    hall.say()
     lost = hall.say()
     hall.say()
     hall.pass_time(1)
-    (path,) = tmp_path.glob("*.db")
-    with closing(sqlite3.connect(path)) as store:
-        ((row,),) = store.execute(
-            "SELECT id FROM events WHERE json_extract(event, '$.jid') = ?", (lost,)
-        ).fetchall()
+    path = tmp_path / "rooms.db"
+    find = "SELECT id FROM events WHERE instr(event, '\"jid\":{}') > 0"
+    ((row,),) = selected(path, find.format(lost))
     damage(path, "events", row, column, value)
     second.stalled = False
     hall.pass_time(1)
     hall.kill(first)
     mark = hall.say()
-    third = hall.start()
-    hall.enter(third)
+    hall.enter(hall.start())
     hall.pass_time(20)
-    with closing(sqlite3.connect(path)) as store:
-        marks = "SELECT count(*) FROM events WHERE id > ? AND instr(event, '\"jid\":' || ?) > 0"
-        assert store.execute(marks, (row, mark)).fetchone() == (1,)
+    assert len(selected(path, f"{find.format(mark)} AND id > {row}")) == 1
 
 
 @pytest.mark.parametrize(
@@ -203,10 +191,8 @@ def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path:
     hall = Hall(tmp_path / "rooms.db")
     hall.enter(hall.start())
     hall.pass_time(1)
-    (path,) = tmp_path.glob("*.db")
-    for one in hall.bridges:
-        hall.kill(one)
-    damage(path, "rooms", None, column, value)
+    hall.bridges.clear()
+    damage(tmp_path / "rooms.db", "rooms", None, column, value)
     hall.enter(hall.start())
     hall.pass_time(20)
     mark = hall.say()
@@ -214,20 +200,14 @@ def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path:
     assert mark in [event.get("jid") for event, shared, _ in hall.rows() if shared]
 
 
-@pytest.fixture
-def recorder(shelf: Shelf) -> Iterator[Recorder]:
-    one = Recorder(partial(SqliteDatabase, shelf.path), partial(put_aside, shelf.path))
-    yield one
-    one.close()
-
-
 async def test_the_recorder_says_how_many_rows_it_left_out(
-    recorder: Recorder, shelf: Shelf, caplog: pytest.LogCaptureFixture
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = time.monotonic()
     with shelf.opened() as database, database.transaction():
         database.take(ROOM, "example", Lease(NIGHTLY.run, now, 4.0))
     damage(shelf.path, "events", 2, "event", "'{'")
+    recorder = Recorder(partial(SqliteDatabase, shelf.path), partial(put_aside, shelf.path))
     recorder.add(Observer(ACCOUNT, "McpDebug", "own"))
     recorder.add(Entered(ROOM, 0.0, now))
     await recorder.flush()
@@ -236,6 +216,7 @@ async def test_the_recorder_says_how_many_rows_it_left_out(
     assert warning.startswith("1 row of the store cannot be read")
     assert [one.getMessage() for one in caplog.records] == [warning]
     await recorder.flush()
+    recorder.close()
     assert len(caplog.records) == 1
 
 
@@ -246,6 +227,7 @@ async def test_the_recorder_says_how_many_rows_it_left_out(
         *(("rooms", column) for column in ("bytes", "evicted")),
         *(("stanzas", column) for column in ("at", "xml", "observer")),
         *(("store", column) for column in ("stanza_bytes", *Ageing._fields)),
+        ("sqlite_sequence", "seq"),
     ],
 )
 @pytest.mark.parametrize("value", ["NULL", "'x'", "x'00'", NO_UTF8, "-9223372036854775807"])
@@ -281,13 +263,9 @@ def test_a_row_with_a_damaged_id_does_not_lead_back_to_rows_that_were_read(tmp_p
     assert read == [*range(15, 64), *range(65, 128)]
 
 
-FORMAT_AT = 44
-"""The place of the format of the tables in the file: four bytes."""
-
-
 def test_a_format_that_sqlite_does_not_know_is_damage(shelf: Shelf) -> None:
     whole = bytearray(shelf.path.read_bytes())
-    whole[FORMAT_AT + 3] = 6
+    whole[47] = 6  # the last of four bytes: the format of the tables in the file
     shelf.path.write_bytes(whole)
     for writable in (False, True):
         with pytest.raises(BrokenStoreError):
@@ -310,7 +288,7 @@ def test_a_damaged_page_number_is_not_taken_for_a_full_disk(tmp_path: Path) -> N
             database.delete(noise, Amount(1_000, inf), None)
 
 
-FLIPS = 150
+FLIPS = 80
 
 
 async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_to_be_broken(
