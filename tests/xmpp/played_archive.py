@@ -1,5 +1,6 @@
 """A room's archive that is made up as it is asked for, in place of a connection to one."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast, overload
@@ -64,12 +65,10 @@ class PlayedArchive:
         if (after or before) and self._index(after or before or "") >= len(self.lines):
             raise IqError(StanzaError("item-not-found"))
         if before is not None:
-            end = self._index(before) if before else len(self.lines)
-            left = found if end == len(self.lines) else [one for one in found if one < end]
+            left = found[: bisect_left(found, self._index(before))] if before else found
             given = left[-most:]
         else:
-            start = self._index(after) if after else -1
-            left = found if start < 0 else [one for one in found if one > start]
+            left = found[bisect_right(found, self._index(after)) :] if after else found
             given = left[:most]
         for index in given:
             if not take(result_of(id_, f"id-{index}", self.lines[index])):
@@ -78,14 +77,11 @@ class PlayedArchive:
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:
         assert set(fields) <= {"FORM_TYPE", "start", "end"}
-        start, end = _second(fields.get("start")), _second(fields.get("end"))
-        if start is None and end is None:
+        start, end = fields.get("start", "")[:19], fields.get("end", "9")[:19]
+        if fields.keys() <= {"FORM_TYPE"}:
             return range(len(self.lines))
-        return [
-            index
-            for index, line in enumerate(self.lines)
-            if (start is None or line.second >= start) and (end is None or line.second <= end)
-        ]
+        times = [stamp(line.second)[:19] for line in self.lines]
+        return [index for index, time in enumerate(times) if start <= time <= end]
 
     def _index(self, id_: str) -> int:
         return int(id_.removeprefix("id-"))
@@ -159,13 +155,6 @@ def asked_for(payload: Element) -> dict[str, str]:
 
 def paging(payload: Element, name: str) -> str | None:
     return payload.findtext(f"{{{RSM}}}set/{{{RSM}}}{name}")
-
-
-def _second(time: str | None) -> int | None:
-    if time is None:
-        return None
-    hours, minutes, seconds = time[11:19].split(":")
-    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
 
 @dataclass(frozen=True)

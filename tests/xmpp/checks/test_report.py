@@ -20,17 +20,60 @@ LOGS = "logs@conference.example.org"
 TEAM = "team@conference.example.org"
 ROOMS = (LAB, LOGS, TEAM)
 BANNED = Fault("forbidden", "We are banned.", "Ask the owner.")
-NOT_VISITED = f"Not visited: {LOGS}, {TEAM}."
-CUT = Fault("connection-reset", "The connection was cut.", "Wait.")
+CUT = Fault("connection-reset", "It was cut.", "Wait.")
+WORKS = "Everything works: in"
+MADE = f"Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
 STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
 
 
-def test_a_room_that_joining_made_is_named_although_another_failed() -> None:
-    report = report_of(ROOMS, [STAGE], 1.0, [Visit(LAB, BANNED), Visit(LOGS, created=True)], CUT)
-    assert report.diagnosis.endswith(
-        f"Not visited: {TEAM}. Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
-    )
-    assert report.created == (LOGS,)
+@pytest.mark.parametrize(
+    ("visits", "early", "conditions", "diagnosis"),
+    [
+        ([Visit(LAB)], None, [None], f"{WORKS} the room {LAB} with nobody else, 0.46 s in all."),
+        (
+            [Visit(LAB, others=1)],
+            None,
+            [None],
+            f"{WORKS} the room {LAB} with 1 other occupant, 0.46 s in all.",
+        ),
+        (
+            [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)],
+            None,
+            [None, None, None],
+            f"{WORKS} 3 rooms with 3 other occupants, 0.46 s in all. {MADE}",
+        ),
+        (
+            [Visit(LAB, BANNED), Visit(LOGS), Visit(TEAM, CUT)],
+            None,
+            [BANNED, None, CUT],
+            f"2 of 3 rooms failed. {LAB}: We are banned. {TEAM}: It was cut.",
+        ),
+        (
+            [Visit(LAB, BANNED), Visit(LOGS, created=True)],
+            CUT,
+            [BANNED, None, CUT],
+            f"1 of 3 rooms failed. {LAB}: We are banned. Not visited: {TEAM}. {MADE}",
+        ),
+        (
+            [Visit(LAB, CUT)],
+            CUT,
+            [CUT, CUT, CUT],
+            f"1 of 3 rooms failed. {LAB}: It was cut. Not visited: {LOGS}, {TEAM}.",
+        ),
+        ([], CUT, [CUT, CUT, CUT], "It was cut."),
+    ],
+)
+def test_the_outcome_is_told_of_each_room_and_of_all(
+    visits: list[Visit], early: Fault | None, conditions: list[Fault | None], diagnosis: str
+) -> None:
+    rooms = ROOMS[: len(conditions)]
+    report = report_of(rooms, [STAGE], 0.4567, visits, early)
+    assert (report.diagnosis, report.ms) == (diagnosis, 456.7)
+    told = [fault.condition if fault else None for fault in conditions]
+    assert (report.ok, report.condition) == (not any(told), told[0])
+    each = [CheckedRoom(room, not it, it) for room, it in zip(rooms, told, strict=True)]
+    assert report.rooms == (each if len(rooms) > 1 else None)
+    assert report.created == tuple(one.room for one in visits if one.created)
 
 
 def test_the_words_of_a_fault_fit_into_one_line() -> None:
@@ -38,48 +81,6 @@ def test_the_words_of_a_fault_fit_into_one_line() -> None:
     report = report_of([LAB], [], 1.0, [], fault)
     assert (report.ok, report.condition) == (False, "made\\u{A}up")
     assert report.diagnosis == "first\\u{A}second\\u{202E}"
-
-
-@pytest.mark.parametrize(
-    ("others", "told"),
-    [
-        ([0], f"the room {LAB} with nobody else"),
-        ([1], f"the room {LAB} with 1 other occupant"),
-        ([2, 0, 1], "3 rooms with 3 other occupants"),
-    ],
-)
-def test_of_rooms_that_are_well_it_counts_the_company(others: list[int], told: str) -> None:
-    rooms = ROOMS[: len(others)]
-    visits = [Visit(room, others=number) for room, number in zip(rooms, others, strict=True)]
-    report = report_of(rooms, [STAGE], 0.4567, visits, None)
-    assert report.diagnosis == f"Everything works: in {told}, 0.46 s in all."
-    assert (report.ok, report.condition, report.ms) == (True, None, 456.7)
-    each = [CheckedRoom(room, True, None) for room in ROOMS]
-    assert report.rooms == (each if len(others) > 1 else None)
-
-
-def test_of_several_rooms_that_failed_it_says_which_and_why() -> None:
-    visits = [Visit(LAB, BANNED), Visit(LOGS), Visit(TEAM, CUT)]
-    report = report_of(ROOMS, [STAGE], 1.0, visits, None)
-    assert report.diagnosis == (
-        f"2 of 3 rooms failed. {LAB}: We are banned. {TEAM}: The connection was cut."
-    )
-    assert (report.ok, report.condition) == (False, "forbidden")
-    assert report.rooms == [
-        CheckedRoom(LAB, False, "forbidden"),
-        CheckedRoom(LOGS, True, None),
-        CheckedRoom(TEAM, False, "connection-reset"),
-    ]
-
-
-def test_a_room_that_was_not_visited_is_not_well() -> None:
-    for visits, told in (
-        ([Visit(LAB, CUT)], f"1 of 3 rooms failed. {LAB}: {CUT.message} {NOT_VISITED}"),
-        ([], CUT.message),
-    ):
-        report = report_of(ROOMS, [STAGE], 1.0, visits, CUT)
-        assert (report.ok, report.diagnosis) == (False, told)
-        assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
 
 
 @pytest.mark.parametrize("extra", [0, 1])

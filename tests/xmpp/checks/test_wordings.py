@@ -1,19 +1,15 @@
 """What a check says of the mistakes that people make: the names, numbers and variables in it."""
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from bridge.xmpp.checks.report import Report
-from bridge.xmpp.link.connection import DEADLINES
-from bridge.xmpp.model.faults import Stage
 from tests.faults.scene import configure
-from tests.faults.scripted_server import DOMAIN
 from tests.servers.certificates import Authority
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-from tests.xmpp.probing import check, failed
+from tests.xmpp.probing import check
 
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "no certificate in the file": ("XMPP_TLS_CA_FILE", "{folder}/text.pem", "{} PEM", "MUC_ROOM"),
@@ -68,19 +64,3 @@ async def test_a_missing_room_password_is_told_from_a_wrong_one(real_server: Xmp
     ]
     assert ("not set" in missing, "not set" in wrong) == (True, False)
     assert "Everything works" in right
-
-
-@pytest.mark.parametrize("scheme", ["xmpp", "xmpps"])
-async def test_a_silent_port_may_be_direct_tls(
-    scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(DEADLINES, Stage.TLS, 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        service = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
-        account = {"XMPP_USERNAME": f"bot@{DOMAIN}", "XMPP_PASSWORD": "bot-passes-4711"}
-        report = await check(
-            {**account, "XMPP_SERVICE": service, "MUC_ROOM": f"room@conference.{DOMAIN}"}
-        )
-    hint = failed(report, "tls").hint
-    assert ("xmpps://" in hint, "XMPP_SERVICE" in hint) == (scheme == "xmpp", True)
-    assert all(word in report.diagnosis for word in (service, "0.2 s"))

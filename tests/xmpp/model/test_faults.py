@@ -195,6 +195,7 @@ def test_each_refused_join_keeps_its_condition() -> None:
 
 
 SASL2 = 'SASL2 "PLAIN"'
+DIRECT = PLACE._replace(service="xmpps://chat.example:5222")
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,8 @@ SASL2 = 'SASL2 "PLAIN"'
         (faults.of_silence(Stage.JOIN, 20.0, PLACE), "remote-server-timeout", PLACE.room_service),
         (faults.of_silence(Stage.RESOLVE, 10.0, PLACE), "remote-server-timeout", "XMPP_SERVICE"),
         (faults.of_silence(Stage.BIND, 10.0, PLACE), "connection-timeout", "firewall"),
+        (faults.of_silence(Stage.TLS, 10.0, PLACE), "connection-timeout", "xmpps://"),
+        (faults.of_silence(Stage.TLS, 10.0, DIRECT), "connection-timeout", "firewall"),
         (faults.of("ghost", PLACE), "not-acceptable", "by itself"),
         (faults.of_destruction("old", "new@muc.example", PLACE), "gone", "MUC_ROOM to the new"),
     ],

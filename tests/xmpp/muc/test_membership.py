@@ -3,18 +3,22 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.text import iso
 from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, MUC_OWNER, PING
-from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
+from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
-from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.publisher import Publisher
 from bridge.xmpp.queries.keepalive import TIMING, Timing
+from tests.faults.scene import Eyes
 from tests.xmpp.elements import parsed
 from tests.xmpp.muc.entering import enter
 from tests.xmpp.place import PLACE
@@ -76,16 +80,16 @@ class Standing(PlayedConnection):
         self.on_send(element)
 
 
-class Inside:
+class Inside(Eyes):
+    """Sees what a membership tells that has no participant."""
+
     def __init__(self, standing: Standing, timing: Timing) -> None:
-        self.events: list[Event] = []
-        self.records: list[Record] = []
-        self.news = asyncio.Event()
         publisher = Publisher(Journal("epoch"))
-        publisher.listen(self._hear)
-        self.membership = Membership(PLACE, None, publisher, timing=timing)
-        publisher.rooms[PLACE.room] = self.membership.room
-        enter(self.membership)
+        membership = Membership(PLACE, None, publisher, timing=timing)
+        publisher.rooms[PLACE.room] = membership.room
+        alone = SimpleNamespace(memberships=[membership], listen=publisher.listen)
+        super().__init__(cast(Participant, alone), PLACE.room)
+        enter(membership)
         self.begin(standing, resumed=True)
 
     def begin(self, standing: Standing, *, resumed: bool) -> None:
@@ -95,21 +99,6 @@ class Inside:
         if is_join(element):
             self.membership.receive(parsed(ADMITTED))
 
-    def _hear(self, record: Record) -> None:
-        self.events.append(record.event)
-        self.records.append(record)
-        self.news.set()
-
-    async def see(self, satisfied: Callable[[Event], object]) -> Event:
-        """Return the first event that satisfies, once there is one; it is not seen again."""
-        async with asyncio.timeout(SECONDS):
-            while True:
-                while self.events:
-                    if satisfied(event := self.events.pop(0)):
-                        return event
-                self.news.clear()
-                await self.news.wait()
-
     def entering(self, answer: Callable[[Element], None] | None = None) -> Standing:
         """Begin on a new connection, on which a join is let in, or answered so."""
         standing = Standing()
@@ -117,14 +106,10 @@ class Inside:
         self.begin(standing, resumed=False)
         return standing
 
-    async def phase(self, phase: Phase) -> None:
-        await self.see(lambda event: isinstance(event, ConnectionChanged) and event.phase is phase)
-
-    async def fault(self) -> Fault:
-        event = await self.see(lambda event: isinstance(event, ConnectionChanged) and event.fault)
-        assert isinstance(event, ConnectionChanged)
-        assert event.fault is not None
-        return event.fault
+    async def condition(self) -> str:
+        """Of the next fault."""
+        fault, _, _ = await self.fault()
+        return fault.condition
 
     @asynccontextmanager
     async def running(self, standing: Standing) -> AsyncIterator[None]:
@@ -162,9 +147,7 @@ async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -
         async with inside(standing, SHORT) as staying:
             await asyncio.shield(standing.ended)
     assert standing.pinged == [OWN] * 3
-    assert [one.phase for one in staying.events if isinstance(one, ConnectionChanged)] == [
-        Phase.JOINED
-    ]
+    assert [one.event for one in staying.records] == [ConnectionChanged(Phase.JOINED)]
 
 
 @pytest.mark.parametrize("answer", [None, refused("remote-server-timeout")])
@@ -173,7 +156,7 @@ async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: An
     loop = asyncio.get_running_loop()
     started = loop.time()
     async with inside(standing, SHORT) as staying:
-        fault = await staying.fault()
+        fault, _, _ = await staying.fault()
         assert fault.condition == "remote-server-timeout"
         assert PLACE.room in fault.message
         assert len(standing.pinged) > 1
@@ -196,11 +179,10 @@ async def test_a_room_whose_answer_comes_behind_very_much_is_not_silent() -> Non
     standing = Busy()
     async with inside(standing, SHORT) as staying:
         async with asyncio.timeout(SECONDS):
-            while staying.membership.status().self_ping_ms is None:  # noqa: ASYNC110
+            while staying.status().self_ping_ms is None:  # noqa: ASYNC110
                 await asyncio.sleep(SHORT.check_interval)
         assert staying.membership.inside
-        faults = [one for one in staying.events if isinstance(one, ConnectionChanged) and one.fault]
-        assert not faults
+        assert [one.event for one in staying.records] == [ConnectionChanged(Phase.JOINED)]
 
 
 async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
@@ -213,7 +195,7 @@ async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
     # A single self-ping would end too late, if what came meanwhile did not count.
     standing = Standing(answer)
     async with inside(standing, replace(SHORT, max_unconfirmed=0.055)) as staying:
-        assert (await staying.fault()).condition == "not-acceptable"
+        assert await staying.condition() == "not-acceptable"
     assert len(standing.pinged) == 2
 
 
@@ -248,10 +230,10 @@ async def test_what_was_said_since_the_room_was_heard_or_confirmed_us_may_be_mis
     standing = Standing(answer)
     async with inside(standing, timing) as staying:
         standing.on_send = staying.admit
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
         heard.append(time.time())
-        gap = await staying.see(lambda event: isinstance(event, Gap))
+        gap = (await staying.see(lambda event: isinstance(event, Gap))).event
     assert isinstance(gap, Gap)
     assert iso(heard[-1] - 0.1) <= gap.from_ <= iso(heard[-1] + 0.1)
     assert gap.to >= iso(heard[-1] + timing.idle_before_ping)
@@ -260,10 +242,10 @@ async def test_what_was_said_since_the_room_was_heard_or_confirmed_us_may_be_mis
 async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on() -> None:
     lost = Standing(lambda _: OUT)
     async with inside(lost, replace(TIMING, idle_before_ping=0.01, check_interval=0.01)) as staying:
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         lost.archive_answers = False
         lost.on_send = staying.admit
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         async with asyncio.timeout(SECONDS):
             await lost.archive_asked.wait()
     resumed = Standing()
@@ -281,7 +263,7 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
     staying = Inside(Standing(), TIMING)
     standing = staying.entering(admit_and_kick)
     async with staying.running(standing):
-        assert (await staying.fault()).condition == "not-allowed"
+        assert await staying.condition() == "not-allowed"
     assert not [one for one in standing.sent if one.get("type") == "unavailable"]
 
 
@@ -292,13 +274,13 @@ async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
     standing = Standing(lambda _: OUT)
     async with inside(standing, SHORT) as staying:
         standing.on_send = cut
-        assert (await staying.fault()).condition == "not-acceptable"
+        assert await staying.condition() == "not-acceptable"
 
 
 async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for() -> None:
     standing = Standing(lambda _: OUT)
     async with inside(standing, TIMING) as staying:
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         saying = asyncio.create_task(staying.membership.say("hello", 60))
         await staying.see(lambda event: isinstance(event, MessageSent))
         staying.membership.doubt()
@@ -310,7 +292,7 @@ async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for
 
 async def put_out() -> Inside:
     async with inside(Standing(), TIMING) as staying:
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         staying.membership.receive(parsed(KICKED))
         await staying.phase(Phase.WAITING)
     return staying
@@ -319,17 +301,17 @@ async def put_out() -> Inside:
 async def test_a_rest_goes_on_on_the_next_connection() -> None:
     """Else a kick would be good until the network stumbles."""
     staying = await put_out()
-    due = staying.membership.status().next_attempt_at
+    due = staying.status().next_attempt_at
     standing = staying.entering()
     async with staying.running(standing):
-        fault = await staying.fault()
-        status = staying.membership.status()
-        assert (fault.condition, status.phase) == ("not-allowed", Phase.WAITING)
+        assert await staying.condition() == "not-allowed"
+        status = staying.status()
+        assert status.phase is Phase.WAITING
         assert due is not None
         assert status.next_attempt_at == pytest.approx(due, abs=1)
         assert not standing.sent
         assert staying.membership.try_again()
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
 
 
 async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
@@ -341,17 +323,17 @@ async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
 
     staying = Inside(Standing(), TIMING)
     async with staying.running(staying.entering(admit)):
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         staying.membership.receive(parsed(KICKED))
-        assert (await staying.fault()).condition == "not-allowed"
-        assert staying.membership.status().phase is Phase.WAITING
+        assert await staying.condition() == "not-allowed"
+        assert staying.status().phase is Phase.WAITING
 
 
 async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
     staying = await put_out()
     assert staying.membership.try_again()
     async with staying.running(staying.entering()):
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
 
 
 @pytest.mark.parametrize(
@@ -362,13 +344,13 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
 async def test_other_settings_keep_what_an_accounts_stay_told(place: Place, asked: bool) -> None:
     first = Standing()
     async with inside(first, TIMING) as staying:
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
         first.ended.set_result(END)  # as the participant does before it hands on its settings
         staying.membership.configure(place, None)
     second = staying.entering()
     async with staying.running(second):
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
         if asked:
             await staying.see(lambda event: isinstance(event, Gap))
     assert second.archive_asked.is_set() is asked
@@ -383,7 +365,7 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
     staying = Inside(Standing(), TIMING)
     standing = staying.entering(admit)
     async with staying.running(standing):
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
     asked = [one.find(f"{{{DISCO_INFO}}}query") is not None for one in standing.sent]
     assert asked == [True, False, True]
 
@@ -406,7 +388,7 @@ async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_th
 
     staying = Inside(Standing(), TIMING)
     async with staying.running(staying.entering(tell)):
-        await staying.phase(Phase.JOINED)
+        await staying.joined()
     marks = [(one.event.kind, one.earlier) for one in staying.records]
     assert [mark for mark in marks if mark[0] != "connection"] == [
         ("join", True),

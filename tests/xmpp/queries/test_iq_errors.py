@@ -57,11 +57,3 @@ def test_an_error_proves_that_somebody_is_there_only_where_it_does(
     condition: str, whom: TargetKind, reachable: bool
 ) -> None:
     assert iq_errors.of_error(condition, None, whom, "x.example", "pings").reachable is reachable
-
-
-@pytest.mark.parametrize("whom", TargetKind)
-def test_a_silence_proves_nothing_and_names_its_length(whom: TargetKind) -> None:
-    meaning = iq_errors.of_silence(whom, "x.example", 15.0)
-    assert meaning.message == '"x.example" did not answer within 15 s.'
-    assert meaning.hint
-    assert not meaning.reachable

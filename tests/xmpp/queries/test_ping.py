@@ -71,6 +71,7 @@ async def test_the_nearest_silence_is_told(
     assert (found.pong.seconds, found.pong.reachable) == (None, False)
     assert found.pong.error is not None
     assert found.pong.error.condition == "remote-server-timeout"
+    assert found.pong.error.message == f'"{target.address}" did not answer within 0.2 s.'
     between = {TargetKind.OCCUPANT: [SERVER, OWN], TargetKind.SERVER: []}
     assert [address for address, _ in played.asked] == [
         target.address,

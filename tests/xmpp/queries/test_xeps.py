@@ -2,8 +2,6 @@ import re
 from importlib.resources import files
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.xmpp.queries.xeps import standard_of, standards
 
@@ -78,9 +76,3 @@ def test_no_feature_is_claimed_by_two_standards_and_the_table_is_in_order() -> N
     for number, name, _ in rows:
         assert re.fullmatch("(XEP-|RFC )[0-9]{4}", number)
         assert re.fullmatch("[A-Z0-9v].+[^:]", name)
-
-
-@given(st.text())
-def test_no_name_of_a_feature_breaks_the_look_up(feature: str) -> None:
-    standard_of(feature)
-    standard_of(f"urn:xmpp:{feature}")
