@@ -16,10 +16,8 @@ from bridge.xmpp.checks.probe import (
     StageRecorder,
 )
 from bridge.xmpp.checks.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
-from bridge.xmpp.link.stanzas import MUC
 from bridge.xmpp.muc import roomservice
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import participant_at
 from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -150,42 +148,6 @@ def answering(
                     raise AssertionError(element)
 
     return replace(HONEST, join=join)
-
-
-def listing(service: str) -> Script:
-    """A domain that is no room service, on a server that lists this one."""
-
-    async def join(wire: Wire) -> None:
-        while True:
-            element = await wire.element()
-            id_, to = element.get("id", ""), element.get("to", "")
-            if scripted.local(element) == "iq":
-                space = element[0].tag[1:].partition("}")[0]
-                says = "<identity category='server' type='im'/>"
-                if space.endswith("#items"):
-                    says = f"<item jid='{service}'/>"
-                elif to == service:
-                    says = f"<feature var='{MUC}'/>"
-                query = f"<query xmlns='{space}'>{says}</query>"
-                wire.send(f"<iq type='result' id='{id_}' from='{to}'>{query}</iq>")
-
-    return replace(HONEST, join=join)
-
-
-@pytest.mark.parametrize(
-    ("service", "hinted"),
-    [("muc.example.org", "muc.example.org"), ("muc.example.org/Ignore", f"conference.{DOMAIN}")],
-)
-async def test_the_hint_has_the_real_name_of_the_room_service(service: str, hinted: str) -> None:
-    async with ScriptedServer(listing(service)) as server:
-        report = await check(server.environment())
-        async with participant_at(server) as eyes:
-            fault, _, _ = await eyes.fault()
-    stage = report.phases[-1]
-    assert (stage.name, stage.ok, report.condition) == ("disco", False, "service-unavailable")
-    for told, hint in ((report.diagnosis, stage.hint), (fault.message, fault.hint)):
-        assert hint.endswith(f" {hinted}.")
-        assert f'Room services of {DOMAIN}: "{service}".' in told
 
 
 async def checked(script: Script, *, send: bool = False) -> Report:

@@ -47,14 +47,8 @@ async def search(
     *,
     sender: str = "",
 ) -> Found:
-    return await find(
-        archive.connection,
-        ROOM,
-        query,
-        wanted=lambda message: sender in {"", message.sender},
-        limit=limit,
-        seconds=seconds,
-    )
+    connection, wanted = archive.connection, lambda it: sender in {"", it.sender}
+    return await find(connection, ROOM, query, wanted=wanted, limit=limit, seconds=seconds)
 
 
 lines = st.lists(
@@ -82,16 +76,6 @@ queries = st.builds(
 )
 
 
-def plainly(archive: PlayedArchive, query: ArchiveQuery, unwanted: str) -> list[str]:
-    return [
-        f"id-{index}"
-        for index, line in enumerate(archive.lines)
-        if (query.start is None or stamp(line.second) >= query.start)
-        and (query.end is None or stamp(line.second) <= query.end)
-        and line.body != unwanted
-    ]
-
-
 @given(
     archive=archives(),
     query=queries,
@@ -105,11 +89,7 @@ async def test_wherever_the_server_stops_all_is_found_once(
     found: list[str] = []
     for limit in [*limits, 1_000]:
         one = await find(
-            archive.connection,
-            ROOM,
-            query,
-            wanted=lambda message: message.body != unwanted,
-            limit=limit,
+            archive.connection, ROOM, query, wanted=lambda it: it.body != unwanted, limit=limit
         )
         ids = [result.id for result in one.results]
         assert len(ids) <= limit
@@ -117,11 +97,13 @@ async def test_wherever_the_server_stops_all_is_found_once(
         if not one.more:
             break
         assert one.next_id is not None
-        if backward:
-            query = replace(query, before=one.next_id)
-        else:
-            query = replace(query, after=one.next_id)
-    assert found == plainly(archive, query, unwanted)
+        id_ = one.next_id
+        query = replace(query, before=id_) if backward else replace(query, after=id_)
+    assert found == [
+        f"id-{index}"
+        for index, line in enumerate(archive.lines)
+        if (query.start or "") <= stamp(line.second) <= (query.end or "9") and line.body != unwanted
+    ]
 
 
 @pytest.mark.parametrize("id_", ["a\x00b", "i" * 1_025])
@@ -241,17 +223,16 @@ async def test_a_search_whose_time_is_up_tells_what_it_has_and_where_to_go_on(
     assert (said(found.results), found.more, found.next_id) == (bodies, True, next_id)
 
 
-async def test_a_search_that_gets_no_answer_at_all_fails() -> None:
+async def test_no_answer_at_all_fails_and_one_answer_has_a_deadline_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ArchiveTimeoutError):
-        await search(Stuck([Line("Wilma", "yes")]), ArchiveQuery(), seconds=0.05)
-
-
-async def test_one_answer_has_a_deadline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+        await search(Stuck(NINE), ArchiveQuery(), seconds=0.05)
     assert REQUEST_SECONDS < 50
     monkeypatch.setattr("bridge.xmpp.muc.archive.REQUEST_SECONDS", 0.05)
     archive = Stuck(NINE, most=2)
     with pytest.raises(ArchiveTimeoutError):
-        await search(archive, ArchiveQuery(), seconds=5)
+        await search(archive, ArchiveQuery(), seconds=50)
     archive.answers, archive.queries = 1, []
     found = await search(archive, ArchiveQuery(), seconds=50)
     assert (said(found.results), found.more) == (["0", "1"], True)

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.link.stanzas import DISCO_INFO, MAM, MUC_OWNER, PING
+from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MAM, MUC, MUC_OWNER, PING
 from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal
@@ -368,6 +368,25 @@ async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -
         await staying.joined()
     asked = [one.find(f"{{{DISCO_INFO}}}query") is not None for one in standing.sent]
     assert asked == [True, False, True]
+
+
+async def test_a_room_at_no_room_service_is_told_with_those_that_there_are() -> None:
+    def deny(element: Element) -> None:
+        if not is_join(element):
+            refusal = f"<iq type='error' from='{PLACE.room}'><error/></iq>"
+            staying.membership.receive(parsed(refusal))
+
+    items = f"<iq><query xmlns='{DISCO_ITEMS}'><item jid='muc.example.org'/></query></iq>"
+    staying = Inside(Standing(), TIMING)
+    standing = staying.entering(deny)
+    standing.answers = {
+        DISCO_ITEMS: parsed(items),
+        PLACE.room_service: described(MAM),
+        "muc.example.org": described(MUC),
+    }
+    async with staying.running(standing):
+        fault, _, _ = await staying.fault()
+    assert '"muc.example.org"' in fault.message
 
 
 async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_then_is_not() -> None:

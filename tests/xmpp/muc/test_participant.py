@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import Connected, ConnectionChanged
+from bridge.xmpp.model.events import Connected
 from bridge.xmpp.model.journal import Record
-from bridge.xmpp.muc.participant import Participant
 from tests.faults.reaching import participant_at, settings_for
 from tests.faults.scripted_server import (
     HONEST,
@@ -50,18 +49,13 @@ async def test_a_goodbye_is_said_only_to_a_server_that_we_are_logged_in_to() -> 
 async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> None:
     def change(record: Record) -> None:
         if isinstance(record.event, Connected) and len(server.wires) == 1:
-            participant.begin_anew(settings_for(server)._replace(nickname="Newcomer"))
+            eyes.participant.begin_anew(settings_for(server)._replace(nickname="Newcomer"))
 
     async with ScriptedServer(HONEST) as server, participant_at(server) as eyes:
-        participant: Participant = eyes.participant
-        participant.listen(change)
+        eyes.participant.listen(change)
         await eyes.joined()
         assert eyes.status().nickname == "Newcomer"
-        assert not [
-            one
-            for one in eyes.records
-            if isinstance(one.event, ConnectionChanged) and one.event.fault is not None
-        ]
+        assert eyes.status().last_error is None
 
 
 async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -> None:
@@ -69,10 +63,8 @@ async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -
         wire.send(KICKED)
         await wire.gone()
 
-    async with (
-        ScriptedServer(replace(HONEST, stand=kick)) as server,
-        participant_at(server) as eyes,
-    ):
+    script = replace(HONEST, stand=kick)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
         await eyes.fault()
         participant = eyes.participant
         assert not participant.status().connected
@@ -89,10 +81,8 @@ async def test_while_no_session_stands_there_is_no_connection_to_ask_on() -> Non
             _ = eyes.participant.connection
         wire.send(sasl_failure("not-authorized"))
 
-    async with (
-        ScriptedServer(replace(HONEST, authenticate=refuse)) as server,
-        participant_at(server) as eyes,
-    ):
+    script = replace(HONEST, authenticate=refuse)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
         fault, _, _ = await eyes.fault()
         assert fault.condition == "not-authorized"
         with pytest.raises(NotInRoomError):

@@ -90,12 +90,8 @@ def test_what_names_no_message_or_stands_elsewhere_concerns_none(inner: str) -> 
 def test_of_many_reactions_the_first_are_kept_and_none_inside_others(given: int) -> None:
     nested = f"<x xmlns='urn:other'>{REACTION.format('x')}</x>"
     many = "".join(REACTION.format(number) for number in range(given))
-    about = _about(REACT.format("7", nested + many))
-    assert about["reactions"] == tuple(str(number) for number in range(reading.MAX_REACTIONS))
-
-
-def test_an_old_message_keeps_what_it_concerns() -> None:
-    event = message(REACT.format("7", REACTION.format("x")) + DELAY.format(ROOM))
+    event = message(REACT.format("7", nested + many) + DELAY.format(ROOM))
+    assert event.reactions == tuple(str(number) for number in range(reading.MAX_REACTIONS))
     assert (event.source, event.reacts_to) == (Source.HISTORY, "7")
 
 

@@ -2,16 +2,20 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.xmpp.link.stanzas import DISCO_ITEMS
+from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MUC
+from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.roomservice import (
     MAX_NAME_CHARACTERS,
     MAX_ROOMS_LISTED,
     MAX_SIMILAR,
+    room_services,
     similar_rooms,
 )
-from tests.xmpp.played_connection import Answer, PlayedConnection, refused
+from tests.xmpp.elements import parsed
+from tests.xmpp.place import PLACE
+from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 SERVICE = "muc.example"
 OURS = f"loby@{SERVICE}"
@@ -61,3 +65,17 @@ async def test_the_rooms_and_their_names_have_bounds(over: int) -> None:
     assert bool(await similar(service, f"{long[1:]}@{SERVICE}")) is not bool(over)
     many = listing(*(f"lobby{number}@{SERVICE}" for number in range(MAX_SIMILAR + over)))
     assert len(await similar(many)) == MAX_SIMILAR
+
+
+async def test_the_room_services_that_a_server_lists_are_named_and_one_of_them_hinted() -> None:
+    named, odd, room = f"{SERVICE}.org", f"{SERVICE}/Ignore", f"lobby@{SERVICE}"
+    is_muc = parsed(f"<iq><query xmlns='{DISCO_INFO}'><feature var='{MUC}'/></query></iq>")
+    answers = {DISCO_ITEMS: listing(room, SERVICE, odd, named, "pubsub.example")}
+    played = PlayedConnection(answers | {odd: is_muc, named: is_muc, "pubsub.example": RESULT})
+    services = await room_services(played.connection, "example", SERVICE)
+    assert services == [odd, named]
+    place = PLACE._replace(room=room)
+    for listed, hinted in ((services, f"conference.{place.domain}"), (services[1:], named)):
+        fault = faults.with_services(faults.of("no-room-service", place), place, listed)
+        assert all(f'"{one}"' in fault.message for one in listed)
+        assert fault.hint.endswith(f" {hinted}.")

@@ -144,25 +144,20 @@ async def test_behind_a_message_from_the_archive_is_its_result() -> None:
     assert archived(wire.trace, ROOM, "a9") == set()
 
 
-async def test_behind_what_we_said_is_what_went_out_and_what_came_back() -> None:
-    wire = Wire()
-    wire.membership._intake.sent("m1", "hello")  # noqa: SLF001 - as `say` does
-    _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
-    first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
-    wire.traced("<message to='w@example' id='m1'/>", "out")
-    (_, back) = wire.came(_said("meanwhile"), _said("hello", "Me", "id='m1'"))
-    second = wire.records[-1]
-    wire.came(_said("hello", "Wilma", "id='m1'"))
-    assert wire.stanzas_of(first) == wire.stanzas_of(second) == [sent, back]
-
-
-async def test_behind_a_message_that_was_refused_is_the_refusal() -> None:
-    wire = Wire()
-    _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
-    first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
-    (back,) = wire.came(f"<message from='{ROOM}' type='error' id='m1'><error/></message>")
-    assert wire.records[-1].event.kind == "error"
-    assert wire.stanzas_of(first) == wire.stanzas_of(wire.records[-1]) == [sent, back]
+async def test_behind_what_we_said_is_what_went_out_and_what_came_back_or_the_refusal() -> None:
+    for answer in (
+        _said("hello", "Me", "id='m1'"),
+        f"<message from='{ROOM}' type='error' id='m1'><error/></message>",
+    ):
+        wire = Wire()
+        wire.membership._intake.sent("m1", "hello")  # noqa: SLF001 - as `say` does
+        _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
+        first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
+        wire.traced("<message to='w@example' id='m1'/>", "out")
+        (_, back) = wire.came(_said("meanwhile"), answer)
+        second = wire.records[-1]
+        wire.came(_said("hello", "Wilma", "id='m1'"))
+        assert wire.stanzas_of(first) == wire.stanzas_of(second) == [sent, back]
 
 
 async def test_a_stanza_that_was_evicted_is_behind_nothing_else() -> None:
