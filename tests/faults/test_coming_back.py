@@ -2,27 +2,21 @@
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
 
-from bridge.text import iso
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model import backoff
 from bridge.xmpp.model.events import Connected, MessageSent, Phase, SendFailed, Source, encode
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.joining import suffixed
-from bridge.xmpp.queries.keepalive import Timing
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, ON_PROSODY, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
-
-ATTENTIVE = Timing(ping_interval=60.0, ping_deadline=0.4, idle_before_ping=60.0, check_interval=0.1)
-"""Asks nothing by itself while a test lasts, but sees a jump of the clock at once."""
 
 
 @pytest.fixture
@@ -131,33 +125,6 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         _never_twice(eyes)
 
 
-@ON_PROSODY
-async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
-    open_stage: Scene,
-) -> None:
-    stage = open_stage
-
-    def without() -> None:
-        _without_stream_management(stage)
-        stage.relay.forge(Way.TO_SERVER, b"urn:xmpp:mam:2", b"urn:example:2")
-
-    without()
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        cut_at = time.time()
-        stage.relay.refuse()
-        await eyes.fault()
-        wilma.say("meanwhile")
-        await wilma.heard("meanwhile")
-        await stage.relay.heal()
-        without()
-        await eyes.joined()
-        await eyes.until(lambda _: eyes.gaps())
-        (gap,) = eyes.gaps()
-        assert gap.from_ <= iso(cut_at + 0.1)
-        assert iso(cut_at) < gap.to <= iso(time.time())
-
-
 async def test_what_a_room_that_turned_its_archive_off_does_not_tell_is_a_gap(
     open_stage: Scene,
 ) -> None:
@@ -180,28 +147,6 @@ async def test_what_a_room_that_turned_its_archive_off_does_not_tell_is_a_gap(
         await eyes.joined()
         # Both servers answer with what they archived before, or with their short history.
         await eyes.until(lambda _: eyes.gaps())
-
-
-@ON_PROSODY
-async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Scene) -> None:
-    stage = open_stage
-    _without_stream_management(stage)
-    asleep = 0.0
-    stage.clock = lambda: time.time() + asleep
-    stage.timing = ATTENTIVE
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        stage.relay.treat(Treatment.SWALLOW)
-        wilma.say("meanwhile")
-        await wilma.heard("meanwhile")
-        asleep = 3600.0
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("connection-timeout", Phase.WAITING)
-        await stage.relay.heal()
-        _without_stream_management(stage)
-        await eyes.joined()
-        await eyes.until(lambda _: told(eyes.messages(), "meanwhile") or eyes.gaps())
-        assert len(told(eyes.messages(), "meanwhile")) == 1
 
 
 @ON_PROSODY
@@ -247,6 +192,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
         assert len(told(eyes.messages(), "in flight")) <= heard
 
 
+@ON_PROSODY
 async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
@@ -301,13 +247,10 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
     stage: Scene,
 ) -> None:
     stage.timing = HASTY
-    async with AsyncExitStack() as open_:
-        wilma = await open_.enter_async_context(stage.witness())
-        pair: list[Eyes] = []
-        for _ in range(2):
-            eyes = await open_.enter_async_context(stage.participant())
+    async with stage.witness() as wilma, stage.participant() as one, stage.participant() as other:
+        pair = (one, other)
+        for eyes in pair:
             await eyes.joined()
-            pair.append(eyes)
         for number, (speaker, listener) in enumerate((pair, pair[::-1])):
             await speaker.participant.memberships[0].say(f"word {number}", 5)
             heard = await listener.hears(f"word {number}")
@@ -319,21 +262,3 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             own = [one for one in eyes.messages() if one.own]
             assert len(own) == 1
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
-
-
-@pytest.mark.parametrize("former", [NICKNAME, "Former"])
-async def test_after_a_restart_our_own_line_in_the_history_is_not_the_last_incoming(
-    former: str, stage: Scene
-) -> None:
-    async with stage.witness() as wilma:
-        await configure(wilma, whois="anyone")
-        wilma.say("hers")
-        async with stage.participant(stage.settings._replace(nickname=former)) as eyes:
-            await eyes.hears("hers")
-            await eyes.joined()
-            await eyes.membership.say("ours", 10)
-        async with stage.participant() as eyes:
-            assert (await eyes.hears("ours")).source is Source.HISTORY
-            last = eyes.status().last_incoming
-            assert last is not None
-            assert last.message.body == "hers"

@@ -1,4 +1,4 @@
-"""Servers that do not let everybody in: rooms with CAPTCHAs, closed services, barred addresses."""
+"""An ejabberd that does not let everybody in: CAPTCHAs, a closed service, barred addresses."""
 
 from collections.abc import Iterator
 
@@ -10,27 +10,17 @@ from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import MAX_AUTH_FAILURES, missing_ejabberd, running_guarded_ejabberd
 from tests.servers.process import ServerProcess
-from tests.servers.prosody import missing_prosody, running_guarded_prosody
 from tests.xmpp.probing import check, failed
 
-SERVERS = {
-    "prosody": (missing_prosody, running_guarded_prosody),
-    "ejabberd": (missing_ejabberd, running_guarded_ejabberd),
-}
 
-
-@pytest.fixture(params=SERVERS, scope="module")
+@pytest.fixture(scope="module")
 def guarded(
-    request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
-    missing, running = SERVERS[request.param]
-    if (program := missing()) is not None:
+    if (program := missing_ejabberd()) is not None:
         do_without(f"{program} is not installed")
-    with running(tmp_path_factory.mktemp("guarded"), authority) as process:
+    with running_guarded_ejabberd(tmp_path_factory.mktemp("guarded"), authority) as process:
         yield process
-
-
-ON_EJABBERD = pytest.mark.parametrize("guarded", ["ejabberd"], indirect=True)
 
 
 async def test_a_room_that_may_not_be_created_is_told_in_the_servers_words_with_both_readings(
@@ -40,11 +30,8 @@ async def test_a_room_that_may_not_be_created_is_told_in_the_servers_words_with_
     assert '"Room creation is ' in told.detail
     assert "MUC_ROOM" in told.hint
     assert "may not create it" in told.hint
-    if guarded.server.name == "prosody":  # it answers `not-allowed`, ejabberd `forbidden`
-        assert "users of other servers" in told.hint
 
 
-@ON_EJABBERD
 async def test_a_room_that_wants_a_captcha_solved_is_a_fault_of_its_own(
     guarded: ServerProcess, authority: Authority
 ) -> None:
@@ -64,7 +51,6 @@ async def test_a_room_that_wants_a_captcha_solved_is_a_fault_of_its_own(
             await eyes.joined()
 
 
-@ON_EJABBERD
 async def test_an_address_that_is_barred_after_failed_logins_is_told_apart_from_a_wrong_password(
     guarded: ServerProcess,
 ) -> None:

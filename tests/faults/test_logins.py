@@ -89,28 +89,24 @@ async def test_an_offer_that_was_cut_out_is_told_by_a_check(
     assert "cuts the offer of channel binding out" in told
 
 
-def refusing(
-    condition: str, *mechanisms: str, bindings: Sequence[str] = (), text: str = ""
-) -> Script:
-    """Refuse each login with this condition, and say this."""
+def refusing(condition: str, *mechanisms: str, bindings: Sequence[str] = ()) -> Script:
+    """Refuse each login with this condition."""
 
     async def refuse(wire: Wire) -> None:
         await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
         await wire.element("auth")
-        words = f"<text xmlns='{scripted.SASL}'>{text}</text></failure>"
-        wire.send(scripted.sasl_failure(condition).replace("</failure>", words))
+        wire.send(scripted.sasl_failure(condition))
         await wire.gone()
 
     return replace(HONEST, authenticate=refuse)
 
 
-@pytest.mark.parametrize("condition", ["not-authorized", "account-disabled"])
 async def test_a_second_login_is_tried_after_any_refusal_and_only_once(
-    condition: str, certificate: Certificate, authority: Authority
+    certificate: Certificate, authority: Authority
 ) -> None:
-    script = refusing(condition, *PLUS.offered, bindings=PLUS.bindings)
+    script = refusing("account-disabled", *PLUS.offered, bindings=PLUS.bindings)
     told = await attempt(script, certificate, authority)
-    assert f"failed, too ({condition})" in told
+    assert "failed, too (account-disabled)" in told
 
 
 @pytest.mark.parametrize("first", [("PLAIN",), (*PLUS.offered, "PLAIN")])
@@ -126,22 +122,6 @@ async def test_the_password_itself_is_never_sent_twice_nor_in_a_second_login(
     assert report.condition == "not-authorized"
     told = "failed, too (invalid-mechanism)" in failed(report, "sasl").detail
     assert told is bool(bindings)
-
-
-@pytest.mark.parametrize(
-    ("condition", "hinted"),
-    [
-        ("account-disabled", "to enable it"),
-        ("credentials-expired", "a new one"),
-        ("not-authorized", "one of them may be wrong"),
-    ],
-)
-async def test_each_refusal_is_told_apart_in_the_servers_words(condition: str, hinted: str) -> None:
-    async with ScriptedServer(refusing(condition, "SCRAM-SHA-256", text="unpaid bill")) as server:
-        report = await check(server.environment())
-        assert (report.condition, server.heard.count(AUTH)) == (condition, 1)
-        assert '"unpaid bill"' in failed(report, "sasl").detail
-        assert hinted in failed(report, "sasl").hint
 
 
 OFFERS = {

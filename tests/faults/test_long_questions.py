@@ -3,12 +3,12 @@
 import pytest
 
 from bridge.xmpp.link import stanzas
-from tests.faults.scene import NICKNAME, Scene
+from tests.faults.scene import NICKNAME, ON_PROSODY, Scene
 from tests.faults.test_odd_stanzas import Writer, connections
 
 
-@pytest.mark.parametrize("id_", ["x" * 220_000, ">" * 100_000])
-@pytest.mark.parametrize("direct", [False, True])
+@ON_PROSODY
+@pytest.mark.parametrize(("id_", "direct"), [("x" * 220_000, False), (">" * 100_000, True)])
 async def test_a_question_with_a_long_id_does_not_cut_the_stream(
     id_: str, *, direct: bool, stage: Scene
 ) -> None:

@@ -97,15 +97,13 @@ async def _corrupt_to_client(play: Play) -> None:
     play.wilma.say("this will be garbled")
 
 
-def _from(
-    way: Way, moment: int | bytes, treatment: Treatment = Treatment.SWALLOW, *ways: Way
-) -> Deed:
+def _from(way: Way, moment: int | bytes, treatment: Treatment = Treatment.SWALLOW) -> Deed:
     """The network is bad, as a rule a black hole, from a moment of the first attempt on."""
 
     async def before(play: Play) -> None:
         relay = play.scene.relay
         play.scene.deadlines = DEADLINES
-        relay.once(way, moment, lambda: relay.treat(treatment, *ways))
+        relay.once(way, moment, lambda: relay.treat(treatment))
 
     return before
 

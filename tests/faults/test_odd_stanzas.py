@@ -19,7 +19,7 @@ from bridge.xmpp.queries import disco
 from tests.faults.odd_xml import CLASSICS, odd_children
 from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene
 
-COUNT = 60
+COUNT = 30
 """Odd stanzas of each kind."""
 
 TOGETHER = 12

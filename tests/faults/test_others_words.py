@@ -24,11 +24,11 @@ TAKES_BACK = (
     "<moderated xmlns='urn:xmpp:message-moderate:0'/></apply-to>"
 )
 MANY_NAMES = (
-    f"<y xmlns='{'u' * 1_000}'>" + "".join(f"<n{number}/>" for number in range(5_000)) + "</y>"
+    f"<y xmlns='{'u' * 300}'>" + "".join(f"<n{number}/>" for number in range(5_000)) + "</y>"
 )
-"""So many that a server which writes the namespace out each time makes some 5 MB of it."""
+"""So many that a server which writes the namespace out each time makes 1.5 MB of it."""
 
-ODD = ("", TAKES_BACK, "<x xmlns='}'/>", MANY_NAMES)
+ODD = (TAKES_BACK, "<x xmlns='}'/>", MANY_NAMES)
 TYPES = ("normal", "chat", "headline", "groupchat", "odd")
 
 
@@ -36,8 +36,8 @@ async def test_nobody_speaks_as_the_room_by_inviting_us_or_declining(stage: Scen
     async with stage.participant() as eyes:
         await eyes.joined()
         addresses = [f"{stage.room}/{NICKNAME}", eyes.status().jid or ""]
-        asks = [*product(("invite", "decline"), addresses, TYPES, ODD[:-1])]
-        asks += product(("invite", "decline"), addresses, TYPES[:1], ODD[-1:])
+        asks = [*product(("invite", "decline"), addresses, TYPES, [""])]
+        asks += product(("invite", "decline"), addresses[:1], TYPES[:1], ODD)
         async with Writer(stage, "Eve", enters=False) as outside, Writer(stage, "Betty") as inside:
             for writer, (asked, to, type_, odd) in product((outside, inside), asks):
                 told = f"<x xmlns='{USER}'><{asked} to='{to}'><reason>r</reason></{asked}></x>"
@@ -123,9 +123,6 @@ NO_SUBJECTS = {
 """Messages that change no subject, which servers let anybody say (XEP-0045, section 8.1)."""
 
 
-GROWN = f"<y xmlns:p='{'u' * 1_000}'>{'<p:a/>' * 5_000}</y>"
-"""What a server which writes the namespace out each time makes 5 MB of."""
-
 IN_HISTORY = NO_SUBJECTS | {
     "with a stamp of no time": "<body>x</body><delay xmlns='urn:xmpp:delay' from='{room}'/>",
     "with a stamp in another case": (
@@ -134,7 +131,7 @@ IN_HISTORY = NO_SUBJECTS | {
     "with a stamp of the future": (
         "<body>x</body><delay xmlns='urn:xmpp:delay' from='{room}' stamp='9999-12-31T23:59:59Z'/>"
     ),
-    "with what makes it grow": f"<body>x</body>{GROWN}",
+    "with what makes it grow": f"<body>x</body>{MANY_NAMES}",
     "with the stamp among very much": (
         f"<x xmlns='}}'/>{BLANKS}" + "".join(f"<body xml:lang='a{n}'>x</body>" for n in range(40))
     ),

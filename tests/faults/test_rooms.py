@@ -17,9 +17,8 @@ from tests.faults.deeds import Guest, Play
 from tests.faults.relay import Way
 from tests.faults.scene import NICKNAME, ON_PROSODY, Eyes, Scene, scene, told
 from tests.servers.certificates import Authority
-from tests.servers.ejabberd import running_ejabberd
+from tests.servers.ejabberd import running_throttled_ejabberd
 from tests.servers.process import ServerProcess
-from tests.servers.prosody import running_prosody
 
 TEMPORARY = {f"{GOES}. {MAKE_PERSISTENT}"}
 """What a status warns of in each of these rooms, which are made for one test."""
@@ -112,18 +111,16 @@ THROTTLED_SECONDS = 60.0
 """Limit for one of fifty rooms on a server that reads slowly, on a busy machine."""
 
 
-@pytest.mark.parametrize("name", ["prosody", "ejabberd"])
+@pytest.mark.usefixtures("ejabberd_process")  # skips where there is none
 async def test_as_many_rooms_as_there_may_be_are_joined_under_a_servers_default_limits(
-    name: str, authority: Authority, tmp_path: Path, request: pytest.FixtureRequest
+    authority: Authority, tmp_path: Path
 ) -> None:
-    """Both read slowly after the first 20 kB, and neither refuses anything.
+    """It reads slowly after the first 20 kB, and refuses nothing; Prosody is less strict.
 
     So joins need no bound on how many are under way: fifty take 5 s, of 20, and when they come back
     what they missed is filled in after another 7.
     """
-    request.getfixturevalue(f"{name}_process")  # skips where there is none
-    running = {"prosody": running_prosody, "ejabberd": running_ejabberd}[name]
-    with running(tmp_path, authority, throttled=True) as process:
+    with running_throttled_ejabberd(tmp_path, authority) as process:
         async with scene(process, authority, way="open", rooms=MAX_ROOMS) as stage:
             stage.relay.forge(Way.TO_CLIENT, b"urn:xmpp:sm:3", b"urn:example:3")
             stage.first_pause = backoff.FIRST_SECONDS  # in which ejabberd gives us some credit

@@ -4,16 +4,14 @@ import re
 from base64 import b64encode
 from pathlib import Path
 
-import pytest
-
 from bridge.settings.values import Secret
 from bridge.xmpp.link.stanzas import xml_of
 from bridge.xmpp.link.trace import REDACTED
 from bridge.xmpp.model.events import Phase
 from tests.e2e import noise
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.e2e.bridge_process import BridgeProcess
 from tests.faults.relay import Way
-from tests.faults.scene import NICKNAME, Scene, configure, scene
+from tests.faults.scene import NICKNAME, ON_PROSODY, Scene, configure, scene
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
@@ -61,6 +59,7 @@ def _command_line(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
+@ON_PROSODY
 async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
     server_process: ServerProcess, authority: Authority, tmp_path: Path
 ) -> None:
@@ -93,15 +92,6 @@ async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
             await bridge.until(lambda it: it["phase"] == "failed")
         _assert_tight(bridge, stage)
 
-        home = tmp_path / "another room password"
-        async with BridgeProcess(home, _environment(stage, home)) as bridge:
-            status = await bridge.until(lambda it: it["phase"] == "failed")
-            assert "MUC_PASSWORD" in status["lastError"]["hint"]
-            with pytest.raises(RpcFailedError) as refusal:
-                await bridge.bare("xmppSend", message="hello")
-            assert "MUC_PASSWORD" in refusal.value.data["hint"]
-        _assert_tight(bridge, stage)
-
 
 SECRET_ON_THE_WIRE = re.compile(
     rb"<(?:auth|challenge|response|success|password)\b[^>]*>([^<]+)<"
@@ -112,6 +102,7 @@ FINAL = b64encode(b"c=").decode()[:2]
 """How the last message of SCRAM begins (RFC 5802, section 7), which has the proof."""
 
 
+@ON_PROSODY
 async def test_no_secret_that_was_on_the_wire_is_in_the_trace(
     server_process: ServerProcess, authority: Authority
 ) -> None:

@@ -1,14 +1,14 @@
 """A stream that ends somewhere within STARTTLS (RFC 6120, section 5.4): what is told of it."""
 
-import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
+from bridge.settings.values import Service
 from bridge.xmpp.model.events import Phase
-from tests.faults.reaching import participant_at
+from tests.faults.reaching import participant_at, settings_for
 from tests.faults.scripted_server import (
     HONEST,
     PROCEED,
@@ -19,7 +19,6 @@ from tests.faults.scripted_server import (
     stream_error,
 )
 from tests.servers.certificates import Authority, Certificate
-from tests.xmpp import probing
 
 SECONDS = 8.0
 """Limit for each: below the deadline of the stage, which is no way to notice an end."""
@@ -69,6 +68,14 @@ def _cut(
     return step
 
 
+def _at_once(end: Callable[[Wire], None]) -> Step:
+    async def step(wire: Wire) -> None:
+        end(wire)
+        await wire.gone()
+
+    return step
+
+
 HUNG_UP = "hung up before the connection was secured"
 CUTS: dict[str, tuple[Step, str]] = {
     "end before proceed": (_cut(), HUNG_UP),
@@ -86,6 +93,8 @@ CUTS: dict[str, tuple[Step, str]] = {
     "reset within the server's flight": (_cut(PROCEED, _first_flight, end=_reset), HUNG_UP),
     "end right after the handshake": (_cut(PROCEED, Wire.start_tls), HUNG_UP),
     "reset right after the handshake": (_cut(PROCEED, Wire.start_tls, end=_reset), HUNG_UP),
+    "end after the handshake of direct TLS": (_at_once(_fin), HUNG_UP),
+    "reset after the handshake of direct TLS": (_at_once(_reset), HUNG_UP),
 }
 """Where the connection ends, and part of what is told of it."""
 
@@ -95,29 +104,14 @@ async def test_a_stream_that_ends_within_starttls_is_told_and_tried_again(
     name: str, certificate: Certificate, authority: Authority
 ) -> None:
     step, told = CUTS[name]
-    script = replace(HONEST, secure=step)
-    async with ScriptedServer(script, certificate=certificate) as server:
-        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
-        async with asyncio.timeout(SECONDS):
-            report = await probing.check(settings)
-        assert told in probing.failed(report, "tls").detail
-        async with participant_at(server, settings=probing.settings(settings)) as eyes:
+    script, direct = replace(HONEST, secure=step), "direct" in name
+    async with ScriptedServer(script, certificate=certificate, direct_tls=direct) as server:
+        settings = settings_for(server)._replace(
+            service=Service("xmpps" if direct else "xmpp", "127.0.0.1", server.port),
+            tls_ca_file=authority.ca_file,
+            allow_plaintext=False,
+        )
+        async with participant_at(server, settings=settings) as eyes:
             fault, changed, _ = await eyes.fault(SECONDS)
     assert changed.phase is Phase.WAITING
     assert told in fault.message
-
-
-@pytest.mark.parametrize("end", [_fin, _reset], ids=["end", "reset"])
-async def test_with_direct_tls_an_end_right_after_the_handshake_is_told_too(
-    end: Callable[[Wire], None], certificate: Certificate, authority: Authority
-) -> None:
-    async def step(wire: Wire) -> None:
-        end(wire)
-        await wire.gone()
-
-    script = replace(HONEST, secure=step)
-    async with ScriptedServer(script, certificate=certificate, direct_tls=True) as server:
-        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
-        async with asyncio.timeout(SECONDS):
-            report = await probing.check(settings)
-    assert HUNG_UP in probing.failed(report, "tls").detail

@@ -16,19 +16,15 @@ from bridge.settings.values import Service
 from bridge.xmpp.link import tls
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Place
-from bridge.xmpp.model.room import RoomStatus
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at, settings_for
 from tests.faults.scene import Eyes, Scene
-from tests.faults.scripted_server import DOMAIN, HONEST, Scram, Script, ScriptedServer, Wire, said
+from tests.faults.scripted_server import DOMAIN, HONEST, Scram, ScriptedServer, Wire, said
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
 
 AUTH = b"<auth"
-PLUS = Scram(
-    ("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"), bindings=("tls-exporter", "tls-server-end-point")
-)
 
 
 def trusting(
@@ -81,19 +77,6 @@ async def test_a_certificate_that_cannot_be_trusted_is_refused(
                 assert secured.verified
 
 
-async def test_a_certificate_for_the_domain_and_not_the_host_will_do(
-    authority: Authority, certificate: Certificate
-) -> None:
-    async with (
-        ScriptedServer(certificate=certificate) as server,
-        trusting(server, authority.ca_file) as eyes,
-    ):
-        await eyes.joined()
-        secured = eyes.status().tls
-        assert secured is not None
-        assert (secured.version, secured.verified) == ("TLSv1.3", True)
-
-
 async def test_checks_that_are_off_let_scram_in_and_are_shouted_about(
     certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -135,7 +118,10 @@ async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
         async with trusting(server, authority.ca_file) as eyes:
             await eyes.joined()
             await eyes.membership.say("hello", 5)
-            assert eyes.status().sasl == "SCRAM-SHA-256"
+            status = eyes.status()
+            assert status.tls is not None
+            assert (status.tls.version, status.tls.verified) == ("TLSv1.3", True)
+            assert status.sasl == "SCRAM-SHA-256"
             assert [one.body for one in eyes.messages()] == ["hello"]
         assert len(server.wires) == 1
         assert_no_password(server.heard)
@@ -184,44 +170,6 @@ async def test_a_login_to_a_real_server_is_bound_to_tls_1_2(
         assert status.tls is not None
         assert status.tls.version == "TLSv1.2"
         assert (status.sasl or "").endswith("-PLUS")
-
-
-async def bound_login(
-    scram: Scram, authority: Authority, certificate: Certificate, script: Script = HONEST
-) -> tuple[RoomStatus, str]:
-    """Return the status once refused, and the first message of the client's SCRAM."""
-    async with (
-        ScriptedServer(replace(script, authenticate=scram), certificate=certificate) as server,
-        trusting(server, authority.ca_file) as eyes,
-    ):
-        await eyes.fault()
-        return eyes.status(), server.wires[0].first
-
-
-async def test_an_offer_that_somebody_cut_out_is_noticed_by_the_server(
-    authority: Authority, certificate: Certificate
-) -> None:
-    status, first = await bound_login(Scram(hides_plus=True), authority, certificate)
-    assert first.startswith("y,,")
-    assert status.phase is Phase.FAILED
-    assert status.last_error is not None
-    assert status.last_error.fault.condition == "malformed-request"
-
-
-async def test_a_login_passed_on_by_somebody_in_between_is_refused(
-    authority: Authority, certificate: Certificate
-) -> None:
-    """The one in between has a good certificate; the server behind knows that it is not its own."""
-
-    async def behind(wire: Wire) -> None:
-        await scripted.secure(wire)
-        wire.certificate = authority.issue(DOMAIN)
-
-    script = replace(HONEST, secure=behind)
-    status, first = await bound_login(PLUS, authority, certificate, script)
-    assert first.startswith("p=tls-server-end-point,,")
-    assert status.last_error is not None
-    assert status.last_error.fault.condition == "not-authorized"
 
 
 @pytest.mark.parametrize("server_process", ["ejabberd"], indirect=True)

@@ -56,11 +56,11 @@ _FAIL2BAN = f"""
 
 
 def _configure(
-    throttled: bool,
     directory: Path,
     server: XmppServer,
     certificate: Certificate,
     *,
+    throttled: bool = False,
     guarded: bool = False,
     debugged: bool = False,
 ) -> Program:
@@ -182,6 +182,9 @@ modules:
 
 running_ejabberd = partial(running, "ejabberd", _configure)
 """ejabberd, up and serving."""
+
+running_throttled_ejabberd = partial(running, "ejabberd", partial(_configure, throttled=True))
+"""The same, but it reads from a client no faster than its default configuration has it."""
 
 running_guarded_ejabberd = partial(running, "ejabberd", partial(_configure, guarded=True))
 """The same, but rooms may want a CAPTCHA solved (XEP-0158), only `witness` may create them, and an

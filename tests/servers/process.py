@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -51,11 +50,8 @@ class Program:
     """A file the server writes when its accounts exist, where that is later than it listens."""
 
 
-Configure = Callable[[bool, Path, XmppServer, Certificate], Program]
-"""Writes a server's configuration into a directory of its own and says how to run it.
-
-The first says whether it reads from a client no faster than its default configuration has it.
-"""
+Configure = Callable[[Path, XmppServer, Certificate], Program]
+"""Writes a server's configuration into a directory of its own and says how to run it."""
 
 
 class ServerProcess:
@@ -201,17 +197,13 @@ def running(
     directory: Path,
     authority: Authority,
     certificate: Certificate | None = None,
-    *,
-    throttled: bool = False,
 ) -> Iterator[ServerProcess]:
     """A server of this name, up and serving; killed at the end, since its data is thrown away.
 
-    It has `certificate` in place of a good one from `authority`. `throttled`, it reads from a
-    client no faster than its default configuration has it.
+    It has `certificate` in place of a good one from `authority`.
     """
     presented = certificate or authority.issue(DOMAIN, MUC)
-    configured = partial(configure, throttled)
-    process = _launch(name, configured, directory, authority.ca_file, presented)
+    process = _launch(name, configure, directory, authority.ca_file, presented)
     try:
         yield process
     finally:
@@ -220,7 +212,7 @@ def running(
 
 def _launch(
     name: str,
-    configure: Callable[[Path, XmppServer, Certificate], Program],
+    configure: Configure,
     directory: Path,
     ca_file: Path,
     certificate: Certificate,

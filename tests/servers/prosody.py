@@ -15,21 +15,19 @@ def missing_prosody() -> str | None:
 
 
 def _configure(
-    throttled: bool,
     directory: Path,
     server: XmppServer,
     certificate: Certificate,
     *,
-    guarded: bool = False,
     debugged: bool = False,
 ) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
     level = "debug" if debugged else "info"
-    more = '"limits",' * throttled + '"stanza_debug"' * debugged
+    more = '"stanza_debug"' * debugged
     configuration.write_text(
-        # `limits` is not loaded unless told: it throttles merely by being there. MAM and stream
-        # management are, as on servers in the field.
+        # `limits` is not loaded: it throttles merely by being there. MAM and stream management are,
+        # as on servers in the field.
         f"""
 run_as_root = true
 pidfile = "{directory}/prosody.pid"
@@ -50,7 +48,6 @@ modules_enabled = {{
     "blocklist", "carbons", "mam", "smacks", "register", {more}
 }}
 modules_disabled = {{ "s2s" }}
-limits = {{ c2s = {{ rate = "10kb/s" }} }}
 allow_registration = false
 c2s_require_encryption = true
 authentication = "internal_hashed"
@@ -63,7 +60,7 @@ Component "{server.muc}" "muc"
     modules_enabled = {{ "muc_mam" }}
     muc_room_locking = false
     enforce_registered_nickname = true
-    restrict_room_creation = {"true" if guarded else "false"}
+    restrict_room_creation = false
 """,
         encoding="utf-8",
     )
@@ -86,9 +83,6 @@ def _add(account: Account, data: Path) -> None:
 
 running_prosody = partial(running, "prosody", _configure)
 """Prosody, up and serving."""
-
-running_guarded_prosody = partial(running, "prosody", partial(_configure, guarded=True))
-"""The same, but nobody except an admin may create rooms."""
 
 running_debugged_prosody = partial(running, "prosody", partial(_configure, debugged=True))
 """The same, with every stanza in its log."""
