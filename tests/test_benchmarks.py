@@ -1,11 +1,8 @@
 """What `tests/benchmarks` promises, but for the figures themselves, which are the machine's."""
 
 import json
-import sys
 
-import pytest
-
-from tests.benchmarks.command import MEASURES, main
+from tests.benchmarks.command import MEASURES
 from tests.benchmarks.report import BEGIN, END, README, RESULTS, Report, outcome_of
 
 KEPT = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -27,16 +24,3 @@ def test_each_aim_that_is_not_met_has_its_reason_on_the_page() -> None:
     assert reasons.count("\n- **") == len(unmet)
     for aim in unmet:
         assert f" for {aim.limit:g}" in reasons, aim
-
-
-def test_a_measure_is_printed_as_a_table_and_as_json_with_the_machine(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    main([sys.executable, sys.executable, "--only", "waits", "--pairs", "1"])
-    table, _, text = capsys.readouterr().out.partition("\n{")
-    told = json.loads("{" + text)
-    assert "| `waits` | message to the last reply | xmpp-bridge |" in table
-    assert f"- CPU: {told['machine']['CPU']}" in table
-    (outcome,) = told["outcomes"]
-    assert outcome["name"] == "waits"
-    assert len(outcome["series"][0]["values"]) == 1

@@ -1,14 +1,9 @@
-"""A process that records what it is told on its stdin: `python -m tests.store.member RUN SPOOL`.
+"""A process that records what it is told."""
 
-First comes where. Each line after that is the number of something that is said in the room, with
-the id that the room gives it, if any; what is below zero is heard by this process alone.
-"""
-
-import asyncio
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bridge.settings.database_url import store
@@ -19,49 +14,56 @@ from bridge.store.recorder import Recorder
 from bridge.store.writer import Entered
 from tests.store.hall import ROOM, said
 
-
-async def started(place: str, run: str, spool: Path) -> Process:
-    """Start one; it is in the room."""
-    command = (sys.executable, "-m", "tests.store.member", run, spool)
-    member = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
-    assert member.stdout is not None
-    tell(member, place)  # a password is not among the arguments
-    assert await member.stdout.readline() == b"in\n"
-    return member
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+SECONDS = 30.0
 
 
-def tell(member: Process, line: str) -> None:
-    assert member.stdin is not None
-    member.stdin.write(f"{line}\n".encode())
+class Member:
+    """Such a process, once it is in the room."""
+
+    def __init__(self, place: str, run: str, spool: Path) -> None:
+        self._told, told = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=_record, args=(told, place, run, spool))
+        self._process.start()
+        told.close()
+
+    def is_in(self) -> bool:
+        """Wait until it is."""
+        return self._told.poll(SECONDS) and self._told.recv() is None
+
+    def hears(self, mark: int, id_: str | None = None) -> None:
+        """Tell it what is said, with the id that the room gives it.
+
+        What is below zero is heard by this process alone.
+        """
+        self._told.send((mark, id_))
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def end(self) -> None:
+        """Let it write what it has, and end."""
+        self._told.close()
+        self._process.join(SECONDS)
+        assert self._process.exitcode == 0
 
 
-async def ended(*members: Process) -> None:
-    """Let them write what they have, and end."""
-    for member in members:
-        assert member.stdin is not None
-        member.stdin.close()
-    for member in members:
-        assert await member.wait() == 0
-
-
-def main(run: str, spool: Path) -> None:
-    named = store(sys.stdin.readline().strip())
+def _record(told: Connection, where: str, run: str, spool: Path) -> None:
+    named = store(where)
     place = named if isinstance(named, Path) else Team(named, spool, 10)
     opened = partial(open_recorder_store, place, making=False)
     recorder = Recorder(opened, partial(put_aside, spool))
     recorder.add(Observer("bot@localhost", run, run))
     recorder.add(Entered(ROOM, time.time(), time.monotonic()))
-    sys.stdout.write("in\n")
-    sys.stdout.flush()
-    for line in sys.stdin:
-        mark, *id_ = line.split()
-        more = {"stanzaId": id_[0]} if id_ else {}
-        heard = said(int(mark), at=time.time(), **more)
-        recorder.add(heard._replace(shared=int(mark) >= 0))
-    while recorder.warnings or recorder._added != recorder._written:  # noqa: SLF001 - tells nobody
-        time.sleep(0.1)
-    recorder.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    told.send(None)
+    try:
+        while True:
+            mark, id_ = told.recv()
+            heard = said(mark, at=time.time(), **({"stanzaId": id_} if id_ else {}))
+            recorder.add(heard._replace(shared=mark >= 0))
+    except EOFError:
+        while recorder.warnings or recorder._added != recorder._written:  # noqa: SLF001 - tells nobody
+            time.sleep(0.1)
+        recorder.close()

@@ -12,7 +12,6 @@ import pytest
 
 from bridge.store.opening import Place
 from bridge.store.postgresql_connection import conninfo
-from tests.e2e.bridge_process import LOOK_EVERY_SECONDS
 
 in_both = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 in_a_file = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -52,4 +51,4 @@ async def recorded(place: Place, body: str, seconds: float = 15.0) -> None:
     async with asyncio.timeout(seconds):
         # Whoever writes it is another process, which tells nobody.
         while body not in bodies(place):  # noqa: ASYNC110 - as said
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            await asyncio.sleep(0.05)

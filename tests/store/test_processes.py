@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from bridge.settings.database_url import database_url
 from bridge.store.opening import Place, Team, open_store
 from bridge.text import iso
-from tests.store.member import ended, started, tell
+from tests.store.member import Member
 from tests.store.recorded import rows, selected
 
 LATENCY_SECONDS = 0.1
@@ -53,22 +52,23 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
     seed = time.time_ns() % 10**6
     chance = random.Random(seed)  # noqa: S311 - no secret
     said: dict[int, float] = {}
-    members = [await started(text, f"run{number}", spool) for number in range(3)]
+    members = [Member(text, f"run{number}", spool) for number in range(3)]
+    assert all(member.is_in() for member in members)
     for number in range(ROUNDS):
         for _ in range(EACH):
             mark = len(said) + 1
             said[mark] = time.time()
             for member in members:
-                tell(member, str(mark))
+                member.hears(mark)
             await asyncio.sleep(chance.random() * 0.01)
-        victim = members.pop(chance.randrange(len(members)))
-        victim.send_signal(signal.SIGKILL)
-        await victim.wait()
-        members.append(await started(text, f"later{number}", spool))
+        members.pop(chance.randrange(len(members))).kill()
+        members.append(Member(text, f"later{number}", spool))
+        assert members[-1].is_in()
     async with asyncio.timeout(20.0):
         while _missing(place, said):  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.05)
-    await ended(*members)
+    for member in members:
+        member.end()
     shared = Counter(one["jid"] for one in rows(place, "shared") if "jid" in one)
     assert [mark for mark, count in shared.items() if count > 1] == [], seed
     assert _missing(place, said) == set(), seed

@@ -1,13 +1,12 @@
 """The thread that writes, and what it does when the store fails: with real files and processes."""
 
-# ruff: noqa: ASYNC220, ASYNC221, ASYNC240 - nothing else runs in these loops
+# ruff: noqa: ASYNC221, ASYNC240 - nothing else runs in these loops
 
 import asyncio
 import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,37 +33,32 @@ ME = Observer("bot@localhost", "McpDebug", "run")
 SECONDS = 15.0
 """Limit for whatever a test waits for."""
 
-HOLD = """
-import sqlite3, sys
-store = sqlite3.connect(sys.argv[1], isolation_level=None)
-store.execute("BEGIN EXCLUSIVE")
-print("held", flush=True)
-sys.stdin.readline()
-"""
-"""Has the store locked until its stdin ends."""
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "rooms.db"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.1)
     monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.2)
 
 
-def _begun(path: Path, retention: Retention | None = None) -> Recorder:
-    one = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
+def _begun(
+    path: Path,
+    retention: Retention | None = None,
+    opened: Callable[[], SqliteDatabase] | None = None,
+) -> Recorder:
+    one = Recorder(opened or partial(SqliteDatabase, path), partial(put_aside, path), retention)
     one.add(ME)
     one.add(Entered(ROOM, time.time(), time.monotonic()))
     return one
 
 
 @pytest.fixture
-async def recorder(path: Path, soon: None) -> AsyncIterator[Recorder]:
+async def recorder(path: Path) -> AsyncIterator[Recorder]:
     one = _begun(path)
     yield one
     one.close()
@@ -144,12 +138,8 @@ async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
     recorder: Recorder, path: Path
 ) -> None:
     await recorder.flush()
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        holder.stdout.readline()
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
         began = time.monotonic()
         _say(recorder, *map(str, range(2_000)))
         assert time.monotonic() - began < 0.5
@@ -157,7 +147,6 @@ async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
         assert time.monotonic() - began < module.FLUSH_SECONDS + 0.5
         await _until(lambda: recorder.problem)
         assert "locked" in str(recorder.problem)
-        holder.stdin.close()
     await _until(lambda: recorder.problem is None)
     assert bodies(path) == [*map(str, range(2_000))]
     assert _gaps(path) == []
@@ -187,13 +176,14 @@ async def test_of_a_full_disk_what_was_lost_is_counted_once_there_is_room(
     assert gap["events"] == 153 - len(told)
     assert gap["reason"].startswith("Nothing is being recorded")
     assert began - 0.01 <= gap["time"] / 1000 <= time.time()
-    levels = [one.getMessage() for one in caplog.records]
-    assert len([one for one in levels if one.startswith("Nothing is being recorded")]) == 1
-    assert levels[-1] == "what happens is recorded again"
+    first, *_, last = caplog.messages
+    assert first.startswith("Nothing is being recorded")
+    assert "".join(caplog.messages).count("Nothing is being recorded") == 1
+    assert last == "what happens is recorded again"
 
 
 async def test_what_waits_is_bounded_by_its_weight_and_the_rest_is_counted(
-    path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_WAITING", 100)
     path.write_bytes(b"my notes\n")
@@ -214,9 +204,7 @@ async def test_what_waits_is_bounded_by_its_weight_and_the_rest_is_counted(
     assert gap["events"] == count - kept
 
 
-async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(
-    path: Path, soon: None
-) -> None:
+async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(path: Path) -> None:
     go, taken = threading.Event(), list[int]()
 
     class Weighing(SqliteDatabase):
@@ -228,12 +216,9 @@ async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(
         go.wait(SECONDS)
         return Weighing(path)
 
-    recorder = Recorder(opened, partial(put_aside, path))
-    recorder.add(ME)
-    recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+    recorder = _begun(path, opened=opened)
     large = "x" * 200_000
-    for number in range(50):
-        recorder.add(said(number, large, time.time()))
+    _say(recorder, *[large] * 50)
     go.set()
     await _until(lambda: sum(taken) >= 50 * 100)
     recorder.close()
@@ -241,28 +226,21 @@ async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(
     assert max(taken) <= module.BATCH + weight(said(0, large))
 
 
-async def test_a_disk_that_goes_read_only(tmp_path: Path, soon: None) -> None:
+async def test_a_disk_that_goes_read_only(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        await _meets_a_disk_that_goes_read_only(disk)
-
-
-async def _meets_a_disk_that_goes_read_only(disk: Path) -> None:
-    path = disk / "rooms.db"
-    recorder = _begun(path)
-    _say(recorder, "before")
-    await recorder.flush()
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False)
-    if os.access(disk, os.W_OK):  # what is open for writing keeps it so
-        recorder.close()
+        path = disk / "rooms.db"
+        recorder = _begun(path)
+        _say(recorder, "before")
+        recorder.close()  # what is open for writing keeps a disk so
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         recorder = _begun(path)
-    _say(recorder, "meanwhile")
-    await _until(lambda: recorder.problem)
-    assert "Read-only file system" in str(recorder.problem)
-    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
-    await _until(lambda: recorder.problem is None)
-    recorder.close()
-    assert bodies(path) == ["before", "meanwhile"]
+        _say(recorder, "meanwhile")
+        await _until(lambda: recorder.problem)
+        assert "Read-only file system" in str(recorder.problem)
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        await _until(lambda: recorder.problem is None)
+        recorder.close()
+        assert bodies(path) == ["before", "meanwhile"]
 
 
 async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
@@ -319,7 +297,7 @@ async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(pa
 
 @pytest.mark.parametrize("kind", ["notes", "link"])
 async def test_somebody_elses_file_is_said_and_left_until_it_is_gone(
-    kind: str, path: Path, tmp_path: Path, soon: None
+    kind: str, path: Path, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
     notes.write_bytes(b"my notes\n")

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.store import queries
@@ -175,28 +175,22 @@ def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])
+@pytest.mark.parametrize(
+    "jump", [-90 * DAY_SECONDS, -61.0, JUMP_SECONDS, JUMP_SECONDS + 1, 90 * DAY_SECONDS]
+)
 def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
     jump: float, database: Database, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine(database)
     machine.wall += jump
     machine.run(60)
-    assert [one.getMessage()[:16] for one in caplog.records] == ["the clock jumped"]
+    jumped = jump != JUMP_SECONDS  # so much NTP corrects
+    assert [one[:16] for one in caplog.messages] == ["the clock jumped"] * jumped
     _say(database, 5, machine.wall - (DAYS + 1) * DAY_SECONDS)
     _say(database, 95, machine.wall)
     machine.run(PUT_OFF_SECONDS - 60)
-    assert len(rows(place)) == 100
+    assert len(rows(place)) == (100 if jumped else 95)
     machine.run(60)
-    assert len(rows(place)) == 95
-
-
-def test_what_ntp_corrects_is_no_jump(database: Database, place: Place) -> None:
-    machine = Machine(database)
-    machine.wall += JUMP_SECONDS
-    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
-    _say(database, 95)
-    machine.run(EXPIRE_SECONDS)
     assert len(rows(place)) == 95
 
 
@@ -262,22 +256,6 @@ def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
     assert len(rows(place)) == 810
     machine.run(4 * 3_600, 3_600)
     assert len(caplog.records) == 1
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(1, 400), min_size=20, max_size=60))
-def test_no_more_than_a_tenth_goes_of_rows_of_any_size(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
-) -> None:
-    path = tmp_path_factory.mktemp("any") / "rooms.db"
-    with closing(SqliteDatabase(path)) as database:
-        for number, size in enumerate(sizes):
-            _say(database, 1, NOW + number, room=f"r{number % 3}@x", body="x" * size)
-        before = sum(one.bytes for one in database.holdings())
-        Machine(database, wall=NOW + YEARS)
-        left = sum(one.bytes for one in database.holdings())
-    assert 0.9 * before <= left or len(rows(path)) == len(sizes) - 1
-    assert left < before
 
 
 def test_once_it_is_right_again_what_it_would_have_taken_stays(

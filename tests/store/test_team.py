@@ -1,11 +1,10 @@
 """Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
 
-import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from bridge.store.writer import Entered, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import EPOCH, ROOM, said
-from tests.store.member import ended, started, tell
+from tests.store.member import Member
 from tests.store.recorded import rows, selected
 
 RECORDERS, READERS, EACH = 16, 4, 25
@@ -30,19 +29,19 @@ def team(postgresql: Postgresql, tmp_path: Path) -> Team:
     return postgresql.team(tmp_path)
 
 
-async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders(
+def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders(
     postgresql: Postgresql, tmp_path: Path
 ) -> None:
     url = postgresql.new()
     team = Team(database_url(url), tmp_path / "spool.db", 10)
     open_store(team).close()
-    over, told = asyncio.Event(), [list[int]() for _ in range(READERS)]
+    over, told = Event(), [list[int]() for _ in range(READERS)]
 
     def read(ids: list[int]) -> None:
         query, place, last = Query((ROOM,), "localhost"), 0, False
         with closing(open_store(team, writable=False)) as database:
             while not last:
-                last = over.is_set()
+                last = over.wait(0.02)
                 newest = database.newest()
                 while place < newest:
                     events, place = database.page(query, after=place, until=newest, limit=50)
@@ -51,16 +50,18 @@ async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders
     readers = [Thread(target=read, args=(ids,)) for ids in told]
     for reader in readers:
         reader.start()
-    members = [await started(url, f"run{run}", team.spool) for run in range(RECORDERS)]
+    members = [Member(url, f"run{run}", team.spool) for run in range(RECORDERS)]
+    assert all(member.is_in() for member in members)
     for number in range(EACH):
         for run, member in enumerate(members):
-            tell(member, f"{number} id{number}")  # of which everybody tells
-            tell(member, str(-1 - number - EACH * run))
-        await asyncio.sleep(0.02)
-    await ended(*members)
+            member.hears(number, f"id{number}")  # of which everybody tells
+            member.hears(-1 - number - EACH * run)
+        time.sleep(0.02)
+    for member in members:
+        member.end()
     over.set()
     for reader in readers:
-        await asyncio.to_thread(reader.join)
+        reader.join()
     ids = [row[0] for row in selected(team, "SELECT id FROM events ORDER BY id")]
     assert told == [ids] * READERS
     marks = sorted(one["jid"] for one in rows(team, "kind = 'message'"))

@@ -1,8 +1,6 @@
 """Who writes what, for several bridges in one room, by values of time."""
 
 import json
-import tempfile
-import tracemalloc
 from contextlib import nullcontext
 from pathlib import Path
 from sys import getsizeof
@@ -16,11 +14,11 @@ from bridge.store import database
 from bridge.store import writer as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
 from bridge.store.errors import BusyStoreError
-from bridge.store.opening import Place
 from bridge.store.writer import OUTSIDE, Item, Left
 from bridge.text import iso
+from tests.conftest import a_place
+from tests.memory import traced
 from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, Watched, play, said
-from tests.store.recorded import in_a_file
 
 FAULTS = (
     st.tuples(st.just("stall"), st.integers(0, 3)),
@@ -29,8 +27,12 @@ FAULTS = (
 
 
 @pytest.fixture
-def hall(place: Place) -> Hall:
-    return Hall(place)
+def hall(request: pytest.FixtureRequest, tmp_path: Path) -> Hall:
+    """What is decided is the same everywhere, so most tests have a file alone."""
+    return Hall(a_place(request, tmp_path))
+
+
+in_both = pytest.mark.parametrize("hall", ["sqlite", "postgresql"], indirect=True)
 
 
 def _marks(hall: Hall, *, shared: bool = True) -> list[int]:
@@ -41,6 +43,7 @@ def _gaps(hall: Hall) -> list[tuple[str, str]]:
     return [(event["from"], event["to"]) for event, _, _ in hall.rows() if event["kind"] == "gap"]
 
 
+@in_both
 def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
@@ -62,6 +65,7 @@ def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     assert reason == "nobody recorded this room"
 
 
+@in_both
 def test_who_was_killed_left_a_gap_from_its_last_transaction_on(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
@@ -139,17 +143,13 @@ def _after_a_stop(
     return first, second
 
 
-@in_a_file
 def test_what_others_wrote_is_read_in_slices_and_before_they_have_to_wait(hall: Hall) -> None:
     _, second = _after_a_stop(hall, 1_000, "long " * 2_000)
     second.waiting.clear()  # it has yet to hear all of that
     watched = Watched(hall.database)
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         hall.write(second, onto=watched)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        _, peak = memory()
     assert watched.before == 1_000
     assert (watched.at_once, watched.locked) == (module.SLICE, 0)
     assert peak < 3_000_000  # of more than 10 MB
@@ -157,6 +157,7 @@ def test_what_others_wrote_is_read_in_slices_and_before_they_have_to_wait(hall: 
     assert len(_marks(hall)) == 1_000
 
 
+@in_both
 @pytest.mark.parametrize("most", [11, 12])
 def test_what_others_write_faster_than_we_read_is_not_read_while_they_wait(
     most: int, hall: Hall, monkeypatch: pytest.MonkeyPatch
@@ -181,6 +182,7 @@ def test_what_others_write_faster_than_we_read_is_not_read_while_they_wait(
     assert (_marks(hall), _marks(hall, shared=False)) == (marks, [])
 
 
+@in_both
 def test_a_lease_that_is_renewed_while_we_wait_for_the_lock_is_nobody_elses(hall: Hall) -> None:
     first, second = hall.start(), hall.start()
     hall.enter(first)
@@ -198,6 +200,7 @@ def test_a_lease_that_is_renewed_while_we_wait_for_the_lock_is_nobody_elses(hall
     assert _gaps(hall) == []
 
 
+@in_both
 @pytest.mark.parametrize("late", [20.0, 3_600.0])
 @pytest.mark.parametrize("lives", [True, False])
 def test_what_is_heard_long_after_others_wrote_it_is_not_there_twice(
@@ -254,7 +257,6 @@ def _lost(hall: Hall) -> list[tuple[int, str, str, bool]]:
     ]
 
 
-@in_a_file
 def test_what_a_room_says_that_does_not_let_us_in_is_bounded_and_counted_once_it_does(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,12 +316,9 @@ def _heavy(number: int, fields: dict[str, Any]) -> Happened:
 def test_a_unit_of_weight_is_so_much_memory_whatever_is_large(fields: dict[str, Any]) -> None:
     count = 50
     _heavy(0, fields)
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         kept = [_heavy(number, fields) for number in range(count)]
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+        taken, _ = memory()
     weights = sum(map(weight, kept))
     assert taken <= weights * database.UNIT_BYTES
     assert weights <= count + 2 * taken / database.UNIT_BYTES  # and not much less
@@ -334,8 +333,7 @@ def test_a_stanza_and_each_begun_unit_count() -> None:
     assert weight(TracedXml(0.0, "in", "1", fits + "x")) == 2
 
 
-@in_a_file
-@pytest.mark.parametrize("fields", HEAVY, ids=lambda one: next(iter(one)))
+@pytest.mark.parametrize("fields", [HEAVY[0], HEAVY[-1]], ids=["large", "small"])
 def test_what_others_are_to_write_is_kept_by_its_weight_and_the_rest_is_written(
     fields: dict[str, Any], hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +351,7 @@ def test_what_others_are_to_write_is_kept_by_its_weight_and_the_rest_is_written(
     assert _marks(hall, shared=False) == marks
 
 
+@in_both
 @pytest.mark.parametrize(("among", "times"), [(5, 1), (4, 2)])
 def test_what_the_room_tells_of_before_is_compared_with_the_newest_rows(
     among: int, times: int, hall: Hall, monkeypatch: pytest.MonkeyPatch
@@ -374,15 +373,14 @@ def test_what_the_room_tells_of_before_is_compared_with_the_newest_rows(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.one_of(*STEPS, *FAULTS), max_size=40))
+@given(steps=st.lists(st.one_of(*STEPS, *FAULTS), max_size=40))
 def test_whatever_comes_and_goes_every_event_is_there_once_or_in_a_gap(
-    steps: list[tuple[Any, ...]],
+    steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        hall = Hall(Path(folder) / "rooms.db")
-        play(hall, steps, _meet)
-        # One that stood still while others said that nobody was there keeps what it saw.
-        assert {*_marks(hall)}.isdisjoint({*_marks(hall, shared=False)} - hall.alike)
+    hall = Hall(tmp_path_factory.mktemp("any") / "rooms.db")
+    play(hall, steps, _meet)
+    # One that stood still while others said that nobody was there keeps what it saw.
+    assert {*_marks(hall)}.isdisjoint({*_marks(hall, shared=False)} - hall.alike)
 
 
 def _meet(hall: Hall, name: str, number: int, *calls: int) -> None:
