@@ -24,7 +24,7 @@ class Week:
     kind: str
     people: Sequence[str]
     programs: Sequence[str]
-    says: dict[str, bool] = field(default_factory=dict)
+    says: dict[str, bool]
     """Who says whether they are a program."""
     events: list[tuple[float, Event]] = field(default_factory=list)
 
@@ -39,9 +39,10 @@ def week(seed: int) -> Week:
         "greeted": ["Greeter", "Doorman"],
         "announced": ["Git", "CI", "Feed"],
     }.get(kind, [])
-    made = Week(kind, people, [*programs, "Robot", "Helper"])
-    made.says = {who: True for who in made.programs if chance.random() < 0.7}
-    made.says |= {who: False for who in people if chance.random() < 0.7}
+    programs += ["Robot", "Helper"]
+    says = {who: True for who in programs if chance.random() < 0.7}
+    says |= {who: False for who in people if chance.random() < 0.7}
+    made = Week(kind, people, programs, says)
     scenes = [_talk] * (12 if kind == "busy" else 6) + [_asks] * 8 + [_restarts] * 2
     scenes += {
         "two": [_chat] * 12,

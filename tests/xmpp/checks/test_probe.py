@@ -121,11 +121,13 @@ def answering(
     disco: str = "<feature-not-implemented/>",
     *others: str,
     confirms: bool = True,
+    refuses: str = "",
     returns: str = "",
 ) -> Script:
-    """A room that refuses disco so, has these people in it, and returns messages so."""
+    """A room that refuses disco so, has these people in it, and answers us or our message so."""
 
     async def join(wire: Wire) -> None:
+        us = ""
         while True:
             element = await wire.element()
             id_, to = element.get("id", ""), element.get("to", "")
@@ -140,10 +142,12 @@ def answering(
                         user = f"<x xmlns='{scripted.MUC_USER}'><status code='110'/></x>"
                         wire.send(f"<presence type='unavailable' from='{to}'>{user}</presence>")
                 case "presence", _:
+                    us = to
                     here = "".join(scripted.present(one) for one in others)
-                    wire.send(here + scripted.present(to.partition("/")[2], 110))
+                    here += scripted.present(to.partition("/")[2], 110)
+                    wire.send(refuses.format(us=us) or here)
                 case "message", _:
-                    wire.send(returns.format(id=id_))
+                    wire.send(returns.format(us=us))
                 case _:
                     raise AssertionError(element)
 
@@ -204,38 +208,18 @@ async def test_a_room_that_confirms_no_leaving_is_told(monkeypatch: pytest.Monke
     assert "did not confirm" in failed(report, "leave").detail
 
 
-async def asked_to_join(wire: Wire) -> str:
-    """Answer what is asked before; return under which address we want to be."""
-    while scripted.local(element := await wire.element()) != "presence":
-        id_, to = element.get("id", ""), element.get("to", "")
-        wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
-    return element.get("to", "")
-
-
-async def test_being_put_out_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
-
-    async def join(wire: Wire) -> None:
-        us = await asked_to_join(wire)
-        codes = "<status code='110'/><status code='307'/>"
-        out = f"<x xmlns='{scripted.MUC_USER}'><item role='none'/>{codes}</x>"
-        wire.send(scripted.present(us.partition("/")[2], 110))
-        await wire.element("message")
-        wire.send(f"<presence type='unavailable' from='{us}'>{out}</presence>")
-        await wire.gone()
-
-    report = await checked(replace(HONEST, join=join), send=True)
+async def test_being_put_out_meanwhile_is_told() -> None:
+    codes = "<status code='110'/><status code='307'/>"
+    out = f"<x xmlns='{scripted.MUC_USER}'><item role='none'/>{codes}</x>"
+    kick = f"<presence type='unavailable' from='{{us}}'>{out}</presence>"
+    report = await checked(answering(returns=kick), send=True)
     assert "kicked" in failed(report, "send").detail
 
 
 async def test_a_nickname_that_the_room_refuses_may_be_only_ours() -> None:
-    async def join(wire: Wire) -> None:
-        us = await asked_to_join(wire)
-        error = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
-        wire.send(f"<presence type='error' from='{us}'>{error}</presence>")
-        await wire.gone()
-
-    report = await checked(replace(HONEST, join=join))
+    error = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
+    refusal = f"<presence type='error' from='{{us}}'>{error}</presence>"
+    report = await checked(answering(refuses=refusal))
     assert "MCP_BOT_NICKNAME" in failed(report, "join").hint
 
 

@@ -9,7 +9,6 @@ import pytest
 from bridge.xmpp.link.certificate import (
     OID,
     SEQUENCE,
-    DerElement,
     DerError,
     decode,
     describe,
@@ -94,12 +93,6 @@ def test_forms_that_der_does_not_have_are_refused_wherever_they_stand(form: str)
             decode(data)
         assert signature_hash(data) is None
         data = sequence(data)
-
-
-def test_the_shortest_forms_are_the_right_ones() -> None:
-    for size in (0, 1, 0x7F, 0x80, 0xFF, 0x100, 0xFFFF, 0x10000):
-        contents = b"x" * size
-        assert elements_in(element(0x04, contents) * 2) == [DerElement(0x04, contents)] * 2
 
 
 FULL = HANDSHAKE_BYTES

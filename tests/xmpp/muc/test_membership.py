@@ -11,9 +11,10 @@ import pytest
 
 from bridge.text import iso
 from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MAM, MUC, MUC_OWNER, PING
-from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, Phase
+from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, OccupantChanged, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.model.journal import Journal
+from bridge.xmpp.muc import payloads
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 from bridge.xmpp.muc.publisher import Publisher
@@ -418,3 +419,35 @@ async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_th
         ("message", False),
         ("subject", False),
     ]
+
+
+def present(extensions: str, more: str = "") -> Element:
+    """Return Wilma's presence with these elements, each in a namespace of its name."""
+    inner = "".join(f"<{it} xmlns='urn:{it}'/>" for it in extensions)
+    item = f"<x xmlns='{MUC_USER}'><item affiliation='none' role='participant'/></x>"
+    return parsed(f"<presence from='{PLACE.room}/Wilma'>{more}{inner}{item}</presence>")
+
+
+async def test_a_change_of_what_presence_carries_is_told_and_further_ones_are_folded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def changed() -> tuple[tuple[str, ...], tuple[str, ...] | None, str | None]:
+        event = (await staying.see(lambda event: isinstance(event, OccupantChanged))).event
+        assert isinstance(event, OccupantChanged)
+        return event.payload, event.former_payload, event.show
+
+    assert payloads.FOLD_SECONDS == 10
+    monkeypatch.setattr(payloads, "FOLD_SECONDS", 0.1)
+    async with inside(Standing(), TIMING) as staying:
+        for extensions in ("", "a", "ab", "a", "cb"):
+            staying.membership.receive(present(extensions))
+        first, last = ("a (urn:a)",), ("b (urn:b)", "c (urn:c)")
+        assert await changed() == (first, (), None)
+        assert await changed() == (last, first, None)
+        assert staying.status().occupants[0].payload == last
+        # With a change of anything else it is told at once, and nothing of it later.
+        for extensions, more in (("d", ""), ("e", "<show>away</show>"), ("f", "<show>away</show>")):
+            staying.membership.receive(present(extensions, more))
+        away = ("e (urn:e)",)
+        assert await changed() == (away, last, "away")
+        assert await changed() == (("f (urn:f)",), away, "away")

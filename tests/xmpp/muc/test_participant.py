@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.link.stanzas import groupchat_message
 from bridge.xmpp.model.events import Connected
 from bridge.xmpp.model.journal import Record
 from tests.faults.reaching import participant_at, settings_for
@@ -16,7 +17,6 @@ from tests.faults.scripted_server import (
     Wire,
     cut_off_after,
     mechanisms,
-    sasl_failure,
 )
 
 KICKED = (
@@ -58,12 +58,18 @@ async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> Non
         assert eyes.status().last_error is None
 
 
-async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -> None:
+async def test_there_is_a_connection_to_ask_on_while_a_session_stands_in_the_room_or_not() -> None:
+    async def log_in(wire: Wire) -> None:
+        with pytest.raises(NotInRoomError):
+            _ = eyes.participant.connection
+        await HONEST.authenticate(wire)
+
     async def kick(wire: Wire) -> None:
         wire.send(KICKED)
-        await wire.gone()
+        await wire.element("message")
+        wire.abort()
 
-    script = replace(HONEST, stand=kick)
+    script = replace(HONEST, authenticate=log_in, stand=kick)
     async with ScriptedServer(script) as server, participant_at(server) as eyes:
         await eyes.fault()
         participant = eyes.participant
@@ -71,19 +77,7 @@ async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -
         assert not participant.connection.ended.done()
         with pytest.raises(NotInRoomError):
             _ = participant.memberships[0].connection
-
-
-async def test_while_no_session_stands_there_is_no_connection_to_ask_on() -> None:
-    async def refuse(wire: Wire) -> None:
-        await wire.open(mechanisms("SCRAM-SHA-256"))
-        await wire.element("auth")
+        participant.connection.send(groupchat_message(ROOM, "the end", "1"))
+        await eyes.fault()
         with pytest.raises(NotInRoomError):
-            _ = eyes.participant.connection
-        wire.send(sasl_failure("not-authorized"))
-
-    script = replace(HONEST, authenticate=refuse)
-    async with ScriptedServer(script) as server, participant_at(server) as eyes:
-        fault, _, _ = await eyes.fault()
-        assert fault.condition == "not-authorized"
-        with pytest.raises(NotInRoomError):
-            _ = eyes.participant.connection
+            _ = participant.connection
