@@ -6,27 +6,19 @@ import pytest
 
 from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
 from bridge.mcp.jsonrpc import RpcError
-from bridge.mcp.revisions import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, Revision
+from bridge.mcp.revisions import V2025_03_26, V2025_11_25, V2026_07_28
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import MAX_VALUE_CHARACTERS, Completes, Toolset, ToolsetError, resource
 from tests.mcp.sample_tools import RESOURCES, TOOLS, Count, Workbench, nothing
-
-
-def catalogue(bench: Workbench | None = None) -> Catalogue:
-    return Catalogue(TOOLS, [bench or Workbench()])
-
-
-def completion(typed: str, *, name: str = "name", bench: Workbench | None = None) -> Any:
-    reference = {"type": "ref/prompt", "name": "greet"}
-    params = {"ref": reference, "argument": {"name": name, "value": typed}}
-    return catalogue(bench).complete(params, V2025_11_25)["completion"]
 
 
 @pytest.mark.parametrize("count", [MAX_COMPLETIONS, MAX_COMPLETIONS + 1])
 def test_a_completion_holds_a_hundred_values_and_counts_the_rest(count: int) -> None:
     bench = Workbench()
     bench.people = [f"p{number}" for number in range(count)]
-    found = completion("", bench=bench)
+    reference = {"type": "ref/prompt", "name": "greet"}
+    params: Any = {"ref": reference, "argument": {"name": "name", "value": ""}}
+    found: Any = Catalogue(TOOLS, [bench]).complete(params, V2025_11_25)["completion"]
     assert found["values"] == bench.people[:MAX_COMPLETIONS]
     assert (found["total"], found["hasMore"]) == (count, count > MAX_COMPLETIONS)
 
@@ -50,13 +42,12 @@ def shelved() -> Catalogue:
     return Catalogue(Toolset("shelves", (), (*RESOURCES, shelf_words)), [bench])
 
 
-@pytest.mark.parametrize("revision", [V2025_03_26, V2025_06_18])
-def test_a_template_is_listed_apart_from_resources(revision: Revision) -> None:
-    templates: Any = shelved().list_resource_templates({}, revision)["resourceTemplates"]
+def test_a_template_is_listed_apart_from_resources() -> None:
+    templates: Any = shelved().list_resource_templates({}, V2025_03_26)["resourceTemplates"]
     (listed,) = templates
     assert (listed["uriTemplate"], listed["name"]) == (shelf_words.uri, "shelf-words")
-    assert ("title" in listed) is (revision >= V2025_06_18)
-    resources: Any = shelved().list_resources({}, revision)["resources"]
+    assert "title" not in listed
+    resources: Any = shelved().list_resources({}, V2025_11_25)["resources"]
     assert [one["uri"] for one in resources] == [one.uri for one in RESOURCES]
 
 

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from bridge.mcp.jsonrpc import Request
-from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
-from tests.mcp.sample_tools import EVERY, Workbench, request, serving, tool_call
+from tests.mcp.sample_tools import Workbench, request, serving, tool_call
 
 # Whether a request can go to the client
 
@@ -31,11 +30,3 @@ def test_a_client_that_shook_hands_and_said_that_it_can_is_asked_until_its_call_
     assert not server.can_ask(bare, METHOD)
     server.complete(call, "done")
     assert not server.can_ask(call, METHOD)
-
-
-@EVERY
-def test_what_a_client_takes_is_called_as_its_capability(revision: Revision) -> None:
-    meta = RequestMeta(revision, {"roots": {}})
-    assert meta.accepts("roots/list")
-    assert not meta.accepts("elicitation/create")
-    assert not meta.accepts("ping")

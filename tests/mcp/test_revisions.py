@@ -17,7 +17,6 @@ from bridge.mcp.revisions import (
     PROTOCOL_VERSION,
     STATELESS_METHODS,
     V2025_06_18,
-    V2026_07_28,
     RequestMeta,
     Revision,
     read_meta,
@@ -59,20 +58,6 @@ SESSION = RequestMeta(V2025_06_18, {"roots": {}}, None, "error")
 def opened(meta: object, *, required: bool = False) -> RequestMeta:
     """Return what a request in a session of 2025-06-18 that set a log level is served by."""
     return read_meta({"_meta": meta}, SESSION, required=required)
-
-
-@pytest.mark.parametrize("meta", [None, {}, {"com.example/other": 1}])
-def test_without_one_what_the_session_agreed_on_holds(meta: object) -> None:
-    assert opened(meta) == SESSION
-
-
-def test_a_request_that_names_its_revision_takes_nothing_from_the_session() -> None:
-    assert opened(WHOLE) == RequestMeta(V2026_07_28, {"sampling": {}}, None, None)
-
-
-@EVERY
-def test_a_request_may_name_any_revision_that_is_spoken(revision: Revision) -> None:
-    assert opened({**WHOLE, PROTOCOL_VERSION: revision.date}).revision is revision
 
 
 @pytest.mark.parametrize("meta", [{}, WHOLE], ids=["session", "request"])

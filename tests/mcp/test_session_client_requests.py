@@ -111,20 +111,22 @@ async def test_others_are_served_while_a_question_is_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("answer", "condition", "said"),
     [
-        ({"code": -1, "message": "\n" + "x" * 299}, "... (300 characters)"),
-        ({"code": "x", "message": ["y"]}, "['y']"),
-        ({}, "without a reason"),
+        ({"error": {"message": "\n" + "x" * 299}}, "not-allowed", "... (300 characters)"),
+        ({"error": {"code": "x", "message": ["y"]}}, "not-allowed", "['y']"),
+        ({"error": {}}, "not-allowed", "without a reason"),
+        ({"result": "yes"}, "undefined-condition", "has no result that is an object."),
     ],
 )
 async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
-    error: object, said: str
+    answer: dict[str, object], condition: str, said: str
 ) -> None:
     client, question = await _consulted()
-    client.send(_answer(question, error=error))
+    client.send(_answer(question, **answer))
     text = _text((await client.end())[1])
-    assert text.startswith(f"not-allowed: The client refused {METHOD}")
+    assert text.startswith(f"{condition}: The client")
+    assert METHOD in text
     assert text.endswith(said)
     assert "\n" not in text
 
@@ -136,13 +138,6 @@ async def test_a_request_of_the_client_may_have_the_id_of_one_of_ours() -> None:
     client.send(_answer({"id": "ask-9"}, result={"n": 9}), _answer({"id": 1}, result={"n": 1}))
     client.send(_answer(question, result={"n": 0}))
     assert _text((await client.end())[2]) == "heard: {'n': 0}"
-
-
-async def test_an_answer_without_a_result_is_told_as_such() -> None:
-    client, question = await _consulted()
-    client.send(_answer(question, result="yes"))
-    text = f"undefined-condition: The client's answer to {METHOD} has no result that is an object."
-    assert _text((await client.end())[1]) == text
 
 
 async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignored() -> None:

@@ -11,22 +11,18 @@ from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES, Stdio, read_chunks
 from tests.mcp.pipes import PATIENCE, pipe, read_all, turns
 
 
-async def test_bytes_are_read_from_a_regular_file_in_bounded_chunks(tmp_path: Path) -> None:
+async def test_a_regular_file_is_read_in_bounded_chunks_between_which_others_have_their_turn(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_bytes(b"x" * (READ_BYTES + 1))
-    with path.open("rb") as file:
-        chunks = [len(chunk) async for chunk in read_chunks(file.fileno())]
-    assert chunks == [READ_BYTES, 1]
-
-
-async def test_a_regular_file_leaves_the_loop_to_others_between_chunks(tmp_path: Path) -> None:
-    path = tmp_path / "requests.jsonl"
-    path.write_bytes(b"x" * READ_BYTES * 5)
-    went = asyncio.Event()
+    went, chunks = asyncio.Event(), []
     asyncio.get_running_loop().call_soon(went.set)
     with path.open("rb") as file:
-        async for _ in read_chunks(file.fileno()):
+        async for chunk in read_chunks(file.fileno()):
             assert went.is_set()
+            chunks.append(len(chunk))
+    assert chunks == [READ_BYTES, 1]
 
 
 async def test_a_terminal_that_hangs_up_is_at_its_end() -> None:
@@ -136,26 +132,16 @@ async def test_a_client_that_stopped_reading_and_is_gone_sets_broken() -> None:
     out.close()
 
 
-async def test_a_client_that_is_gone_before_the_first_reply_sets_broken() -> None:
-    for end in ("pipe", "socket"):
-        if end == "pipe":
-            reading, writing = os.pipe()
-            os.close(reading)
-        else:
-            ours, theirs = socket.socketpair()
-            theirs.close()
-            writing = ours.detach()
+async def test_a_client_that_is_gone_before_the_first_reply_or_a_full_disk_sets_broken() -> None:
+    reading, to_pipe = os.pipe()
+    os.close(reading)
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    for writing in (to_pipe, ours.detach(), os.open("/dev/full", os.O_WRONLY)):
         out = Stdio(os.open(os.devnull, os.O_RDONLY), unblock(writing))
         out.write(b"x")
         assert out.broken.is_set()
         out.close()
-
-
-async def test_a_full_disk_sets_broken() -> None:
-    out = Stdio(os.open(os.devnull, os.O_RDONLY), os.open("/dev/full", os.O_WRONLY))
-    out.write(b"x")
-    assert out.broken.is_set()
-    out.close()
 
 
 async def test_closing_with_replies_unsent_leaves_nothing_behind() -> None:

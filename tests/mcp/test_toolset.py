@@ -1,5 +1,4 @@
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -13,61 +12,19 @@ from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object
 from bridge.mcp.toolset import (
     RESERVED,
     Signature,
-    Tool,
     Toolset,
     ToolsetError,
     merge,
-    prompt,
-    resource,
     tool,
 )
-from tests.mcp.sample_tools import UNASKED
+from tests.mcp.sample_tools import Count, Workbench, count, greet, say, words
 from tests.mcp.shapes import Colour, Line, Point
 
-
-class Room:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class Lobby(Room):
-    pass
-
-
-@dataclass(frozen=True)
-class Count:
-    words: int
-
-
-@tool(title="Count words", read_only=True, open_world=False)
-def word_count(text: str) -> Count:
-    """Count the words of a text."""
-    return Count(len(text.split()))
-
-
-@tool("room.say", title="Say", destructive=True, deadline=2.5)
-async def say(room: Room, /, message: str) -> str:
-    """Say something."""
-    return f"{room.name}: {message}"
-
-
-WORDS = Toolset("words", (word_count,))
+WORDS = Toolset("words", (count,))
 TALK = Toolset("talk", (say,))
 
 
-@resource("sample://status", title="Status")
-def status() -> Count:
-    """How many words there are."""
-    return Count(0)
-
-
-@prompt("greet", title="Greet")
-def greet() -> str:
-    """Ask for a greeting."""
-    return "Greet me."
-
-
-MORE = Toolset("more", (), (status,), (greet,))
+MORE = Toolset("more", (), (words,), (greet,))
 
 
 def test_what_is_not_said_is_taken_cautiously_and_what_only_reads_destroys_nothing() -> None:
@@ -100,12 +57,36 @@ def interpreted_text() -> Interpret[str]:
     return Interpret("text", "Tell it.")
 
 
-@pytest.mark.parametrize("function", [no_docstring, bare_number, interpreted_text])
-def test_a_tool_without_docstring_or_a_result_to_describe_is_its_authors_error(
-    function: Any,
+def early(context: Context, bench: Workbench, /) -> str:
+    """Take the context first."""
+    return bench.people[0]
+
+
+def several(name: str, more: str = "") -> str:
+    """Take two."""
+    return name + more
+
+
+NO_OBJECT: dict[str, Any] = {"anyOf": []}
+
+
+@pytest.mark.parametrize(
+    ("function", "schemas", "complaint"),
+    [
+        (no_docstring, {}, "no_docstring"),
+        (bare_number, {}, "bare_number"),
+        (interpreted_text, {}, "interpreted_text"),
+        (early, {}, "early: the Context comes last"),
+        (several, {"input_schema": {"type": "object"}}, "several takes one argument"),
+        (several, {"input_schema": NO_OBJECT}, "several: a schema has no `type: object`"),
+        (several, {"output_schema": NO_OBJECT}, "several: a schema has no `type: object`"),
+    ],
+)
+def test_a_function_that_makes_no_tool_is_its_authors_error(
+    function: Any, schemas: dict[str, Any], complaint: str
 ) -> None:
-    with pytest.raises(ToolsetError, match=function.__name__):
-        tool(title="Wrong")(function)
+    with pytest.raises(ToolsetError, match=complaint):
+        tool(title="Wrong", **schemas)(function)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +94,9 @@ def test_a_tool_without_docstring_or_a_result_to_describe_is_its_authors_error(
 )
 def test_any_other_name_and_a_method_of_mcp_are_their_authors_error(name: str) -> None:
     for given in ("a" * 128, "A.b_c-9"):
-        assert tool(given, title="Named")(word_count.function).name == given
+        assert tool(given, title="Named")(count.function).name == given
     with pytest.raises(ToolsetError, match="no name for a tool"):
-        tool(name, title="Named")(word_count.function)
+        tool(name, title="Named")(count.function)
 
 
 def test_every_method_of_mcp_that_could_be_a_tools_name_is_reserved() -> None:
@@ -123,44 +104,18 @@ def test_every_method_of_mcp_that_could_be_a_tools_name_is_reserved() -> None:
     assert {one for one in methods if "/" not in one} == RESERVED
 
 
-WRITTEN: Schema = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "$defs": {"name": {"type": "string"}},
-    "properties": {"name": {"$ref": "#/$defs/name"}},
-    "allOf": [{"required": ["name"]}],
-}
-
-
 def test_schemas_that_an_author_wrote_are_listed_as_they_are() -> None:
-    @tool(title="Written", input_schema=WRITTEN, output_schema=WRITTEN)
+    schema: Schema = {"type": "object", "allOf": [{"required": ["name"]}]}
+
+    @tool(title="Written", input_schema=schema, output_schema=schema)
     def written(arguments: dict[str, object]) -> Count:
         """Take what comes."""
         return Count(len(arguments))
 
-    assert written.input_schema is WRITTEN
-    assert written.output_schema is WRITTEN
+    assert written.input_schema is schema
+    assert written.output_schema is schema
     given = {"name": 1, "more": None}
     assert written.bound(given) == {"arguments": given}
-
-
-@pytest.mark.parametrize("schema", ["input_schema", "output_schema"])
-def test_a_schema_that_is_not_of_an_object_is_its_authors_error(schema: str) -> None:
-    with pytest.raises(ToolsetError, match="anything: a schema has no `type: object`"):
-
-        @tool(title="Wrong", **{schema: {"anyOf": []}})  # type: ignore[arg-type]
-        def anything(arguments: dict[str, object]) -> Count:
-            """Take what comes."""
-            return Count(0)
-
-
-def test_an_author_who_writes_the_schema_takes_all_arguments_in_one() -> None:
-    with pytest.raises(ToolsetError, match="several takes one argument"):
-
-        @tool(title="Wrong", input_schema=WRITTEN)
-        def several(name: str, more: str = "") -> str:
-            """Take two."""
-            return name + more
 
 
 @pytest.mark.parametrize("result", [str, Content, Image | ResourceLink, list[Count]])
@@ -172,14 +127,12 @@ def test_content_has_no_schema(result: Any) -> None:
     assert tool(title="Shown")(shown).output_schema is None
 
 
-@pytest.mark.parametrize("result", [Mapping, Annotated[dict, "a thing"]])
-def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object(result: Any) -> None:
-    def told() -> Any:
+def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object() -> None:
+    @tool(title="Told")
+    def made() -> Annotated[dict, "a thing"]:  # type: ignore[type-arg]
         """Tell it."""
         return {"any": ["thing", 1]}
 
-    told.__annotations__["return"] = result
-    made = tool(title="Told")(told)
     assert made.output_schema is not None
     assert made.output_schema["type"] == "object"
     assert "additionalProperties" not in made.output_schema
@@ -191,7 +144,7 @@ def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object(r
     ("content", "complaint"),
     [
         (((len,),), "the toolset new: len is no tool; is there an @tool"),
-        (((status,),), "Resource is no tool"),
+        (((words,),), "Resource is no tool"),
         (((), (say,)), "Tool is no resource; is there an @resource"),
     ],
     ids=["function", "resource", "tool"],
@@ -201,65 +154,31 @@ def test_a_set_of_anything_else_is_its_authors_error(content: Any, complaint: st
         Toolset("new", *content)
 
 
-def run(one: Tool, given: Iterable[object]) -> Any:
-    """Return the function of `one`, ready to be called."""
-    return one.signature.inject(one.name, one.function, given)
-
-
-async def test_a_function_is_handed_its_collaborators_by_type() -> None:
-    assert await run(say, iter([Count(1), Lobby("lobby")]))(message="hi") == "lobby: hi"
-    assert run(word_count, [])(text="a b") == Count(2)
-
-
 def test_a_collaborator_that_is_missing_or_ambiguous_is_an_error() -> None:
-    for given, count in (([Count(1)], 0), ([Room("a"), Lobby("b")], 2)):
-        with pytest.raises(ToolsetError, match=f"wants a Room; there are {count} here"):
-            run(say, given)
-
-
-def test_a_context_is_left_to_each_call_and_comes_last() -> None:
-    @tool(title="Report")
-    def report(room: Room, context: Context, /, words: int) -> str:
-        """Report how far it is."""
-        context.progress(words)
-        return room.name
-
-    assert report.signature.wants_context
-    assert not say.signature.wants_context
-    told: list[tuple[object, ...]] = []
-    context = Context(lambda *one: told.append(one), lambda *_: None, *UNASKED)
-    assert run(report, [Room("a")])(context, words=3) == "a"
-    assert told == [(3, None, None)]
-
-
-def test_a_context_anywhere_but_last_is_its_authors_error() -> None:
-    def early(context: Context, room: Room, /) -> str:
-        """Take them the wrong way round."""
-        return room.name
-
-    with pytest.raises(ToolsetError, match="early: the Context comes last"):
-        tool(title="Wrong")(early)
+    for given, number in (([Count(1)], 0), ([Workbench(), Workbench()], 2)):
+        with pytest.raises(ToolsetError, match=f"wants a Workbench; there are {number} here"):
+            say.signature.inject(say.name, say.function, given)
 
 
 def test_modules_give_what_they_have_in_the_order_it_is_written() -> None:
     first, second = ModuleType("first"), ModuleType("second")
-    vars(first).update(b=say, other="text", status=status, a=word_count)
+    vars(first).update(b=say, other="text", words=words, a=count)
     vars(second).update(greet=greet)
     found = Toolset.of_modules("all", first, second)
-    assert vars(found) == vars(Toolset("all", (say, word_count), (status,), (greet,)))
+    assert vars(found) == vars(Toolset("all", (say, count), (words,), (greet,)))
 
 
 def test_a_read_only_set_withholds_what_changes_anything() -> None:
     rest = merge([TALK, WORDS, MORE]).that_only_read("")
-    assert (rest.tools, rest.resources, rest.prompts) == ((word_count,), (status,), (greet,))
+    assert (rest.tools, rest.resources, rest.prompts) == ((count,), (words,), (greet,))
 
 
 @pytest.mark.parametrize(
     ("others", "clash"),
     [
-        ([Toolset("new", (say, say))], "the toolset new has two of the tool room.say"),
-        ([WORDS, Toolset("new", (word_count,))], "words and new both have a tool word_count"),
-        ([MORE, Toolset("new", (), (status,))], "more and new both have a resource sample://sta"),
+        ([Toolset("new", (say, say))], "the toolset new has two of the tool say"),
+        ([WORDS, Toolset("new", (count,))], "words and new both have a tool count"),
+        ([MORE, Toolset("new", (), (words,))], "more and new both have a resource sample://wor"),
         ([MORE, Toolset("new", (), (), (greet,))], "more and new both have a prompt greet"),
     ],
     ids=["one set", "tool", "resource", "prompt"],

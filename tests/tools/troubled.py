@@ -305,15 +305,13 @@ class Trouble:
 
 
 TROUBLES: dict[str, Trouble] = {
-    "nothing: it is healthy": Trouble(None, hows="public", seconds=5, on_both=True),
-    "the bridge has the wrong password": Trouble("bridge", before=wrong_password, on_both=True),
-    "the bridge is banned": Trouble("bridge", before=banned, on_both=True),
+    "nothing: it is healthy": Trouble(None, hows="public", seconds=5),
+    "the bridge has the wrong password": Trouble("bridge", before=wrong_password),
+    "the bridge is banned": Trouble("bridge", before=banned),
     "it was never in the room": Trouble("present", None, around=False),
-    "it is in another room": Trouble(
-        "present", None, before=goes_to_another_room, on_both=True, around=False
-    ),
+    "it is in another room": Trouble("present", None, before=goes_to_another_room, around=False),
     "the bridge's MUC_ROOM has a typo": Trouble(
-        "present", before=is_in_the_room_that_was_meant, on_both=True, around=False, further="room"
+        "present", before=is_in_the_room_that_was_meant, around=False, further="room", on_both=True
     ),
     "its nickname is spelt otherwise": Trouble("present", asked="robot", around=False),
     "it left": Trouble("present", then=leaves, around=False),
@@ -329,25 +327,19 @@ TROUBLES: dict[str, Trouble] = {
     "it runs twice, in a room that hides accounts": Trouble(
         "alike", soon, then=runs_twice, hows="public public", around=False
     ),
-    "it ignores pings, or hangs": Trouble("ping", not_at_all, then=ignores_pings, on_both=True),
+    "it ignores pings, or hangs": Trouble("ping", not_at_all, then=ignores_pings),
     "it answers itself": Trouble("loop", to_itself, hows=" ".join(["public"] * LOOPS), seconds=5),
     "it answers another, not the bridge": Trouble(
-        "senders",
-        to_another_only,
-        then=answers_another,
-        further="answer",
-        hows="",
-        around=False,
-        on_both=True,
+        "senders", to_another_only, then=answers_another, further="answer", hows="", around=False
     ),
     "another program and it answer each other": Trouble(
-        "pair", to_programs, then=meets_another_program, on_both=True
+        "pair", to_programs, then=meets_another_program
     ),
-    "it comes and goes": Trouble("stays", then=comes_and_goes, on_both=True),
+    "it comes and goes": Trouble("stays", then=comes_and_goes),
     "it answers the history": Trouble("history", then=answers_the_history, on_both=True),
     "a ghost of its own has its nickname": Trouble("ghost", then=left_a_ghost, further="ping"),
     "a command is encrypted": Trouble(
-        "encrypted", then=is_given_an_encrypted_command, around=False, on_both=True
+        "encrypted", then=is_given_an_encrypted_command, around=False
     ),
     "it does not answer": Trouble("answer", not_at_all, hows="", around=False),
     "it answers in private": Trouble(
