@@ -7,7 +7,7 @@ import pytest
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 from hypothesis import given
@@ -34,6 +34,7 @@ def issued(
     *names: x509.GeneralName,
     start: datetime = START,
     end: datetime = END,
+    algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None = hashes.SHA256(),  # noqa: B008
 ) -> bytes:
     issuer = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Väike & Söhne")])
     builder = (
@@ -48,7 +49,8 @@ def issued(
     )
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
+    key = ed25519.Ed25519PrivateKey.generate() if algorithm is None else KEY
+    return builder.sign(key, algorithm).public_bytes(Encoding.DER)
 
 
 def common_name(text: str) -> x509.NameAttribute[str]:
@@ -77,6 +79,12 @@ def test_names_keep_their_order_and_their_letters() -> None:
     assert read.subject == "EE, tšätt.example, own"
     assert read.issuer == "Väike & Söhne"
     assert read.names == ()
+
+
+def test_the_hash_is_the_signatures_and_a_signature_without_one_defines_no_binding() -> None:
+    for algorithm in (hashes.SHA256(), hashes.SHA384(), hashes.SHA512()):
+        assert signature_hash(issued([], algorithm=algorithm)) == algorithm.name
+    assert signature_hash(issued([], algorithm=None)) is None
 
 
 def test_the_names_are_those_that_are_checked() -> None:

@@ -1,10 +1,6 @@
 import asyncio
-from xml.etree.ElementTree import Element
-
-import pytest
 
 from bridge.xmpp.link import session
-from bridge.xmpp.link.stanzas import CLIENT, SM
 
 LIMIT_SECONDS = 10.0
 
@@ -75,28 +71,3 @@ async def test_once_stopped_nothing_more_is_answered() -> None:
     other.management.answer_soon()  # whose turn comes later
     await other.hears()
     assert stopped.told == []
-
-
-ENABLED = f"{{{SM}}}enabled"
-MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
-
-
-async def wait_for(answer: "asyncio.Future[Element]") -> Element:
-    return await answer
-
-
-async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
-    talk = session.Negotiation(lambda element: None, wait_for)
-    for tag in (MESSAGE, PRESENCE, IQ, ENABLED, MESSAGE):
-        talk.receive(Element(tag))
-    assert (await talk.next((ENABLED,), among_stanzas=True)).tag == ENABLED
-    assert [one.tag for one in talk.early] == [MESSAGE, PRESENCE, IQ]
-    assert [one.tag for one in talk.end()] == [MESSAGE]
-
-
-@pytest.mark.parametrize(("tag", "among"), [("{urn:nobody}nonsense", True), (MESSAGE, False)])
-async def test_what_is_no_stanza_or_too_early_a_one_is_unexpected(tag: str, among: bool) -> None:
-    talk = session.Negotiation(lambda element: None, wait_for)
-    talk.receive(Element(tag))
-    with pytest.raises(session.UnexpectedElementError, match=tag.partition("}")[2]):
-        await talk.next((ENABLED,), among_stanzas=among)

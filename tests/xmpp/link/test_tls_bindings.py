@@ -1,34 +1,10 @@
 import hashlib
 import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import trustme
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
-from bridge.xmpp.link.certificate import signature_hash
 from bridge.xmpp.link.tls import channel_bindings
-
-
-def _signed(
-    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
-    algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None,
-) -> bytes:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "chat.example")])
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(1))
-    return builder.sign(key, algorithm).public_bytes(Encoding.DER)
-
-
-def test_the_hash_is_the_signatures_and_a_signature_without_one_defines_no_binding() -> None:
-    for algorithm in (hashes.SHA256(), hashes.SHA384(), hashes.SHA512()):
-        certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)
-        assert signature_hash(certificate) == algorithm.name
-    assert signature_hash(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
 
 
 def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, bytes]:

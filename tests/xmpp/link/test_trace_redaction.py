@@ -14,11 +14,8 @@ from bridge.xmpp.link.trace import (
     REDACTED,
     SECRET_ATTRIBUTES,
     SECRETS,
-    Trace,
     redacted,
 )
-from bridge.xmpp.model.journal import Numbering
-from tests.xmpp.elements import append
 
 SASL = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
 SASL2 = "xmlns='urn:xmpp:sasl:2'"
@@ -110,17 +107,6 @@ def test_nothing_but_the_secret_is_replaced() -> None:
         f'<field var="name" password="{S}"><value>Wilma</value></field></x>'
     )
     assert _written(redacted(_read(xml))) == xml.replace(S, REDACTED)
-
-
-def test_a_password_that_we_enter_with_is_not_traced() -> None:
-    entering = stanzas.join_presence("r@s/me", S, None)
-    trace = Trace(Numbering("epoch"))
-    append(trace, "out", "1", entering, 0)
-    (kept,) = reversed(trace)
-    assert kept[:4] == (1, 0, "out", "1")
-    assert isinstance(kept.xml, Element)
-    assert S not in stanzas.xml_of(kept.xml)
-    assert S in stanzas.xml_of(entering)
 
 
 _words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)

@@ -42,10 +42,13 @@ class Pages:
         return end
 
 
-def result(content: str = "<body>one</body>") -> Element:
-    made = result_of("q", "id-0", LINES[0])
+def result(
+    content: str = "<body>one</body>", sender: str = f"{ROOM}/Wilma", id_: str = "id-0"
+) -> Element:
+    made = result_of("q", id_, LINES[0])
     message = made.find(f".//{{{stanzas.CLIENT}}}message")
     assert message is not None
+    message.set("from", sender)
     message[:] = list(parsed(f"<message>{content}</message>"))
     return made
 
@@ -104,33 +107,22 @@ async def test_neither_subjects_nor_results_that_forward_nothing_are_told() -> N
     assert told.stanza_id == "true"  # so that nothing is told twice
 
 
-LOBBY = "lobby@conference.example"
-OWN = f"{LOBBY}/Me"
-
-
 def _read(
-    xml: str, *, sender: str = f"{LOBBY}/Wilma", id_: str = "7"
+    content: str, sender: str = f"{ROOM}/Wilma", id_: str = "7"
 ) -> archive.ArchiveResult | None:
-    result = parsed(
-        f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
-        "<forwarded xmlns='urn:xmpp:forward:0'>"
-        "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
-        f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
-        "</forwarded></result>"
-    )
-    return archive.read_result(result, room=LOBBY, own=OWN)
+    return archive.read_result(result(content, sender, id_), room=ROOM, own=f"{ROOM}/Me")
 
 
 def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
     told = (SubjectChanged("Ships", "Wilma"),)
     found = _read("<subject>Ships</subject>")
-    assert found == archive.ArchiveResult("7", "2026-01-01T00:00:00Z", told)
+    assert found == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", told)
 
 
 def test_what_is_no_message_to_read_still_counts_for_paging() -> None:
     strangers = (_read("<body>x</body>", sender=one) for one in ("w@example", "o@muc/Wilma", "@"))
     for found in (_read(""), _read("<store xmlns='urn:xmpp:hints'/>"), *strangers):
-        assert found == archive.ArchiveResult("7", "2026-01-01T00:00:00Z", ())
+        assert found == archive.ArchiveResult("7", "1970-01-02T00:00:01Z", ())
 
 
 def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
@@ -158,13 +150,13 @@ def test_ids_that_cannot_be_paged_from_are_none() -> None:
 
 
 def test_a_result_names_its_archive_and_its_query() -> None:
-    message = parsed(f"<message from='{LOBBY}'/>")
+    message = parsed(f"<message from='{ROOM}'/>")
     message.append(result_of("q", "1", Line("Wilma", "yes")))
-    for sender in (LOBBY, f"{LOBBY}/Wilma", "wilma@example"):
+    for sender in (ROOM, f"{ROOM}/Wilma", "wilma@example"):
         message.set("from", sender)
         found = stanzas.archive_result(message)
         assert found is not None
         assert found[:2] == (sender, "q")
     message.set("from", "@")
     assert stanzas.archive_result(message) is None
-    assert stanzas.archive_result(parsed(f"<message from='{LOBBY}'><body/></message>")) is None
+    assert stanzas.archive_result(parsed(f"<message from='{ROOM}'><body/></message>")) is None

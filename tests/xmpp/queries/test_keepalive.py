@@ -54,13 +54,6 @@ class Standing(PlayedConnection):
 PINGED = (PLACE.domain, PING)
 
 
-async def test_a_connection_that_ends_is_told_by_its_reason() -> None:
-    standing = Standing()
-    standing.ended.set_result(END)
-    assert await standing.kept_alive(TIMING) == END
-    assert standing.asked == []
-
-
 async def test_a_server_that_does_not_answer_is_given_up() -> None:
     standing = Standing(lambda: None)
     fault = await standing.kept_alive(SERVER_ONLY)
