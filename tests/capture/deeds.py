@@ -1,4 +1,4 @@
-"""Reads deeds.txt and healthy.txt: what bots do, step by step, and what must be found.
+"""Reads deeds.txt: what bots do, step by step, and what must be found.
 
 - `login OPTION`: how the bot's program logs in. `opens`: it does so once more, and waits.
 - `bot XML`, `owner XML`: the bot, or the owner of the room, Ann, sends a stanza.
@@ -16,6 +16,7 @@
 - `times NUMBER`: how often the steps below it are done.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,17 +125,14 @@ def _deed(head: str, lines: list[str]) -> Deed:
     return Deed((*before, *steps * times), rule, words, option=option, **settings)
 
 
-def read(name: str) -> dict[str, Deed]:
-    text = Path(__file__).with_name(name).read_text("utf-8").replace("\\x0b", "\x0b")
+def _read(text: str) -> Iterator[tuple[str, Deed]]:
     for word, meaning in WORDS.items():
         text = text.replace(word, meaning)
-    deeds = {}
-    for paragraph in text.split("\n\n"):
+    for paragraph in text.replace("\\x0b", "\x0b").split("\n\n"):
         head, *lines = [line for line in paragraph.split("\n") if line and line[0] != "#"] or [""]
         if head:
             name, _, told = head.partition(": ")
-            deeds[name] = _deed(told, [line.strip(" ") for line in lines])
-    return deeds
+            yield name, _deed(told, [line.strip(" ") for line in lines])
 
 
-DEEDS = read("deeds.txt")
+DEEDS = dict(_read(Path(__file__).with_suffix(".txt").read_text("utf-8")))

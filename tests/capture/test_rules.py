@@ -412,4 +412,4 @@ def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
 def test_the_page_has_an_excerpt_for_each_rule() -> None:
     page = (TOP / "docs" / "explain.md").read_text("utf-8")
     names = re.findall(r"^(?:error|warning) bot\.log:\d+ (\w+):", page, re.MULTILINE)
-    assert {*names} == {deed.rule for deed in DEEDS.values()}
+    assert {*names} == {deed.rule for deed in DEEDS.values()} - {""}

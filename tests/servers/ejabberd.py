@@ -163,6 +163,8 @@ modules:
     command = [
         "erl",
         *("-noinput", "+K", "true"),
+        # Its schedulers sleep at once where there is nothing to do, and do not spin first.
+        *("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"),
         *("-mnesia", "dir", f'"{spool}"'),
         # Its log drops what goes beyond 500 entries a second, unless told otherwise.
         *("-ejabberd", "log_burst_limit_count", "1000000"),

@@ -30,7 +30,10 @@ function login(number, username, password, resource, option) {
   // The library may acknowledge less than it did before, if `enabled` and a stanza come at once.
   // Then the server ends the stream; so it is not offered what the deed does not need.
   if (option !== "manage" && option !== "resume") bot.prependListener("element", withoutAcknowledgements);
-  if (option === "other-mechanism") bot.saslFactory._mechs.length = 0;
+  const mechanisms = bot.saslFactory._mechs;
+  if (option === "other-mechanism") mechanisms.length = 0;
+  // Its SCRAM takes a quarter of a second of the processor; one wrong password and the deeds of other logins use it.
+  if (option === "") bot.saslFactory._mechs = mechanisms.filter(({ name }) => name === "PLAIN");
   if (option === "resume") bot.streamManagement.id = "unknown";
   if (option === "deaf") {
     bot.iqCallee.get("urn:xmpp:ping", "ping", never);
