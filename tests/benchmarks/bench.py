@@ -51,14 +51,13 @@ class Bench(ExitStack):
     def bridge(self, settings: Mapping[str, str]) -> Peer:
         return Peer([str(self.environments.bridge.parent / "xmpp-bridge")], settings)
 
-    def participant(self, settings: Mapping[str, str], *options: str) -> Peer:
-        script = str(RIVALS / "participant.py")
-        return Peer([str(self.environments.bridge), script, *options], settings)
+    def participant(self, settings: Mapping[str, str]) -> Peer:
+        return Peer([str(self.environments.bridge), str(RIVALS / "participant.py")], settings)
 
     def answering(self, rival: str) -> Peer:
         """A process that answers lines, by the name that tables have for it."""
         environments = self.environments
-        python = environments.rivals if rival in {SDK, FAST} else environments.bridge
+        python = environments.rivals if rival == SDK else environments.bridge
         return Peer([str(python), str(RIVALS / SCRIPTS[rival])])
 
 
@@ -67,8 +66,6 @@ FLOOR = "bare asyncio process"
 LOOP = "bare loop"
 TASKS = "bare asyncio loop"
 SDK = "MCP SDK, low level"
-FAST = "FastMCP"
 PARTICIPANT = "bare slixmpp"
-PARTICIPANT_FAST = "bare slixmpp, fast SCRAM"
 """The names that tables have for them."""
-SCRIPTS = {FLOOR: "floor.py", LOOP: "loop.py", TASKS: "tasks.py", SDK: "sdk.py", FAST: "fast.py"}
+SCRIPTS = {FLOOR: "floor.py", LOOP: "loop.py", TASKS: "tasks.py", SDK: "sdk.py"}

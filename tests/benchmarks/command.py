@@ -13,7 +13,6 @@ from tests.benchmarks.measures import (
     explaining,
     first_answer,
     intake,
-    joined,
     page,
     store,
     waits,
@@ -22,8 +21,7 @@ from tests.benchmarks.report import Report, written
 
 PAIRS = 9
 MEASURES: dict[str, Callable[[Bench], Outcome]] = {
-    one.NAME: one.measure
-    for one in (first_answer, joined, echo, waits, intake, store, page, explaining)
+    one.NAME: one.measure for one in (first_answer, echo, waits, intake, store, page, explaining)
 }
 """In the order in which they are told."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.bench import Environments
 
-PACKAGES = ("xmpp-debug-bridge", "slixmpp", "mcp", "fastmcp", "pydantic")
+PACKAGES = ("xmpp-debug-bridge", "slixmpp", "mcp", "pydantic")
 """Those whose versions matter."""
 ASK = (
     "import json, importlib.metadata as m\n"

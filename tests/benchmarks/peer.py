@@ -68,8 +68,6 @@ class Peer:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": self._home.name,
-            "FASTMCP_CHECK_FOR_UPDATES": "off",
-            "FASTMCP_LOG_LEVEL": "ERROR",
             **self._settings,
         }
         self.started = perf_counter()

@@ -3,7 +3,7 @@
 from functools import partial
 from time import perf_counter
 
-from tests.benchmarks.bench import BRIDGE, FAST, LOOP, SDK, TASKS, Bench
+from tests.benchmarks.bench import BRIDGE, LOOP, SDK, TASKS, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated, percentile
 from tests.benchmarks.peer import called, result_of
 
@@ -14,7 +14,7 @@ WARM_CALLS = 200
 
 def measure(bench: Bench) -> Outcome:
     """Ask, wait for the reply, ask again."""
-    names = (BRIDGE, LOOP, TASKS, SDK, FAST)
+    names = (BRIDGE, LOOP, TASKS, SDK)
     found = alternated(bench.pairs, {name: partial(_asked, bench, name) for name in names})
     middle = {
         name: Series(name, "p50", "µs", tuple(percentile(run, 0.5) for run in runs))

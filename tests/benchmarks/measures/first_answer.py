@@ -2,12 +2,12 @@
 
 from time import perf_counter
 
-from tests.benchmarks.bench import BRIDGE, FAST, FLOOR, SDK, Bench
+from tests.benchmarks.bench import BRIDGE, FLOOR, SDK, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated
 from tests.benchmarks.peer import LIST, Peer
 
 NAME = "first-answer"
-AMONG_RIVALS = f"{BRIDGE}, after each FastMCP"
+AMONG_RIVALS = f"{BRIDGE}, after each SDK server"
 
 
 def measure(bench: Bench) -> Outcome:
@@ -26,7 +26,6 @@ def measure(bench: Bench) -> Outcome:
         {
             AMONG_RIVALS: lambda: _listed(bench.bridge(settings)),
             SDK: lambda: _listed(bench.answering(SDK)),
-            FAST: lambda: _listed(bench.answering(FAST)),
         },
     )
     series = {

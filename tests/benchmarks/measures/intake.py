@@ -33,7 +33,7 @@ def measure(bench: Bench) -> Outcome:
         bench.pairs,
         {
             BRIDGE: lambda: flooded(bench.bridge(settings), b"Z joined\n"),
-            PARTICIPANT: lambda: flooded(bench.participant(settings, "--fast-scram"), b"joined\n"),
+            PARTICIPANT: lambda: flooded(bench.participant(settings), b"joined\n"),
             LOGGED: logging,
         },
     )

@@ -1,21 +1,13 @@
 """A bare slixmpp participant: joins the room that the bridge's settings name and does nothing.
-
-`--fast-scram` derives the key with OpenSSL instead of slixmpp's own Python. It ends with its stdin.
+It ends with its stdin.
 """
 
 import asyncio
-import hashlib
 import os
 import ssl
-import sys
 from typing import Any
 
 from slixmpp import JID, ClientXMPP
-from slixmpp.util.sasl import mechanisms
-
-
-def derive(self: Any, text: bytes, salt: bytes, iterations: int) -> bytes:
-    return hashlib.pbkdf2_hmac(self.hash().name, bytes(text), salt, iterations)
 
 
 def nothing(_: object) -> None:
@@ -27,8 +19,6 @@ def main() -> None:
     plaintext = settings.get("XMPP_ALLOW_PLAINTEXT") == "1"
     room = settings["MUC_ROOM"]
     nickname = settings.get("MCP_BOT_NICKNAME", "McpDebug")
-    if "--fast-scram" in sys.argv:
-        mechanisms.SCRAM.Hi = derive  # type: ignore[method-assign, assignment]
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     context = ssl.create_default_context()  # as slixmpp makes it: with the system's anchors
