@@ -125,20 +125,29 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         _never_twice(eyes)
 
 
-async def test_what_a_room_that_turned_its_archive_off_does_not_tell_is_a_gap(
-    open_stage: Scene,
+@pytest.mark.parametrize("since_before", [False, True])
+async def test_what_a_room_whose_archive_is_off_does_not_tell_is_a_gap(
+    since_before: bool, open_stage: Scene
 ) -> None:
     stage = open_stage
-    _without_stream_management(stage)
-    async with stage.witness() as wilma, stage.participant() as eyes:
-        await eyes.joined()
-        await eyes.membership.say("before", 5)
-        stage.relay.refuse()
-        await eyes.fault()
+
+    async def turn_off() -> None:
         form = await wilma.muc.get_room_config(stage.room)
         prosody = stage.server.name == "prosody"
         form.set_values({"muc#roomconfig_enablearchiving" if prosody else "mam": False})
         await wilma.muc.set_room_config(stage.room, form)
+
+    _without_stream_management(stage)
+    async with stage.witness() as wilma, AsyncExitStack() as coming:
+        if since_before:
+            await turn_off()
+        eyes = await coming.enter_async_context(stage.participant())
+        await eyes.joined()
+        await eyes.membership.say("before", 5)
+        stage.relay.refuse()
+        await eyes.fault()
+        if not since_before:
+            await turn_off()
         for number in range(30):  # more than the room's own history holds
             wilma.say(f"meanwhile {number}")
         await wilma.heard("meanwhile 29")

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.mcp.errors import ToolError
+from bridge.tools.link import RoomLink
+from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.model.room import Room, RoomStatus
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
@@ -16,6 +19,7 @@ from tests.faults.scripted_server import (
     present,
     said,
 )
+from tests.mcp.sample_tools import QUIET
 
 
 async def test_a_room_that_is_locked_just_now_is_tried_again() -> None:
@@ -85,3 +89,14 @@ async def test_who_waits_for_the_first_join_has_nobody_listed_for_each_who_is_th
     async with ScriptedServer(replace(HONEST, join=join)) as server, participant_at(server) as eyes:
         await eyes.membership.say("hello", 15)
         assert listed < 10
+
+
+async def test_who_sends_during_a_first_attempt_that_gets_no_answer_is_told_to_wait() -> None:
+    script = replace(HONEST, authenticate=Wire.gone)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
+        await server.connections(1)
+        link = RoomLink(eyes.participant)
+        with pytest.raises(ToolError) as refused:
+            await xmpp_send(link, RateLimiter(60), QUIET, message="hello", timeout_seconds=0.2)
+        assert refused.value.condition == "recipient-unavailable"
+        assert "timeoutSeconds" in refused.value.hint
