@@ -10,7 +10,7 @@ import pytest
 from tests.environments import with_source
 
 ROOT = Path(__file__).parent.parent
-NO_COPY = (".*", "build", "__pycache__", "transcripts", "benchmarks")
+NO_COPY = (".*", "build", "transcripts", "benchmarks")
 ACCOUNT = """\
 XMPP_SERVICE=xmpp://127.0.0.1:{port}
 XMPP_DOMAIN=home.example

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -96,19 +96,6 @@ def test_a_full_pipe_never_blocks_and_the_next_line_tells_how_many_were_dropped(
         assert (following, after) == ("[Server] next", "[Server] after")
 
 
-def test_a_line_that_was_cut_off_does_not_join_the_next(pipe: Pipe) -> None:
-    pipe.logger.info("%s", "x" * 1_000_000)
-    pipe.logger.info("while it is full")
-    cut = pipe.read()
-    assert re.fullmatch(r"\[Server\] x{4000,}", cut)
-    pipe.logger.info("next")
-    assert pipe.read().splitlines() == [
-        "",
-        "[Server] (2 lines were dropped: stderr was full)",
-        "[Server] next",
-    ]
-
-
 def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others_are_counted(
     pipe: Pipe,
 ) -> None:
@@ -118,10 +105,16 @@ def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others
     assert 0 < len(out) < len(told)
     assert out == [f"[Server] {one}" for one in told[: len(out)]]
     pipe.logger.info("next")
-    assert pipe.read().splitlines() == [
-        f"[Server] ({len(told) - len(out)} lines were dropped: stderr was full)",
-        "[Server] next",
-    ]
+    assert pipe.read().startswith(f"[Server] ({len(told) - len(out)} lines were dropped: ")
+
+
+def test_a_line_that_was_cut_off_does_not_join_the_next(pipe: Pipe) -> None:
+    pipe.logger.info("%s", "x" * 1_000_000)
+    pipe.logger.info("while it is full")
+    assert re.fullmatch(r"\[Server\] x{4000,}", pipe.read())
+    pipe.logger.info("next")
+    dropped = "[Server] (2 lines were dropped: stderr was full)"
+    assert pipe.read().splitlines() == ["", dropped, "[Server] next"]
 
 
 def test_nobody_listening_is_no_error(pipe: Pipe) -> None:
@@ -151,12 +144,8 @@ logging.getLogger("bridge").warning("bad news")
 @pytest.mark.parametrize(
     ("level", "lines"),
     [
-        (
-            "DEBUG",
-            ["for a person", "[Server] a detail", "[Server] news", "[Server] WARNING: bad news"],
-        ),
-        ("INFO", ["for a person", "[Server] news", "[Server] WARNING: bad news"]),
-        ("ERROR", ["for a person"]),
+        ("DEBUG", ["[Server] a detail", "[Server] news", "[Server] WARNING: bad news"]),
+        ("ERROR", []),
     ],
 )
 def test_the_log_is_ours_alone_on_stderr_alone_each_line_once(level: str, lines: list[str]) -> None:
@@ -164,8 +153,7 @@ def test_the_log_is_ours_alone_on_stderr_alone_each_line_once(level: str, lines:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout == ""
-    assert done.stderr.splitlines() == lines
+    assert (done.stdout, done.stderr.splitlines()) == ("", ["for a person", *lines])
 
 
 def test_what_took_the_place_of_a_closed_stderr_is_not_written_to() -> None:
@@ -228,10 +216,10 @@ def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> No
 def test_a_full_file_that_cannot_be_put_aside_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "log"
     (tmp_path / "log.1" / "in the way").mkdir(parents=True)
-    with closing(FileHandler("[Server]", path, max_bytes=100)) as handler:
-        for number in range(50):
-            handler.add(f"line {number}")
-    assert path.read_text().endswith("line 49\n")
+    with logging_into(path, 100) as logger:
+        for number in range(9):
+            logger.info("%s", number)
+    assert path.read_text().endswith(" 8\n")
     assert path.stat().st_size <= 100
 
 

@@ -39,8 +39,8 @@ def _register(location: EntryLocation, launch: tuple[str, ...] = LAUNCH) -> list
     return list(map(carry_out, plan(location, launch)))
 
 
-def _unregister(location: EntryLocation) -> list[str]:
-    return list(map(carry_out, plan(location, None)))
+def _unregister(location: EntryLocation) -> None:
+    list(map(carry_out, plan(location, None)))
 
 
 def _command(location: EntryLocation) -> list[str]:
@@ -86,8 +86,8 @@ def test_what_is_to_be_written_is_shown_and_a_second_run_changes_nothing(home: P
     shown = "\n".join(edit.by_hand for edit in plan(location, LAUNCH))
     assert all(word in shown for word in (*LAUNCH, str(location.client.file)))
     assert _files(home) == {}
-    for change, launch in ((_register, LAUNCH), (_unregister, None)):
-        assert change(location)
+    for launch in (LAUNCH, None):
+        assert [*map(carry_out, plan(location, launch))]
         before = _files(home)
         assert plan(location, launch) == []
         assert _files(home) == before
@@ -108,17 +108,18 @@ def test_secrets_in_an_entry_of_ours_stay_in_it_and_are_not_shown(key: str, home
 
 
 @pytest.mark.parametrize("key", ["codex", "cursor"])
-@pytest.mark.parametrize("broken", ["[", '{"a": ]}', "\x00", "nonsense", "[" * 100_000])
+@pytest.mark.parametrize("broken", ["[", "\x00", "[" * 100_000])
 def test_a_broken_file_is_left_and_all_is_shown(key: str, broken: str, home: Path) -> None:
     location = _location(home, key)
     _write(location, broken)
+    before = _files(home)
     for launch, by_hand in ((LAUNCH, LAUNCH[0]), (None, location.path)):
         with pytest.raises(RegistrationError, match="was left alone: it ") as caught:
             plan(location, launch)
         assert str(location.client.file) in str(caught.value)
         assert len(str(caught.value).splitlines()) == 2
         assert by_hand in caught.value.by_hand
-    assert location.client.file.read_text() == broken
+    assert _files(home) == before
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -153,12 +154,7 @@ def test_a_read_only_file_is_left_alone_before_anything_is_done(home: Path) -> N
 @pytest.mark.parametrize("key", KEYS)
 def test_somebody_elses_server_of_that_name_is_left_alone(key: str, home: Path) -> None:
     location = _location(home, key)
-    text = (
-        '[mcp_servers.xmpp]\ncommand = "uvx"\n'
-        if key == "codex"
-        else json.dumps({location.client.servers: {"xmpp": {"command": "uvx"}}})
-    )
-    _write(location, text)
+    _write(location, _with(location, "", {"command": "uvx"}))
     for launch in (LAUNCH, None):
         with pytest.raises(RegistrationError, match="--name"):
             plan(location, launch)
@@ -182,18 +178,12 @@ def test_an_entry_that_nothing_can_start_is_told_in_words_and_the_file_left_as_i
     _write(location, json.dumps({"mcpServers": {"xmpp": entry}}))
     before = _files(home)
     told = "nothing was changed: .*does not start: |was left alone"
-    with pytest.raises(RegistrationError, match=told) as error:
-        register(location, home / ".env", approve_send=False, only_shown=False)
-    assert "hush" not in str(error.value)
-    assert len(str(error.value).splitlines()) <= 2
-    assert _files(home) == before
-
-
-def test_a_path_that_no_file_can_hold_leaves_the_file_as_it_was(home: Path) -> None:
-    location = _location(home, "codex")
-    with pytest.raises(RegistrationError, match="left alone: it cannot be read or written"):
-        register(location, home / "\udcff.env", approve_send=False, only_shown=False)
-    assert _files(home) == {}
+    for settings in (".env", "\udcff.env"):
+        with pytest.raises(RegistrationError, match=told) as error:
+            register(location, home / settings, approve_send=False, only_shown=False)
+        assert "hush" not in str(error.value)
+        assert len(str(error.value).splitlines()) <= 2
+        assert _files(home) == before
 
 
 OURS = {"command": "/opt/xmpp-bridge", "args": ["--env-file", "/home/me/.env"]}
@@ -225,6 +215,9 @@ def test_an_entry_has_what_its_client_wants_and_a_new_file_is_its_owners_alone(
 
 def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path) -> None:
     location = _location(home, "codex")
+    older = ("/py", "-P", "-m", "bridge", "serve", "--env-file", "/e")
+    _register(location, older)
+    assert _command(location) == [*older]
     _register(location)
     text = location.client.file.read_text().replace(
         "required = true", "required = false\nstartup_timeout_sec = 3"
@@ -241,15 +234,6 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
         "env": {"HTTP_PROXY": "p"},
         "tools": {"echo": {"enabled": True}},
     }
-
-
-def test_arguments_of_an_older_command_go(home: Path) -> None:
-    location = _location(home, "codex")
-    _register(location, ("/py", "-P", "-m", "bridge", "serve", "--env-file", "/e"))
-    serving = ["/py", "-P", "-m", "bridge", "serve"]
-    assert _command(location) == [*serving, "--env-file", "/e"]
-    _register(location)
-    assert _command(location) == [*LAUNCH]
 
 
 def test_codex_is_told_to_approve_sending_and_nothing_else(home: Path) -> None:

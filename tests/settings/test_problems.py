@@ -54,11 +54,9 @@ def test_nothing_set_at_all_names_what_is_needed(folders: Folders) -> None:
     named = [problem.variable for problem in configuration.problems]
     assert named == ["XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM", "XMPP_DOMAIN"]
     assert all("is not set" in problem.message for problem in configuration.problems)
-
-
-def test_a_rejected_value_that_might_name_the_domain_is_one_problem(folders: Folders) -> None:
+    # Of what might name the domain, and is wrong, it is said that it is wrong.
     environ = {**ACCOUNT, "XMPP_USERNAME": "bot", "XMPP_SERVICE": "nonsense:"}
-    assert [p.variable for p in folders.load(environ).problems] == ["XMPP_SERVICE"]
+    assert [problem.variable for problem in folders.load(environ).problems] == ["XMPP_SERVICE"]
 
 
 def test_a_bad_value_leaves_its_default_and_a_restriction_in_force(folders: Folders) -> None:

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -25,9 +27,7 @@ def problems(folders: Folders, value: str, **further: str) -> list[str]:
     ("value", "meant"),
     [
         (A, (A,)),
-        (f"{A},{B}", (A, B)),
         (f"  {A} ,\t{B}\n, {C}  ", (A, B, C)),
-        (f"{A},", (A,)),
         (f",, {A} , ,{B},", (A, B)),
         ("a@MUC.example.,B@Other.Example", (A, "B@other.example")),
         ("room@muc.example,room@other.example", ("room@muc.example", "room@other.example")),
@@ -44,12 +44,10 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
     ("value", "named"),
     [
         ("room", [("holds 'room', which", "names no room at a service")]),
-        ("room, ", [("holds 'room,', which", "names no room at a service")]),
         (" , ,\t,", [("which names no room at a service", "room@conference.example.org")]),
         (f"{A},room,{B}", [("'room' (room 2)", "names no room at a service")]),
         (f"{A},{B}/Nick", [(f"'{B}/Nick' (room 2)", "the bare JID before it")]),
         (f"{A} {B}", [(f"'{A} {B}'", "letters, digits and dots")]),
-        (f"{A};{B}", [(f"'{A};{B}'", "letters, digits and dots")]),
         (
             f"ro om@muc.example,{A},b@conf erence, ,{B}",
             [("'ro om@muc.example' (room 1)", "' '"), ("'b@conf erence' (room 3)", "domain")],
@@ -58,7 +56,6 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
         (f"{A},{B},{A}", [(f"'{A}' (room 3)", "which is room 1 again; each room once")]),
         (f"{B},{A},A@Muc.example.", [("'A@Muc.example.' (room 3)", "which is room 2 again")]),
         (f"{A},{A},{A}", [("(room 2)", "room 1 again"), ("(room 3)", "room 1 again")]),
-        ("ÄRA@muc.example,ära@muc.example", [("(room 2)", "room 1 again")]),
         ("a@münchen.example,a@xn--mnchen-3ya.example", [("(room 2)", "room 1 again")]),
         (f"{A},a@,{A}", [("'a@' (room 2)", "domain is empty"), ("(room 3)", "room 1 again")]),
     ],
@@ -95,11 +92,9 @@ def test_what_is_wrong_among_too_many_rooms_is_named_but_not_without_end(folders
     ("value", "password", "hidden"),
     [
         # A comma in a secret makes two items of it.
-        ("half-a-,word-one", "half-a-,word-one", ["half-a-", "word-one"]),
         (f"{A},half-a- ,word-one", "half-a- ,word-one", ["half-a-", "word-one"]),
         ("xmpp:a@h?join;password=half,sec ret", PASSWORD, ["half", "sec ret"]),
         ("xmpp:a@h?join;password=half,b@h/word", PASSWORD, ["half", "b@h", "word"]),
-        ("user:half,sec ret@h", PASSWORD, ["half", "sec ret"]),
         ("user:half,x,sec ret@h", PASSWORD, ["half", "'x'", "sec ret"]),
         (f"user:half@h,{A},sec ret", PASSWORD, ["half", "sec ret"]),
         (f"{A},b#half,sec ret@h", PASSWORD, ["half", "sec ret"]),
@@ -113,13 +108,9 @@ def test_no_secret_is_shown(folders: Folders, value: str, password: str, hidden:
 
 local_parts = st.one_of(
     st.sampled_from(["a", "A", "ß", "ss", "ﬁ", "FI", "Σ", "ς", "É", "e\u0301", "\uff41"]),
-    st.text(st.characters(exclude_characters="\"&'/:<>@, "), min_size=1, max_size=8).filter(
-        str.isprintable
-    ),
+    st.text(max_size=8).filter(re.compile("[^\"&'/:<>@, ]+").fullmatch).filter(str.isprintable),
 )
-domains = st.sampled_from(
-    ["muc.example", "MUC.Example.", "MÜNCHEN.example", "münchen.example", "straße.example", "[::1]"]
-)
+domains = st.sampled_from(["muc.example", "MUC.Example.", "MÜNCHEN.a", "münchen.a", "[::1]"])
 valid = st.builds("{}@{}".format, local_parts, domains)
 blanks = st.text(" \t\n,", max_size=4)
 

@@ -1,12 +1,10 @@
 """The reading of the store: in bounded looks, in a thread, in one order."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from math import inf
 from pathlib import Path
 from time import perf_counter, thread_time
-from weakref import finalize
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 from bridge.recording.recorded import CHUNK, Reader
 from bridge.store import postgresql, sqlite
-from bridge.store.database import Amount, Database, Happened, Query, TracedXml
+from bridge.store.database import Amount, Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
 from bridge.store.opening import Place, open_store
 from bridge.store.sqlite import SPAN, SqliteDatabase
@@ -26,7 +24,6 @@ from bridge.xmpp.model.events import (
     OccupantJoined,
     OccupantLeft,
     SubjectChanged,
-    encode,
 )
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
@@ -59,17 +56,6 @@ def _happened(number: int) -> Happened:
     return Happened(number / 10, ROOM, event, shared=True)
 
 
-def _reader(place: Place, flush: Callable[[], Awaitable[None]] | None = None) -> Reader:
-    reader = Reader(place, ACCOUNT, flush)
-    finalize(reader, _close, reader._kept)  # noqa: SLF001 - as the end of the process does
-    return reader
-
-
-def _close(kept: list[Database]) -> None:
-    for database in kept:
-        database.close()
-
-
 async def _texts(reader: Reader, wanted: EventFilter = EVERYTHING, **more: object) -> list[str]:
     walk = await reader.walk([ROOM], wanted, **more)  # type: ignore[arg-type]
     return [one.event["body"] async for one in walk]
@@ -92,11 +78,16 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
             turns += 1
 
     turning = asyncio.create_task(turn())
-    async for _ in await _reader(large).walk([ROOM], wanted, seconds=1.0):
+    async for _ in await Shelf(large).reader.walk([ROOM], wanted, seconds=1.0):
         pass
     turning.cancel()
     assert turns > 10
     assert longest < TURN_SECONDS
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(a_place(request, tmp_path_factory.mktemp("any")))
 
 
 LETTERS = 'kK\u017f\u212aé\u0301ÉßS\u1e9eİi\u0307"\\/n\n\t\r\x7f\x85\u200b\u202e😀 '
@@ -104,18 +95,10 @@ LETTERS = 'kK\u017f\u212aé\u0301ÉßS\u1e9eİi\u0307"\\/n\n\t\r\x7f\x85\u200b\u
 TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def filled(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Database]:
-    with closing(open_store(a_place(request, tmp_path_factory.mktemp("any")))) as database:
-        yield database
-
-
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, TEXTS, st.integers(0, 5), st.integers(1, 6))
 def test_no_text_is_missed_whatever_is_in_it(
-    filled: Database, text: str, other: str, start: int, length: int
+    shared: Shelf, text: str, other: str, start: int, length: int
 ) -> None:
     part = text[start : start + length]
     kinds: list[Event] = [
@@ -125,27 +108,17 @@ def test_no_text_is_missed_whatever_is_in_it(
         OccupantLeft(f"{ROOM}/W", "W", status=text + other),
         OccupantJoined(f"{ROOM}/W", "W", "none", "none", status=text + other),
     ]
-    before = filled.newest()
-    with filled.transaction():
-        filled.append(NIGHTLY, [Happened(0.0, ROOM, encode(one), shared=True) for one in kinds])
     query = Query((ROOM,), "example", contains=(searchable(part),))
-    found, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
+    with shared.opened() as filled:
+        before = filled.newest()
+        shared.put(*kinds)
+        found, _ = filled.page(query, after=before, until=filled.newest(), limit=9)
     written = [before + number for number in range(1, 6)]
     assert [one.id for one in found if text + other] == written * bool(text + other)
 
 
-async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Place) -> None:
-    query = Query((ROOM,), "example", contains=("nowhere",))
-    with closing(open_store(large, writable=False)) as database:
-        assert database.page(query, after=0, until=MANY, limit=9) == ([], SPAN)
-        assert database.page(query, after=SPAN, until=MANY, limit=9) == ([], MANY)
-        assert database.page(query, after=MANY - 1, until=MANY, limit=9) == ([], MANY)
-        back = database.page(query, after=0, until=MANY, limit=9, backward=True)
-        assert back == ([], MANY - SPAN)
-
-
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(large: Place) -> None:
-    reader = _reader(large)
+    reader = Shelf(large).reader
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted, seconds=0.0)
     assert [one async for one in walk] == []
@@ -201,7 +174,7 @@ async def test_a_walk_ends_when_its_store_is_put_aside(shelf: Shelf) -> None:
 
 
 async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: Place) -> None:
-    reader = _reader(large)
+    reader = Shelf(large).reader
     searching = asyncio.create_task(_texts(reader, EventFilter(sender="nobody")))
     await asyncio.sleep(0)
     searching.cancel()
@@ -232,13 +205,6 @@ def test_what_we_said_is_known_to_be_heard_by_its_own_copy_and_no_other(shelf: S
     assert [one.echoed for one in found] == [True, False, True, False, False, False]
 
 
-async def test_what_this_bridge_has_seen_is_written_first(shelf: Shelf) -> None:
-    async def flush() -> None:
-        shelf.say("just seen")
-
-    assert await _texts(_reader(shelf.place, flush)) == ["just seen"]
-
-
 @in_a_file
 async def test_reading_makes_no_store_and_changes_none(shelf: Shelf, tmp_path: Path) -> None:
     absent = tmp_path / "absent.db"
@@ -264,11 +230,6 @@ async def test_stanzas_are_told_to_the_account_that_sent_or_got_them(shelf: Shel
     ]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
-    return Shelf(a_place(request, tmp_path_factory.mktemp("any")))
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["a", "b"])), max_size=12),
@@ -279,7 +240,7 @@ def emptied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     st.booleans(),
 )
 async def test_looks_of_any_length_find_each_event_once_and_in_order(
-    emptied: Shelf,
+    shared: Shelf,
     happened: list[tuple[int, str]],
     start: int | None,
     end: int | None,
@@ -287,14 +248,13 @@ async def test_looks_of_any_length_find_each_event_once_and_in_order(
     limit: int,
     backward: bool,
 ) -> None:
-    shelf = emptied
-    with shelf.opened() as database:
+    with shared.opened() as database:
         before = database.newest()
         with database.transaction():
             for holding in database.holdings():
                 database.delete(holding, Amount(99, inf), None)
     for at, name in happened:
-        shelf.say(name, at=at, room=f"{name}@x")
+        shared.say(name, at=at, room=f"{name}@x")
     query = Query(("a@x",), "example", start=start, end=end)
     expected = [
         number
@@ -304,7 +264,7 @@ async def test_looks_of_any_length_find_each_event_once_and_in_order(
     with pytest.MonkeyPatch.context() as patch:
         for module in (sqlite, postgresql):
             patch.setattr(module, "SPAN", span)
-        with closing(open_store(shelf.place, writable=False)) as database:
+        with closing(open_store(shared.place, writable=False)) as database:
             within = database.span(query)
             first, last = within.first, within.last
             found: list[int] = []

@@ -46,14 +46,17 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "AWAY_SECONDS", 0.2)
 
 
-def _through(team: Team, port: int) -> Team:
-    """The same store, behind another port."""
-    parameters = {**team.url.parameters, "port": str(port)}
-    return replace(team, url=replace(team.url, parameters=parameters))
+def _with(team: Team, **more: str) -> Team:
+    """The same store, reached in another way."""
+    return replace(team, url=replace(team.url, parameters={**team.url.parameters, **more}))
+
+
+def _schema(team: Team) -> str:
+    return team.url.parameters["options"].partition("=")[2]
 
 
 class Member:
-    def __init__(self, place: Team, run: str = "run") -> None:
+    def __init__(self, place: Team, run: str) -> None:
         self.recorder = Recorder(
             partial(open_recorder_store, place, making=False), partial(put_aside, place.spool)
         )
@@ -95,7 +98,7 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
     monkeypatch.setattr(postgresql_connection, "CONNECT_SECONDS", 2)
     async with (
         Relay("127.0.0.1", postgresql.port) as relay,
-        _member(_through(team, relay.port)) as member,
+        _member(_with(team, port=str(relay.port))) as member,
     ):
         member.hears(1)
         await _until(lambda: _marks(team) == [1])
@@ -136,7 +139,7 @@ async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
     monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
     async with (
         Relay("127.0.0.1", postgresql.port) as relay,
-        _member(replace(_through(team, relay.port), megabytes=megabytes)) as member,
+        _member(replace(_with(team, port=str(relay.port)), megabytes=megabytes)) as member,
     ):
         member.hears(1)
         await _until(lambda: _marks(team) == [1])
@@ -162,7 +165,7 @@ async def test_a_slow_database_loses_nothing_doubles_nothing_and_holds_up_nobody
     elsewhere = replace(team, spool=tmp_path / "elsewhere" / "spool.db")
     async with (
         Relay("127.0.0.1", postgresql.port) as relay,
-        _member(_through(team, relay.port), "slow") as slow,
+        _member(_with(team, port=str(relay.port)), "slow") as slow,
     ):
         slow.hears(1)
         await _until(lambda: _marks(team) == [1])
@@ -183,7 +186,7 @@ async def test_a_slow_database_loses_nothing_doubles_nothing_and_holds_up_nobody
 async def test_a_transaction_that_cannot_be_serialized_is_repeated_and_written_once(
     at: str, team: Team, postgresql: Postgresql
 ) -> None:
-    schema = team.url.parameters["options"].partition("=")[2]
+    schema = _schema(team)
     # The sequence counts on when a transaction is undone.
     kind, when = {"INSERT": ("", ""), "COMMIT": ("CONSTRAINT", "INITIALLY DEFERRED")}[at]
     async with _member(team) as member:
@@ -273,13 +276,12 @@ def _dropped(place: Team) -> int:
 async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
     named: str, limit: str, lifted: str, team: Team, postgresql: Postgresql
 ) -> None:
-    role, schema = f"limited{len(named)}", team.url.parameters["options"].partition("=")[2]
+    role, schema = f"limited{len(named)}", _schema(team)
     postgresql.query(
         f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT ALL ON SCHEMA {schema} TO {role}; "
         f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}; ALTER ROLE {role} {limit}"
     )
-    parameters = {**team.url.parameters, "user": role}
-    async with _member(replace(team, url=replace(team.url, parameters=parameters))) as member:
+    async with _member(_with(team, user=role)) as member:
         member.hears(1)
         await _until(lambda: any(named in one for one in member.recorder.warnings))
         assert all(PASSWORD not in one for one in member.recorder.warnings)
@@ -321,14 +323,13 @@ def _heard(member: Member, number: int) -> weakref.ref[Heard]:
 async def test_who_may_only_read_keeps_nothing_and_says_so_once(
     team: Team, postgresql: Postgresql, caplog: pytest.LogCaptureFixture
 ) -> None:
-    schema = team.url.parameters["options"].partition("=")[2]
+    schema = _schema(team)
     postgresql.query(
         f"CREATE ROLE reading LOGIN PASSWORD '{PASSWORD}'; "
         f"GRANT USAGE ON SCHEMA {schema} TO reading; "
         f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reading"
     )
-    parameters = {**team.url.parameters, "user": "reading"}
-    async with _member(replace(team, url=replace(team.url, parameters=parameters))) as member:
+    async with _member(_with(team, user="reading")) as member:
         first = _heard(member, 7)
         await _until(lambda: member.recorder.warnings and first() is None)
         assert ["may only read" in one for one in member.recorder.warnings] == [True]
