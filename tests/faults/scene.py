@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -208,7 +207,6 @@ class Scene:
     """Of the participants to come, where they are others than the bridge's."""
     first_pause: float = SOON_SECONDS
     """Before they come back for the first time."""
-    clock: Callable[[], float] = time.time
 
     @property
     def server(self) -> XmppServer:
@@ -223,15 +221,13 @@ class Scene:
         """Change the settings of the participant to come."""
         self.settings = self.settings._replace(**changes)  # type: ignore[arg-type]
 
-    def witness(
-        self, nick: str = "Wilma", *, password: str | None = None, room: str | None = None
-    ) -> Witness:
+    def witness(self, nick: str = "Wilma", *, room: str | None = None) -> Witness:
         """Somebody else, who reaches the server directly; in the default room unless told."""
-        return Witness(self.server, self.server.witness, room or self.room, nick, password=password)
+        return Witness(self.server, self.server.witness, room or self.room, nick)
 
     @asynccontextmanager
     async def participant(self, settings: Settings | None = None) -> AsyncIterator[Eyes]:
-        participant = Participant(settings or self.settings, clock=self.clock, timing=self.timing)
+        participant = Participant(settings or self.settings, timing=self.timing)
         async with at_work(participant, self.first_pause, self.deadlines) as eyes:
             yield eyes
 

@@ -57,8 +57,6 @@ class Wire:
     ) -> None:
         self.heard = b""
         self.certificate = certificate
-        self.first = ""
-        """The client's first message of SCRAM, once it came."""
         self.jid = f"{USERNAME}@{DOMAIN}/scripted"
         self._reader = reader
         self._writer = writer
@@ -240,7 +238,7 @@ class Scram:
         name = {"512": "sha512", "256": "sha256"}.get(
             mechanism.removesuffix("-PLUS").removeprefix("SCRAM-SHA-"), "sha1"
         )
-        first = wire.first = content(auth)
+        first = content(auth)
         flag, _, bare = first.split(",", 2)
         header = f"{flag},,".encode()
         client_nonce = bare.partition(",r=")[2]

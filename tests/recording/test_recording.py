@@ -75,8 +75,8 @@ def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
 
 
 @pytest.fixture
-def stage(place: Place) -> Iterator[Stage]:
-    one = Stage(place)
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    one = Stage(tmp_path / "rooms.db")
     yield one
     one.recording.recorder.close()
 

@@ -107,11 +107,6 @@ class ServerProcess:
         """End the server without warning (SIGKILL); its connections are cut."""
         self._forget()
 
-    def restart(self) -> None:
-        """Stop and start at the same ports with the same data."""
-        self.stop()
-        self.start()
-
     def last_words(self) -> str:
         """The end of what the server wrote, for whoever must find out why it failed."""
         logs = [self._output, *sorted(self.directory.glob("*.log"))]

@@ -56,8 +56,6 @@ class Witness:
         room: str,
         nick: str,
         transport: Transport | None = None,
-        *,
-        password: str | None = None,
     ) -> None:
         self.room = room
         self.nick = nick
@@ -66,7 +64,6 @@ class Witness:
         self._server = server
         self._account = account
         self._transport = transport or server.transports[0]
-        self._password = password
         self._client: ClientXMPP | None = None
         self._started = False
         self._joined = False
@@ -189,9 +186,7 @@ class Witness:
 
     def _send_join(self) -> None:
         # No history: a witness tells what happened while it was there.
-        self.muc.make_join_stanza(
-            self.room, self.nick, password=self._password, maxstanzas=0
-        ).send()
+        self.muc.make_join_stanza(self.room, self.nick, maxstanzas=0).send()
 
     async def _close(self, client: ClientXMPP) -> None:
         client.cancel_connection_attempt()
