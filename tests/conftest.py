@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from bridge.settings.table import VARIABLES
 from bridge.store.opening import Place
 from tests.environments import with_source
+from tests.forked import Popen
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
@@ -64,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in (*VARIABLES, "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
+    subprocess.Popen = Popen  # type: ignore[misc]
     starts_workers = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
     if (ROOT / ".env").exists() and not starts_workers:
         folder = Path(tempfile.mkdtemp())
