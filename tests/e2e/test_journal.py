@@ -178,19 +178,3 @@ async def test_the_rooms_own_changes_are_told(real_server: XmppServer, tmp_path:
         told = await reader.next("subject", contains="TODAY")
         assert (told["sender"], told["subject"]) == ("Wilma", "today: \\u{202E}tests")
         assert told["escaped"] is True
-
-
-async def test_what_is_said_again_and_again_is_one_entry(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    async with _following(prosody, tmp_path) as (reader, wilma, _):
-        for body in ("again", "again", "again", "done"):
-            wilma.say(body)
-        await reader.bridge.call("xmppWait", contains="done", since=reader.cursor)
-        asked = {"since": reader.cursor, "kinds": ["message"]}
-        told = (await reader.bridge.call("xmppHistory", limit=1, **asked))["entries"]
-        assert [(one["body"], one["times"]) for one in told] == [("again", 3)]
-        full = (await reader.bridge.call("xmppHistory", detail="full", **asked))["entries"]
-        assert [told[0]["at"], told[0]["lastAt"]] == [full[0]["at"], full[2]["at"]]
-        rest = await reader.bridge.call("xmppHistory", since=told[0]["cursor"])
-        assert [one["body"] for one in rest["entries"]] == ["done"]

@@ -6,9 +6,6 @@ from tests.e2e.bridge_process import RpcFailedError, ToolFailedError
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 
-SILENCE_SECONDS = 2.0
-"""Of which the occupant alone has the first, and the room and the server the second."""
-
 UNKNOWN = {"remote-server-not-found", "not-allowed", "forbidden", "service-unavailable"}
 """How servers refuse a domain that they cannot, or here may not, reach."""
 
@@ -46,21 +43,6 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
         assert (pong["address"], pong["reachable"]) == ("fred@nowhere.invalid", False)
         assert pong["error"]["condition"] in UNKNOWN
         assert "fred@nowhere.invalid" in pong["error"]["message"]
-
-
-async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
-    prosody: XmppServer, tmp_path: Path
-) -> None:
-    async with in_company(prosody, tmp_path) as (bridge, wilma):
-        wilma.client.add_filter("in", lambda it: None if it.name == "iq" else it)
-        target = f"{wilma.room}/Wilma"
-        pong = await bridge.call("xmppPing", target=target, timeoutSeconds=SILENCE_SECONDS)
-        assert pong["reachable"] is False
-        assert "roundTripMs" not in pong
-        message = f'"{target}" did not answer within {SILENCE_SECONDS:g} s.'
-        assert pong["error"]["message"] == message
-        assert pong["verdict"].startswith("The occupant alone is silent")
-        assert (pong["self"]["inRoom"], pong["server"]["reachable"]) == ("in", True)
 
 
 async def test_while_the_room_keeps_us_out_whatever_has_an_address_is_asked(

@@ -9,16 +9,19 @@ from tests.e2e.watching import shell
 from tests.servers.server import write_settings
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
+CLOSED = ">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
+FULL = "> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on device\n"
+
 
 @pytest.mark.parametrize(
-    "command",
-    [("check",), ("send", "hello"), ("diagnose", "Nobody"), ("settings",), ("watch",), ("log",)],
-)
-@pytest.mark.parametrize(
-    ("redirection", "complaint"),
+    ("redirection", "complaint", "command"),
     [
-        (">&-", "xmpp-bridge: stdout is closed, so that nothing could be shown\n"),
-        ("> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on device\n"),
+        (*CLOSED, ("check",)),
+        (*FULL, ("send", "hello")),
+        (*FULL, ("diagnose", "Nobody")),
+        (*CLOSED, ("settings",)),
+        (*FULL, ("watch",)),
+        (*CLOSED, ("log",)),
     ],
 )
 def test_what_cannot_be_shown_did_not_pass(

@@ -2,8 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +13,7 @@ from bridge.sandbox.certificate import self_signed
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import Stream
+from tests.e2e.watching import Watching, run
 from tests.sandbox.wire import HEADER, LIMIT, Wire
 
 STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
@@ -99,25 +98,15 @@ async def test_what_each_client_sends_and_gets_is_observed() -> None:
     assert ("debug@localhost", True, "</stream:stream>") in seen
 
 
-async def test_the_settings_that_the_command_prints_lead_in_by_tls() -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bridge", "sandbox", "--tls"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert process.stdout is not None
-        lines = [await process.stdout.readline() for _ in range(6)]
-        printed = dict(line.decode().strip().split("=", 1) for line in lines)
+async def test_the_settings_that_the_command_prints_lead_a_check_in_by_tls(tmp_path: Path) -> None:
+    async with Watching(tmp_path, {}, "--tls", command="sandbox") as sandbox:
+        await sandbox.shows("XMPP_TLS_CA_FILE=")
+        await sandbox.shows("MUC_ROOM=")
+        printed = dict(line.split("=", 1) for line in sandbox.out.splitlines())
         assert "XMPP_ALLOW_PLAINTEXT" not in printed
-        sandbox = Sandbox()
-        sandbox.port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
-        async with secured(sandbox, Path(printed["XMPP_TLS_CA_FILE"])) as wire:
-            wire.send(plain("debug", printed["XMPP_PASSWORD"]))
-            await wire.until("<success")
-    finally:
-        process.terminate()
-        await process.wait()
+        code, out, err = await run(tmp_path, printed, "check")
+    assert (code, err) == (0, "")
+    assert "TLSv1.3" in out
 
 
 async def test_it_ends_while_a_client_has_begun_tls_and_says_no_more() -> None:
