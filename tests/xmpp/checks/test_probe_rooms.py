@@ -139,12 +139,12 @@ async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> No
 async def test_where_the_time_is_over_no_other_is_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
         monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
-        monkeypatch.setattr(probe, "CHECK_SECONDS", 1.0)
+        monkeypatch.setattr(probe, "CHECK_SECONDS", 2.0)
         started = monotonic()
         report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
         assert monotonic() - started < 5.0
     assert stages(report)[-1] == ("join", LOGS, False)
-    assert "given up after 1 s, at the step join" in report.diagnosis
+    assert "given up after 2 s, at the step join" in report.diagnosis
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
     assert report.rooms is not None
     assert [one.ok for one in report.rooms] == [True, False, False]

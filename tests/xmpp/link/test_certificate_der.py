@@ -108,6 +108,8 @@ HUGE = {
     "many bytes that are no text": lambda: certificate(
         subject=named(b"\x55\x04\x03", element(0x1C, b"\xff" * FULL))
     ),
+    "many times": lambda: certificate(validity=TIME * (FULL // 15)),
+    "a name without a value": lambda: certificate(subject=element(SET, sequence(oid(b"x")))),
     "a time without end": lambda: certificate(validity=TIME + element(0x18, b"9" * FULL + b"Z")),
     "an algorithm without end": lambda: certificate(algorithm=oid(b"\xff" * FULL)),
 }

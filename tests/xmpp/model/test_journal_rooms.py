@@ -25,6 +25,17 @@ def _numbers(records: Iterable[Record]) -> list[int]:
     return [record.number for record in records]
 
 
+def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
+    journal = Journal("epoch", 9, max_characters=1_000)
+    journal.share_among(ROOMS)
+    for room in ROOMS:
+        _happen(journal, room, 3)
+    journal.share_among(ROOMS[1:])
+    for more, held in ((2, [1, 5, 3]), (2, [0, 6, 3])):
+        _happen(journal, LOGS, more)
+        assert [len(list(journal.of(room))) for room in ROOMS] == held
+
+
 def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile() -> None:
     journal = Journal("epoch", 12, max_characters=1_000)
     journal.share_among([LOBBY, LOGS])

@@ -85,7 +85,7 @@ def test_a_join_is_connected_and_a_loss_is_not_and_its_error_outlives_the_next_j
 def test_occupants_come_and_go_in_order_and_a_change_of_nickname_is_one_throughout() -> None:
     story = Story(Phase.JOINED)
     assert _names(story.tell(_present("A"), _present("B"), ME)) == ["A", "B", "Me"]
-    assert _names(story.tell(_left("B"), _left("nobody"))) == ["A", "Me"]
+    assert _names(story.tell(_left("B"), _left("nobody"), _renamed("nobody", "B"))) == ["A", "Me"]
     status = story.tell(_renamed("A", "a/b"), _renamed("Me", "I", own=True))
     assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
         (f"{ROOM}/a/b", "a/b", 1),
