@@ -124,9 +124,6 @@ class Refusing(PlayedArchive):
         raise refused(self.condition, "so it is")
 
 
-UNKNOWN = [ArchiveQuery(after="gone"), ArchiveQuery(before="gone")]
-
-
 @pytest.mark.parametrize(
     ("condition", "query", "error"),
     [
@@ -134,7 +131,8 @@ UNKNOWN = [ArchiveQuery(after="gone"), ArchiveQuery(before="gone")]
         ("feature-not-implemented", ArchiveQuery(), NoArchiveError),
         ("forbidden", ArchiveQuery(), ArchiveForbiddenError),
         ("item-not-found", ArchiveQuery(), ArchiveRefusedError),
-        *(("item-not-found", query, UnknownPositionError) for query in UNKNOWN),
+        ("item-not-found", ArchiveQuery(after="gone"), UnknownPositionError),
+        ("item-not-found", ArchiveQuery(before="gone"), UnknownPositionError),
         ("internal-server-error", ArchiveQuery(), ArchiveRefusedError),
     ],
 )

@@ -182,6 +182,10 @@ async def _inform(played: PlayedConnection, address: str, *, is_server: bool) ->
 
 
 REFUSED = refused("service-unavailable", "no")
+SERVICE = _info(
+    "<identity category='conference' type='text'/>"
+    f"<feature var='{MUC}'/><feature var='{disco.VERSION}'/>"
+)
 SILENT: dict[str, Answer] = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST))
 
 
@@ -205,7 +209,7 @@ async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there(
 async def test_all_queries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.5)
     played = PlayedConnection(
-        {DISCO_INFO: _service(), DISCO_ITEMS: _items(""), disco.VERSION: _info("")}
+        {DISCO_INFO: SERVICE, DISCO_ITEMS: _items(""), disco.VERSION: _info("")}
     )
     played.seconds = 0.3
     told = await _inform(played, "conference.example", is_server=False)
@@ -232,7 +236,7 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
 
 async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not() -> None:
     answers: dict[str, Answer] = {
-        DISCO_INFO: _service(),
+        DISCO_INFO: SERVICE,
         DISCO_ITEMS: _items("<item jid='a@conference.example' name='A'/>"),
         disco.VERSION: REFUSED,
         disco.LAST: REFUSED,
@@ -246,11 +250,6 @@ async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not() -> None
     silent = PlayedConnection(answers | {DISCO_ITEMS: REFUSED})
     told = await _inform(silent, "conference.example", is_server=False)
     assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSED.error))
-
-
-def _service() -> Element:
-    named = "".join(f"<feature var='{one}'/>" for one in (MUC, disco.VERSION))
-    return _info(f"<identity category='conference' type='text'/>{named}")
 
 
 @pytest.mark.parametrize("is_server", [True, False])
