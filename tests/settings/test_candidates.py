@@ -48,7 +48,7 @@ def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> N
         ("", SAYS_NOTHING),
         ("DATABASE_URL=x\nMUC_ROOM=\n", SAYS_NOTHING),
         ("MUC_ROOM=\nLOG_LEVEL=DEBUG\n", SETS_NO_ROOM),
-        *((f"{name}=1\n", SETS_NO_ROOM) for name in VARIABLES if name in PASSED_OVER),
+        ("".join(f"{name}=1\n" for name in VARIABLES if name in PASSED_OVER), SETS_NO_ROOM),
     ],
 )
 def test_another_projects_file_does_not_hide_ours(folders: Folders, text: str, reason: str) -> None:

@@ -16,7 +16,6 @@ PLAIN = "s:cret-4711"
         ("postgresql://bot:pw@db.example/x", "db.example", "verify-full", False),
         ("POSTGRES://db.example:5433/x?sslmode=verify-full", "db.example", "verify-full", False),
         ("postgresql://db.example/x?sslmode=require", "db.example", "require", True),
-        ("postgresql://localhost/x", "localhost", None, False),
         ("postgresql://127.8.8.8/x", "127.8.8.8", None, False),
         ("postgresql://[::1]:99/x", "::1", None, False),
         ("postgresql:///x", None, None, False),
