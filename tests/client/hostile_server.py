@@ -2,6 +2,8 @@
 
 A program of its own: `python hostile_server.py TABLE`. The table is a JSON file with, for a method
 or a method and what it names, what is written to stdout, `$ID` standing for the id of the request.
+Where that is nothing, stderr says which request is unanswered, and when it is cancelled. What is in
+the table for `stderr` is written there first.
 """
 
 import json
@@ -17,12 +19,25 @@ HONEST: dict[str, Any] = {
     },
     "tools/list": {
         "tools": [
-            {"name": name, "inputSchema": {"type": "object"}}
-            for name in ("echo", "odd", "xmppOccupants")
+            *(
+                {"name": name, "inputSchema": {"type": "object"}}
+                for name in ("echo", "odd", "xmppOccupants")
+            ),
+            {
+                "name": "paint",
+                "inputSchema": {
+                    "properties": {
+                        "colour": {"enum": ["red", "green"], "type": "string"},
+                        "layers": {"type": "integer", "description": "one above the other"},
+                        "glossy": {"type": "boolean", "default": False},
+                    },
+                    "required": ["colour", "layers"],
+                },
+            },
         ]
     },
     "resources/list": {"resources": [{"uri": "bridge://status", "name": "status"}]},
-    "prompts/list": {"prompts": [{"name": "odd"}]},
+    "prompts/list": {"prompts": [{"name": "odd", "arguments": [{"name": "who"}]}]},
     "tools/call echo": {"content": [{"type": "text", "text": "Echo: there"}]},
     "tools/call xmppOccupants": {"content": [], "structuredContent": {"occupants": []}},
 }
@@ -68,11 +83,18 @@ def _answer(asked: dict[str, Any], table: dict[str, str]) -> str:
 def main() -> None:
     """Answer until the input ends."""
     table = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    sys.stderr.write(table.get("stderr", ""))
+    sys.stderr.flush()
     for line in sys.stdin:
         asked = json.loads(line)
-        if "id" in asked and "method" in asked:
-            sys.stdout.write(f"{_answer(asked, table)}\n")
+        if "id" not in asked or "method" not in asked:
+            if asked.get("method") == "notifications/cancelled":
+                sys.stderr.write("cancelled\n")
+        elif answer := _answer(asked, table):
+            sys.stdout.write(f"{answer}\n")
             sys.stdout.flush()
+        else:
+            sys.stderr.write(f"unanswered {asked['params'].get('name')}\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
 """An MCP server that is not ours: one of the official SDK, as a program of its own."""
 
-import asyncio
-import os
 import sys
-from typing import Literal
 
 from mcp.server import MCPServer
 
@@ -23,28 +20,8 @@ def add(first: int, second: int) -> dict[str, int]:
 
 
 @server.tool()
-def paint(colour: Literal["red", "green"], layers: int, glossy: bool = False) -> str:
-    """Paint a wall."""
-    return f"{layers} x {colour}, glossy: {glossy}"
-
-
-@server.tool()
 def refuse() -> str:
     raise ValueError("never")
-
-
-@server.tool()
-def crash() -> str:
-    os._exit(3)
-
-
-@server.tool()
-async def sleep(seconds: int) -> None:
-    print("asleep", file=sys.stderr, flush=True)  # noqa: T201 - the tests wait for it
-    try:
-        await asyncio.sleep(seconds)  # until somebody cancels it
-    finally:
-        print("awake", file=sys.stderr, flush=True)  # noqa: T201 - as above
 
 
 @server.resource("other://thing")
@@ -55,11 +32,6 @@ def thing() -> str:
 @server.prompt()
 def greet(name: str) -> str:
     return f"Say hello to {name}."
-
-
-@server.prompt()
-def colour(name: str) -> str:
-    return f"Say hello to {name}\x1b[31m."
 
 
 if __name__ == "__main__":

@@ -10,32 +10,23 @@ from tests.client.terminal import COMMAND, SECONDS
 
 
 def run(
-    home: Path, said: str, *arguments: str, more: Mapping[str, str] | None = None
+    home: Path,
+    said: str,
+    *arguments: str,
+    more: Mapping[str, str] | None = None,
+    redirection: str = "",
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the client with these lines as its input, and with `more` variables."""
+    """Run the client with these lines as its input, and with `more` variables.
+
+    It is run as a shell does it, perhaps with a redirection such as `<&-`.
+    """
     return subprocess.run(
-        [COMMAND, "client", *arguments],
+        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", COMMAND, "client", *arguments],
         input=said,
         capture_output=True,
         text=True,
         cwd=home,
         env={"PATH": os.environ["PATH"], "HOME": str(home), **(more or {})},
-        timeout=SECONDS,
-        check=False,
-    )
-
-
-def run_in_shell(
-    home: Path, redirection: str, *arguments: str
-) -> "subprocess.CompletedProcess[str]":
-    """Run the client as a shell does with a redirection such as `<&-`."""
-    return subprocess.run(
-        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", COMMAND, "client", *arguments],
-        input="hello\n",
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home)},
         timeout=SECONDS,
         check=False,
     )

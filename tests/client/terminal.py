@@ -80,6 +80,11 @@ class Terminal:
         os.close(self._controller)
         self._controller = os.open(os.devnull, os.O_RDWR)
 
+    def clear(self) -> None:
+        """Forget what was written so far."""
+        self.seen = self.written = ""
+        self.screen = Screen(COLUMNS)
+
     def type(self, keys: str) -> None:
         """Press these keys."""
         os.write(self._controller, keys.encode())

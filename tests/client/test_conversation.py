@@ -3,19 +3,27 @@
 import json
 import os
 import signal
-import subprocess
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.client.conversation import SENDING_LINE
+from bridge.client.client import Client
+from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversation
+from bridge.client.process import ServerProcess
 from bridge.mcp import revisions
-from tests.client import other_server
-from tests.client.piped import Piped, children, run, run_in_shell
+from tests.client import hostile_server, other_server
+from tests.client.hostile_server import reply
+from tests.client.piped import Piped, children, run
+from tests.client.played import Played
 from tests.client.terminal import GREETING
 
-OTHER = ("--", *other_server.COMMAND)
+
+@pytest.fixture
+def other(tmp_path: Path) -> list[str]:
+    """What has the client start a server that is no bridge."""
+    return ["--", *hostile_server.command(tmp_path, {"tools/call odd": ""})]
 
 
 def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
@@ -45,35 +53,67 @@ def test_only_our_own_sending_is_left_to_its_reflection(event: str, hidden: bool
     assert bool(SENDING_LINE.match(event)) is hidden
 
 
-def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reason(
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (["one", "two"], ["[Client] the server logged at its start, 2 lines: -v shows them"]),
+        (["one", "a WARNING"], ["a WARNING", "[Client] the server logged at its start, 1 lines"]),
+        (["x"] * (MAX_START_LINES - 1), ["[Client] the server logged at its start, 999 lines"]),
+        (["x"] * MAX_START_LINES, ["x"] * MAX_START_LINES),
+        (["failed"], ["[Client] not in the room: no", "failed"]),
+    ],
+)
+async def test_what_the_server_logs_at_its_start_is_one_line_unless_there_is_something_wrong(
+    said: list[str], shown: list[str], tmp_path: Path
+) -> None:
+    status = '{"phase":"failed","lastError":{"message":"no"}}'
+    table = {"tools/call xmppStatus": hostile_server.structured(status)}
+    if "failed" in said:
+        table["tools/list"] = reply('{"tools":[{"name":"xmppStatus"}]}')
+    table["stderr"] = "".join(f"{line}\n" for line in said)
+    server = await ServerProcess.start(hostile_server.command(tmp_path, table), stderr=PIPE)
+    person = Played()
+    try:
+        await Conversation(Client(server), person, None, True).run()
+    finally:
+        await server.stop()
+    *told, greeting = person.told
+    assert greeting == GREETING
+    assert [line[: len(start)] for line, start in zip(told, shown, strict=True)] == shown
+
+
+def test_without_settings_it_greets_all_the_same_and_a_call_that_fails_is_an_error(
     tmp_path: Path, nothing: str
 ) -> None:
-    ran = run(tmp_path, "hello\nsend hello\nstatus\n", "--env-file", nothing)
-    echo, failed, status = ran.stdout.splitlines()
-    assert echo == "Echo: hello"
+    wrong = ("nosuch", "call nosuch", "call xmppHistory limit=many", "call echo {", "call echo {}")
+    lines = "".join(f"/{line}\nhello\n" for line in wrong)
+    ran = run(tmp_path, f"send hello\nstatus\n{lines}", "--env-file", nothing)
+    failed, status, *shown = ran.stdout.splitlines()
     assert "unconfigured" in json.loads(failed)["error"]
     assert json.loads(status)["phase"] == "unconfigured"
+    assert all(json.loads(line)["error"] for line in shown[::2])
+    assert shown[1::2] == ["Echo: hello"] * len(wrong)
     assert ran.returncode == 1
     assert "not in the room: settings are missing or wrong; type status to see which" in ran.stderr
     assert GREETING in ran.stderr
 
 
 def test_without_input_it_greets_and_ends_and_with_stdout_closed_it_says_so(
-    tmp_path: Path, nothing: str
+    tmp_path: Path, other: list[str]
 ) -> None:
-    ran = run_in_shell(tmp_path, "<&-", "--env-file", nothing)
-    assert (ran.stdout, ran.returncode) == ("", 0)
-    assert GREETING in ran.stderr
-    assert "Traceback" not in ran.stderr
-    ran = run_in_shell(tmp_path, ">&-", "--env-file", nothing)
+    ran = run(tmp_path, "hello\n", *other, redirection="<&-")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("", f"{GREETING}\n", 0)
+    ran = run(tmp_path, "hello\n", *other, redirection=">&-")
     told = "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
     assert (ran.stderr, ran.returncode) == (told, 1)
 
 
-def test_a_reader_that_has_seen_enough_ends_it_in_one_line(tmp_path: Path, nothing: str) -> None:
-    client = Piped(tmp_path, "--env-file", nothing)
+def test_a_reader_that_has_seen_enough_ends_it_in_one_line(
+    tmp_path: Path, other: list[str]
+) -> None:
+    client = Piped(tmp_path, *other)
     client.say("first")
-    assert client.stdout.readline() == "Echo: first\n"
+    assert client.stdout.readline() == "Echo: there\n"
     client.stdout.close()
     client.say("second")
     code, told = client.end()
@@ -98,56 +138,11 @@ def test_a_command_that_is_no_server_is_one_plain_line(
     assert ran.stderr == f"[Client] {told}\n"
 
 
-def _lines(ran: "subprocess.CompletedProcess[str]") -> list[Any]:
-    return [json.loads(line) for line in ran.stdout.splitlines()]
-
-
-def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
-    said = "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/bare on\nhello\n"
-    ran = run(tmp_path, said, "--sandbox", "--json")
-    hello, sent, refused, unclear, help_, _, bare = _lines(ran)
-    assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
-    assert sent["structuredContent"]["message"] == "a\u202eb"
-    assert refused["isError"] is True
-    assert "no command /nosuch" in unclear["error"]
-    assert "status" in help_
-    assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
-    assert ran.returncode == 1
-    assert ran.stdout.isascii()
-
-
-def test_a_call_that_fails_is_an_error_and_the_exit_code(tmp_path: Path) -> None:
-    wrong = ("nosuch", "call nosuch", "call xmppHistory limit=many", "call echo {", "call echo {}")
-    ran = run(tmp_path, "".join(f"/{line}\nhello\n" for line in wrong), "--sandbox")
-    assert all(json.loads(line)["error"] for line in ran.stdout.splitlines()[::2])
-    assert ran.stdout.splitlines()[1::2] == ["Echo: hello"] * len(wrong)
-    assert ran.returncode == 1
-    ran = run(tmp_path, "send hello\n", "--sandbox", more={"BRIDGE_READ_ONLY": "1"})
-    assert "withheld by BRIDGE_READ_ONLY in the environment" in json.loads(ran.stdout)["error"]
-
-
-def test_it_speaks_every_revision_both_framings_and_bare(tmp_path: Path) -> None:
-    said = "".join(
-        f"/framing {framing}\n/revision {one.date}\nhello\n/bare on\nhello\n/bare off\n"
-        for framing in ("headers", "lines")
-        for one in revisions.ALL
-    )
-    said += "/framing\n/revision\n/bare\n"
-    ran = run(tmp_path, said, "--sandbox", more={"LOG_LEVEL": "DEBUG"})
-    assert ran.stdout.splitlines().count("Echo: hello") == 20
-    framing, speaking, bare = ran.stdout.splitlines()[-3:]
-    assert framing == "framing: newline-delimited"
-    assert speaking == f"speaking MCP {revisions.ALL[-1].date}"
-    assert bare.startswith("speaking bare JSON-RPC")
-    assert ran.returncode == 0
-    for revision in revisions.ALL:
-        assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
-    assert "[Server] <- bare echo id" in ran.stderr
-    assert "[Client] -> tools/call id" in ran.stderr
-
-
-def test_a_raw_request_is_answered_as_it_came(tmp_path: Path) -> None:
+def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
+    tmp_path: Path,
+) -> None:
     said = (
+        "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/call current_time\n/bare on\nhello\n"
         '/raw {"jsonrpc":"2.0","id":"mine","method":"ping"}\n'
         '/raw {"jsonrpc":"2.0","method":"notifications/initialized"}\n'
         "/raw {nonsense\n"
@@ -156,14 +151,45 @@ def test_a_raw_request_is_answered_as_it_came(tmp_path: Path) -> None:
         "/revision 2025-11-25\n"
         '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n'
     )
-    ran = run(tmp_path, said, "--sandbox", "--json")
-    ping, sent, malformed, _, batch, _, refused = _lines(ran)
+    model = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "small"}
+    ran = run(tmp_path, said, "--sandbox", "--json", "--toolset", "samples", more=model)
+    answers: list[Any] = [json.loads(line) for line in ran.stdout.splitlines()]
+    hello, sent, refused, unclear, help_, time, _, bare, *raw = answers
+    assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
+    assert sent["structuredContent"]["message"] == "a\u202eb"
+    assert refused["isError"] is True
+    assert "no command /nosuch" in unclear["error"]
+    assert "status" in help_
+    assert "interpret" in time["structuredContent"]
+    assert "The model's service" not in ran.stderr
+    assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
+    ping, noted, malformed, _, batch, _, refused = raw
     assert ping == {"jsonrpc": "2.0", "id": "mine", "result": {}}
-    assert "nothing answers" in sent["text"]
+    assert "nothing answers" in noted["text"]
     assert (malformed["id"], malformed["error"]["code"]) == (None, -32700)
     assert [one["id"] for one in batch] == [1, 2]
     assert refused["error"]["code"] == -32600
     assert ran.returncode == 1
+    assert ran.stdout.isascii()
+
+
+def test_it_speaks_every_revision_both_framings_and_bare(tmp_path: Path, nothing: str) -> None:
+    said = "".join(
+        f"/framing {framing}\n/revision {one.date}\nhello\n/bare on\nhello\n/bare off\n"
+        for framing in ("headers", "lines")
+        for one in revisions.ALL
+    )
+    said += "/framing\n/revision\n/bare\n"
+    ran = run(tmp_path, said, "--env-file", nothing, more={"LOG_LEVEL": "DEBUG"})
+    assert ran.stdout.splitlines().count("Echo: hello") == 20
+    framing, speaking, bare = ran.stdout.splitlines()[-3:]
+    assert framing == "framing: newline-delimited"
+    assert speaking == f"speaking MCP {revisions.ALL[-1].date}"
+    assert bare.startswith("speaking bare JSON-RPC")
+    for revision in revisions.ALL:
+        assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
+    assert "[Server] <- bare echo id" in ran.stderr
+    assert "[Client] -> tools/call id" in ran.stderr
 
 
 def test_another_server_is_served_as_well(tmp_path: Path) -> None:
@@ -171,7 +197,7 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
         "hello\n/call add first=2 second=3\n/call refuse\n/status\n/resources other://thing\n"
         "/prompts greet name=Ada\n/tools add\n/wait\n/tools\n/resources\n/prompts\n"
     )
-    ran = run(tmp_path, said, *OTHER)
+    ran = run(tmp_path, said, "--", *other_server.COMMAND)
     hello, added, refused, status, thing, prompt, tool, wait, *lists = ran.stdout.splitlines()
     for line, kind, name in zip(
         lists, ("tools", "resources", "prompts"), ("echo", "thing", "greet"), strict=True
@@ -190,22 +216,21 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
     assert "[Client]" not in ran.stderr  # it asks no other server for a status that only ours has
 
 
-def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path) -> None:
-    client = Piped(tmp_path, *OTHER)
-    client.say("/call sleep seconds=60")
-    while client.stderr.readline() != "asleep\n":
+def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path, other: list[str]) -> None:
+    client = Piped(tmp_path, *other)
+    client.say("/call odd {}")
+    while client.stderr.readline() != "unanswered odd\n":
         assert client.process.poll() is None
     client.process.send_signal(signal.SIGINT)
-    code, told = client.end()
-    assert code == 130
-    assert "awake" in told
-    assert "Traceback" not in told
+    assert client.end() == (130, "cancelled\n")
 
 
-def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(tmp_path: Path) -> None:
-    client = Piped(tmp_path, *OTHER)
-    client.say("/call add first=1 second=2")
-    assert json.loads(client.stdout.readline()) == {"sum": 3}
+def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(
+    tmp_path: Path, other: list[str]
+) -> None:
+    client = Piped(tmp_path, *other)
+    client.say("hello")
+    assert client.stdout.readline() == "Echo: there\n"
     (child,) = children(client.process.pid)
     os.kill(child, signal.SIGKILL)
     code, told = client.end()

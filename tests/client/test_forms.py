@@ -2,18 +2,16 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.client.arguments import Parameter
 from bridge.client.errors import InputCancelledError
-from bridge.client.formatting import Answer
 from bridge.client.forms import MAX_LINES, fill_in
 from tests.client import hostile_server
 from tests.client.piped import run
+from tests.client.played import Played
 from tests.client.terminal import Terminal
 from tests.interop.test_sdk_client import EVERYTHING
 
@@ -28,36 +26,6 @@ FORM = {
     },
     "required": ["name"],
 }
-
-
-class Played:
-    """A person who gives these answers, one after the other."""
-
-    interactive = False
-
-    def __init__(self, *answers: str | BaseException) -> None:
-        self.told: list[str] = []
-        self.asked: list[Parameter] = []
-        self._answers: Iterator[str | BaseException] = iter(answers)
-
-    async def ask(self, parameter: Parameter) -> dict[str, Any]:
-        self.asked.append(parameter)
-        text = next(self._answers)
-        if isinstance(text, BaseException):
-            raise text
-        return {parameter.name: parameter.read(text)} if text else {}
-
-    async def line(self) -> str:
-        raise EOFError
-
-    def show(self, answer: Answer) -> None:
-        raise AssertionError(answer)
-
-    def tell(self, text: str) -> None:
-        self.told.append(text)
-
-    def close(self) -> None:
-        raise AssertionError("nothing was closed")
 
 
 def filled(person: Played, message: Any = "Well?", form: Any = FORM) -> dict[str, Any]:
@@ -127,17 +95,19 @@ def test_a_script_answers_with_its_next_lines(revision: str, tmp_path: Path) -> 
         "decline",
         "/call test_elicitation_sep1034_defaults",
         *("accept", "", "31", "", "inactive", "no"),
+        '/call test_sampling {"prompt":"?"}',
         '/call test_elicitation {"message":"Last?"}',
     ]
     ran = run(tmp_path, "\n".join(lines), *SERVER)
-    _, first, second, third, last = ran.stdout.splitlines()
+    _, first, second, third, sampling, last = ran.stdout.splitlines()
     assert first == "Name(name='Anna'), Colour(color='blue')"
     assert second == "User response: decline, None"
     assert "name='John Doe', age=31, score=95.5, status='inactive', verified=False" in third
+    assert "it takes no sampling/createMessage" in sampling
     assert last == "User response: cancel, None"  # the end of input
     assert "  Sure\\u{1B}[31m?" in ran.stderr
     assert "  age (integer) [30]:" in ran.stderr
-    assert ran.returncode == 0
+    assert ran.returncode == 1
 
 
 def test_no_log_has_what_a_person_answered(tmp_path: Path) -> None:
@@ -179,37 +149,21 @@ def test_a_person_answers_at_the_prompt(tmp_path: Path) -> None:
         assert terminal.end() == 0
 
 
-def test_what_else_a_server_asks_for_is_refused_in_both_eras(tmp_path: Path) -> None:
-    for revision in ("2025-11-25", "2026-07-28"):
-        lines = [f"/revision {revision}", '/call test_sampling {"prompt":"?"}']
-        ran = run(tmp_path, "\n".join(lines), *SERVER)
-        assert "it takes no sampling/createMessage" in ran.stdout
-        assert ran.returncode == 1
-
-
-@pytest.mark.parametrize(
-    ("requests", "said"),
-    [
-        ('{"a":{"method":"roots/list","params":{}}}', "asks for what this client lacks"),
-        ("{}", "the server asked for something 20 times"),
-    ],
-)
-def test_a_result_that_wants_other_input_is_an_error(
-    requests: str, said: str, tmp_path: Path
+def test_a_result_that_wants_what_nobody_can_give_is_an_error_and_a_stray_form_is_cancelled(
+    tmp_path: Path,
 ) -> None:
-    asking = hostile_server.reply(f'{{"resultType":"input_required","inputRequests":{requests}}}')
-    command = hostile_server.command(tmp_path, {"tools/call odd": asking})
-    ran = run(tmp_path, "/call odd {}\nhello\n", "--", *command)
-    refused, answered = ran.stdout.splitlines()
-    assert said in refused
+    wanted = '{"resultType":"input_required","inputRequests":%s}'
+    stray = '{"jsonrpc":"2.0","id":"x","method":"elicitation/create","params":{"message":"Now?"}}'
+    table = {
+        "tools/call odd": hostile_server.reply(wanted % '{"a":{"method":"roots/list"}}'),
+        "tools/call paint": hostile_server.reply(wanted % "{}"),
+        "prompts/list": f"{stray}\n{hostile_server.reply('{}')}",
+    }
+    said = "/call odd {}\n/call paint {}\nhello\n"
+    ran = run(tmp_path, said, "--", *hostile_server.command(tmp_path, table))
+    lacking, endless, answered = ran.stdout.splitlines()
+    assert "asks for what this client lacks" in lacking
+    assert "the server asked for something 20 times" in endless
     assert answered == "Echo: there"
-    assert ran.returncode == 1
-
-
-def test_a_form_that_comes_while_nothing_is_called_is_cancelled(tmp_path: Path) -> None:
-    ours = '{"jsonrpc":"2.0","id":"x","method":"elicitation/create","params":{"message":"Now?"}}'
-    listed = hostile_server.reply('{"prompts":[]}')
-    command = hostile_server.command(tmp_path, {"prompts/list": f"{ours}\n{listed}"})
-    ran = run(tmp_path, "hello\n", "--", *command)
-    assert ran.stdout == "Echo: there\n"
     assert "Now?" not in ran.stderr
+    assert ran.returncode == 1

@@ -5,12 +5,12 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bridge.views.termination import call_on_termination
+from tests.client import hostile_server
 from tests.client.terminal import GREETING, Terminal
 
 
@@ -34,27 +34,28 @@ async def test_a_hangup_is_acted_on_unless_it_is_ignored(ignored: bool) -> None:
             signal.signal(number, handler)
 
 
-@pytest.fixture
-def terminal(tmp_path: Path, nothing: str) -> Iterator[Terminal]:
-    """The client at a terminal that cannot move its cursor, without settings."""
-    arguments = ["--env-file", nothing]
-    with Terminal(tmp_path, arguments, term="dumb", stderr=subprocess.DEVNULL) as terminal:
-        yield terminal
+def test_at_a_plain_terminal_it_greets_and_prompts_and_asks_for_arguments(tmp_path: Path) -> None:
+    painted = {"tools/call paint": hostile_server.structured('{"a":1}')}
+    command = ["--", *hostile_server.command(tmp_path, painted)]
+    with Terminal(tmp_path, command, term="dumb", stderr=subprocess.DEVNULL) as terminal:
+        assert terminal.until("echo> ") == f"{GREETING}\necho> "
+        terminal.type("hello\n")
+        assert re.search(r"\nEcho: there\n\(\d+\.\d ms\)\necho> $", terminal.until("echo> "))
+        terminal.type("/call paint\n")
+        terminal.until("  colour (string: red, green) *: ")
+        terminal.type("red\n")
+        terminal.until("  one above the other\n  layers (integer) *: ")
+        terminal.type("2\n")
+        terminal.until("  glossy (boolean) [false]: ")
+        terminal.type("\n")
+        assert "\na: 1\n" in terminal.until("echo> ")
+        terminal.type("help\n")
+        assert "status" in terminal.until("echo> ")
+        terminal.type("exit\n")
+        assert terminal.end() == 0
 
 
-def test_at_a_terminal_it_greets_and_prompts_and_echoes(terminal: Terminal) -> None:
-    assert terminal.until("echo> ") == f"{GREETING}\necho> "
-    terminal.type("hello\n")
-    assert re.search(
-        r"\nEcho: hello\n\(\d+\.\d ms; not said in the room\)\necho> $", terminal.until("echo> ")
-    )
-    terminal.type("help\n")
-    assert "status" in terminal.until("echo> ")
-    terminal.type("exit\n")
-    assert terminal.end() == 0
-
-
-def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_path: Path) -> None:
+def test_at_a_plain_terminal_news_have_their_lines_and_ctrl_c_cancels_calls(tmp_path: Path) -> None:
     with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
         terminal.until("\necho> ")
         terminal.type("half a line\x03")
@@ -62,32 +63,17 @@ def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_pat
         terminal.type("\x03")
         terminal.until("Ctrl-D leaves, and so does exit.\n")
         terminal.until("echo> ")  # perhaps after lines of the server's log
+        terminal.type("send hi\n")
+        terminal.until("<Echo> You said: hi\n")
+        terminal.until("echo> ")  # perhaps after the answer, where the news were quicker
         terminal.type("/wait timeoutSeconds=50\n")
         terminal.until("'name': 'xmppWait'")
         terminal.type("\x03")
         terminal.until("(cancelled)\n")
         terminal.until("cancelled after")
         terminal.type("hello\n")
-        terminal.until("Echo: hello")
+        terminal.until("not said in the room)\n")
         terminal.until("echo> ")
         terminal.type("\x04")
         assert terminal.end() == 0
-
-
-def test_at_a_plain_terminal_news_stand_on_lines_of_their_own(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox"], term="dumb") as terminal:
-        terminal.until("echo> ")
-        terminal.type("send hi\n")
-        terminal.until("<Echo> You said: hi\n")
-        terminal.until("echo> ")  # perhaps after the answer, where the news were quicker
-        assert "\x1b" not in terminal.written
-
-
-def test_at_a_plain_terminal_arguments_are_asked_for(terminal: Terminal) -> None:
-    terminal.until("echo> ")
-    terminal.type("/call echo\n")
-    terminal.until("  after `Echo: `\n  message (string): ")
-    terminal.type("hello\n")
-    terminal.until("  as it is\n  text (string): ")
-    terminal.type("\n")
-    assert "\nEcho: hello\n" in terminal.until("echo> ")
+    assert "\x1b" not in terminal.written

@@ -2,15 +2,16 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from bridge.client.client import Client
+from bridge.client.errors import ServerError
 from bridge.client.formatting import for_person, listing
-from bridge.client.process import MAX_DEPTH
+from bridge.client.process import MAX_DEPTH, ServerProcess
 from bridge.mcp.jsonrpc import Json
 from tests.client import hostile_server
 from tests.client.hostile_server import nested, refusal, reply, structured
@@ -158,14 +159,20 @@ HANDSHAKES = {
 
 
 @pytest.mark.parametrize("name", HANDSHAKES)
-def test_a_refused_handshake_is_one_bounded_line_without_escapes(name: str, tmp_path: Path) -> None:
+async def test_a_refused_handshake_is_one_bounded_line_without_escapes(
+    name: str, tmp_path: Path
+) -> None:
     table = dict.fromkeys(("initialize", "server/discover"), HANDSHAKES[name])
-    ran = _run(tmp_path, table, "there\n")
-    told = [one for one in ran.stderr.splitlines() if "is no message" not in one]
-    assert len(told) == 1
-    assert told[0].startswith("[Client] the server refused the handshake: ")
-    assert len(told[0]) < 500
-    assert (ran.stdout, ran.returncode) == ("", 1)
+    server = await ServerProcess.start(hostile_server.command(tmp_path, table))
+    try:
+        with pytest.raises(ServerError) as refused:
+            await Client(server).open()
+    finally:
+        await server.stop()
+    told = str(refused.value)
+    assert told.startswith("the server refused the handshake: ")
+    assert told.isprintable()
+    assert len(told) < 500
 
 
 UNASKED = {
@@ -195,12 +202,7 @@ def test_what_comes_unasked_is_at_most_a_bounded_line(tmp_path: Path) -> None:
 
 
 def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_path: Path) -> None:
-    program = (
-        f"import sys; sys.stderr.buffer.write({ESCAPES!r}.encode() + b'\\n'); sys.stderr.flush();"
-        f"exec(open({hostile_server.__file__!r}).read())"
-    )
-    *_, table = hostile_server.command(tmp_path, {})
-    command = [sys.executable, "-c", program, table]
+    command = hostile_server.command(tmp_path, {"stderr": f"{ESCAPES}\n"})
     with Terminal(tmp_path, ["-v", "--", *command], stdin=subprocess.DEVNULL) as terminal:
         assert terminal.end() == 0
     assert "\\u{1B}[31m" in terminal.written

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from bridge.client import formatting
+from bridge.client.interpreting import interpreter_for
 from bridge.mcp.jsonrpc import Json
-from bridge.samples.clock import PROMPT
+from tests.client import hostile_server
+from tests.client.hostile_server import reply
 from tests.client.piped import run
-from tests.client.terminal import Terminal
 from tests.llm.model_service import KEY, Turn, model_service, replying, saying
+from tests.llm.test_model import settings
 
 DATA = {"city": "Ulm\u202e", "degrees": 7, "of": {"a": None}}
 INSTRUCTION = "Tell it\nin a sentence."
@@ -78,37 +80,34 @@ def test_a_failure_is_never_taken_for_data() -> None:
     assert (answer.failed, answer.instruction) == (True, "")
 
 
-CALLS = "/call current_time\n/bare on\n/call current_time\n"
-
-
-async def _piped(home: Path, *turns: Turn, arguments: tuple[str, ...] = ()) -> tuple[str, str, str]:
-    """Return stdout, stderr, and what the model was asked first."""
-    async with model_service(*turns) as model:
-        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
-        options = ("--sandbox", "--toolset", "samples", *arguments)
-        ran = await asyncio.to_thread(run, home, CALLS, *options, more=settings)
-        assert ran.returncode == 0
-        assert KEY not in ran.stdout + ran.stderr
-        assert all("tools" not in one.body for one in model.asked)
-        asked = model.asked[0].system + model.asked[0].user if model.asked else ""
-    return ran.stdout, ran.stderr, asked
+REPORT = "It is late.\n\u202eGood night."
+BARE = "It is late.\\u{A}\\u{202E}Good night."
 
 
 async def test_the_model_reports_on_the_data_and_its_words_are_the_answer(tmp_path: Path) -> None:
-    said = "It is late.\n\u202eGood night."
-    stdout, stderr, asked = await _piped(tmp_path, saying(said))
-    first, dialect, second = stdout.splitlines()
-    assert first == second == "It is late.\\u{A}\\u{202E}Good night."
+    path = tmp_path / "log"
+    dialects = [RESULTS["structured"], RESULTS["older dialect and bare, each part with a text"]]
+    answers = [reply(json.dumps(one)) for one in dialects]
+    command = hostile_server.command(
+        tmp_path, dict(zip(("tools/call odd", "odd"), answers, strict=True))
+    )
+    async with model_service(saying(REPORT)) as model:
+        more = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
+        more["BRIDGE_LOG_FILE"] = str(path)
+        said = "/call odd {}\n/bare on\n/call odd {}\n"
+        ran = await asyncio.to_thread(run, tmp_path, said, "--", *command, more=more)
+    first, dialect, second = ran.stdout.splitlines()
+    assert first == second == BARE
     assert dialect.startswith("speaking bare")
-    assert PROMPT in asked
-    assert '"weekday":"' in asked
-    assert '"interpret"' not in asked
-    lines = [line for line in stderr.splitlines() if "The model's service" in line]
-    kinds = [re.sub(r"[\d.]+", "N", line) for line in lines]
-    assert kinds == 2 * [
-        "[Client] The model's service is sent a POST of N bytes",
-        "[Client] The model's service answered N with N bytes in N ms",
-    ]
+    asked, _ = model.asked
+    assert "tools" not in asked.body
+    assert INSTRUCTION in asked.system
+    assert '"city":"Ulm' in asked.user
+    assert '"interpret"' not in asked.user
+    assert KEY not in ran.stdout + ran.stderr + path.read_text()
+    for told, time in ((ran.stderr, ""), (path.read_text(), r"\d{4}-\d\d-\d\dT[\d:.]+Z ")):
+        pattern = rf"(?m)^\[Client\] {time}The model's service (is sent|answered 200) .*$"
+        assert re.findall(pattern, told) == 2 * ["is sent", "answered 200"]
 
 
 @pytest.mark.parametrize(
@@ -119,53 +118,22 @@ async def test_the_model_reports_on_the_data_and_its_words_are_the_answer(tmp_pa
     ],
 )
 async def test_without_a_report_the_data_is_shown_and_the_log_says_why(
-    tmp_path: Path, turn: Turn, why: str
+    turn: Turn, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stdout, stderr, _ = await _piped(tmp_path, turn)
-    first, _, second = stdout.splitlines()
-    for line in (first, second):
-        assert json.loads(line)["interpret"] == PROMPT
-        assert "weekday" in json.loads(line)
-    assert f"{why}" in stderr
-    assert "[Client] WARNING: the model gave no report: " in stderr
+    answer = formatting.tool_result(RESULTS["structured"])
+    async with model_service(turn) as model:
+        interpret = interpreter_for(
+            settings(tmp_path, LLM_BASE_URL=model.base_url, LLM_MODEL="small")
+        )
+        assert interpret is not None
+        assert await interpret(answer) == answer
+    assert re.search(rf"the model gave no report: .*{why}", caplog.text)
 
 
-async def test_a_program_gets_the_data_as_it_came(tmp_path: Path) -> None:
-    stdout, _, asked = await _piped(tmp_path, saying("no"), arguments=("--json",))
-    assert json.loads(stdout.splitlines()[0])["structuredContent"]["interpret"] == PROMPT
-    assert asked == ""
-
-
-def test_wrong_settings_of_the_model_are_said_and_the_data_is_shown(tmp_path: Path) -> None:
-    settings = {"LLM_BASE_URL": "ftp://llm", "LLM_MODEL": "small"}
-    ran = run(tmp_path, CALLS, "--sandbox", "--toolset", "samples", more=settings)
-    assert "[Client] WARNING: no model is asked: The settings of the model cannot" in ran.stderr
-    assert "LLM_BASE_URL holds" in ran.stderr
-    assert json.loads(ran.stdout.splitlines()[0])["interpret"] == PROMPT
-
-
-async def test_a_person_reads_the_report_and_the_log_file_has_the_exchange_with_its_times(
-    tmp_path: Path,
+def test_wrong_settings_of_the_model_are_said_and_no_model_is_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "log"
-
-    def talk(settings: dict[str, str]) -> str:
-        options = ["--sandbox", "--toolset", "samples"]
-        with Terminal(tmp_path, options, {"TERM": "dumb", **settings}) as terminal:
-            terminal.until("echo> ")
-            terminal.type("/call current_time\n")
-            terminal.until(" ms)\n")
-            return terminal.written.replace("\r", "")
-
-    async with model_service(saying("It is late.")) as model:
-        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
-        settings |= {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR"}
-        written = await asyncio.to_thread(talk, settings)
-    assert "\nIt is late.\n(" in written
-    assert "weekday" not in written
-    assert "The model's service" not in written
-    logged = re.compile(r"(?m)^\[Client\] \d{4}-\d\d-\d\dT[\d:.]+Z The model's service .*$")
-    sent, answered = logged.findall(path.read_text())[:2]
-    assert " is sent a POST of " in sent
-    assert " answered 200 with " in answered
-    assert KEY not in path.read_text()
+    assert interpreter_for(settings(tmp_path)) is None
+    assert caplog.text == ""
+    assert interpreter_for(settings(tmp_path, LLM_BASE_URL="ftp://llm", LLM_MODEL="small")) is None
+    assert re.search("WARNING .* no model is asked: .*LLM_BASE_URL holds", caplog.text)

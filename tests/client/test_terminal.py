@@ -1,5 +1,6 @@
 """The client at a terminal that can move its cursor, line editing and all."""
 
+import json
 import os
 import re
 import signal
@@ -10,10 +11,9 @@ from time import monotonic
 
 import pytest
 
-from tests.client import other_server
+from tests.client import hostile_server
 from tests.client.piped import children
 from tests.client.terminal import Terminal
-from tests.e2e.bridge_process import NOWHERE
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -22,17 +22,45 @@ CTRL_C = "\x03"
 CTRL_D = "\x04"
 ENTER = "\r"
 UP = "\x1b[A"
+COLOUR = "  colour (string: red, green) *: "
 
 
-@pytest.fixture
-def sandboxed(tmp_path: Path) -> Iterator[Terminal]:
-    """The client in the sandbox's room, greeted."""
-    with Terminal(tmp_path, ["--sandbox"]) as terminal:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """The client in the sandbox's room."""
+    with Terminal(tmp_path_factory.mktemp("home"), ["--sandbox"]) as terminal:
         terminal.prompts()
         yield terminal
 
 
-OTHER = ["--", *other_server.COMMAND]
+@pytest.fixture
+def sandboxed(shared: Terminal) -> Terminal:
+    """That client with an empty screen and an empty line."""
+    shared.clear()
+    shared.type(f"{CTRL_C}{ENTER}")
+    shared.prompts()
+    return shared
+
+
+@pytest.fixture
+def table() -> dict[str, str]:
+    """What the server of `terminal` answers otherwise than others do."""
+    painted = hostile_server.reply('{"content":[{"type":"text","text":"painted"}]}')
+    said = json.dumps({"role": "user", "content": {"type": "text", "text": "Hello\x1b[31m."}})
+    return {
+        "tools/call odd": "",
+        "tools/call paint": painted,
+        "prompts/get odd": hostile_server.reply(f'{{"messages":[{said}]}}'),
+    }
+
+
+@pytest.fixture
+def terminal(table: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
+    """The client of a server that is no bridge."""
+    with Terminal(tmp_path, ["--", *hostile_server.command(tmp_path, table)]) as terminal:
+        terminal.prompts()
+        yield terminal
+    assert "Traceback" not in terminal.written
 
 
 def test_tab_completes_commands_tools_arguments_and_nicknames(sandboxed: Terminal) -> None:
@@ -54,12 +82,12 @@ def test_tab_completes_commands_tools_arguments_and_nicknames(sandboxed: Termina
 
 
 async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
-    prosody: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
+    settings = sandbox.environment()
     with Terminal(tmp_path, [], settings) as terminal:
         await to_thread(terminal.prompts)
-        async with Witness(prosody, prosody.witness, settings["MUC_ROOM"], "W") as witness:
+        async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "W") as witness:
             await to_thread(terminal.tells, "* <W> is here")
             terminal.type("half a li")
             await to_thread(terminal.prompts, "half a li")
@@ -85,37 +113,26 @@ def test_in_the_newest_revision_the_room_is_followed_as_well(sandboxed: Terminal
     sandboxed.prompts()
     sandboxed.type(f"send anybody?{ENTER}")
     sandboxed.tells("<Echo> You said: anybody?")
-    sandboxed.type(f"/bare{ENTER}")
+    sandboxed.type(f"/bare on{ENTER}")
     sandboxed.shows("speaking bare JSON-RPC")
     sandboxed.type(f"send still?{ENTER}")
     sandboxed.tells("<Echo> You said: still?")
     assert not [one for one in sandboxed.screen.lines if re.match(r"\[Server\].* You said", one)]
+    sandboxed.type(f"/bare off{ENTER}")
 
 
-def test_where_stderr_is_a_file_the_prompt_has_the_news_and_the_file_the_whole_log(
+def test_where_stderr_is_a_file_it_has_the_whole_log_and_ctrl_c_cancels_the_call_in_flight(
     tmp_path: Path,
 ) -> None:
-    log = tmp_path / "log"
-    with log.open("wb") as stderr, Terminal(tmp_path, ["--sandbox"], stderr=stderr) as terminal:
-        terminal.prompts()
-        terminal.type(f"send hi{ENTER}")
-        terminal.tells("<Echo> You said: hi")
-        terminal.shows("to: lobby@rooms.localhost")
-        terminal.prompts()
-        terminal.type(CTRL_D)
-        assert terminal.end() == 0
-    assert "[Server]" not in terminal.written
-    written = log.read_text("utf-8")
-    assert re.search(r"(?m)^\[Server\] \S+Z sending, id \S+: hi$", written)
-    assert re.search(r"(?m)^\[Server\] \S+Z <Echo> You said: hi$", written)
-
-
-def test_ctrl_c_cancels_the_call_in_flight_and_the_server_sees_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
         log.open("wb") as stderr,
         Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, stderr=stderr) as terminal,
     ):
+        terminal.prompts()
+        terminal.type(f"send hi{ENTER}")
+        terminal.tells("<Echo> You said: hi")
+        terminal.shows("to: lobby@rooms.localhost")
         terminal.prompts()
         terminal.type(f"/wait timeoutSeconds=50{ENTER}")
         _await_line(log, "<- 2025-11-25 tools/call", "timeoutSeconds")
@@ -128,7 +145,11 @@ def test_ctrl_c_cancels_the_call_in_flight_and_the_server_sees_it(tmp_path: Path
         terminal.prompts()
         terminal.type(CTRL_D)
         assert terminal.end() == 0
-    assert "[Client] -> notifications/cancelled" in log.read_text("utf-8")
+    assert "[Server]" not in terminal.written
+    written = log.read_text("utf-8")
+    assert "[Client] -> notifications/cancelled" in written
+    assert re.search(r"(?m)^\[Server\] \S+Z sending, id \S+: hi$", written)
+    assert re.search(r"(?m)^\[Server\] \S+Z <Echo> You said: hi$", written)
 
 
 def _await_line(log: Path, *words: str) -> None:
@@ -138,72 +159,66 @@ def _await_line(log: Path, *words: str) -> None:
 
 
 def test_ctrl_c_empties_the_line_and_at_an_empty_one_tells_how_to_leave(
-    sandboxed: Terminal,
+    terminal: Terminal,
 ) -> None:
-    sandboxed.type(f"never mind{CTRL_C}")
-    sandboxed.prompts()
-    assert "Ctrl-D" not in sandboxed.written
-    sandboxed.type(CTRL_C)
-    sandboxed.shows("Ctrl-D leaves")
-    sandboxed.prompts()
-    sandboxed.type(CTRL_D)
-    assert sandboxed.end() == 0
+    terminal.type(f"never mind{CTRL_C}")
+    terminal.prompts()
+    assert "Ctrl-D" not in terminal.written
+    terminal.type(CTRL_C)
+    terminal.shows("Ctrl-D leaves")
+    terminal.prompts()
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
 
 
-def test_arguments_are_asked_for_from_the_schema(tmp_path: Path) -> None:
-    with Terminal(tmp_path, OTHER) as terminal:
-        terminal.prompts()
-        terminal.type(f"/call paint{ENTER}")
-        terminal.asks("  colour (string: red, green) *: ")
-        terminal.type(f"blue{ENTER}")
-        terminal.shows("is wanted, not 'blue'")
-        terminal.asks("  colour (string: red, green) *: ")
-        terminal.type(f"gr{TAB}")
-        terminal.asks("  colour (string: red, green) *: green")
-        terminal.type(ENTER)
-        terminal.asks("  layers (integer) *: ")
-        terminal.type(ENTER)
-        terminal.shows("layers is required")
-        terminal.asks("  layers (integer) *: ")
-        terminal.type(f"2{ENTER}")
-        terminal.asks("  glossy (boolean) [false]: ")
-        terminal.type(f"yes{ENTER}")
-        terminal.shows("2 x green, glossy: True")
-        terminal.prompts()
-        terminal.type(f"/call paint{ENTER}")
-        terminal.asks("  colour (string: red, green) *: ")
-        terminal.type(CTRL_C)
-        terminal.shows("(not called)")
-        terminal.prompts()
-        terminal.type(f"/prompts colour{ENTER}")
-        terminal.asks("  name (string) *: ")
-        terminal.type(f"Ada{ENTER}")
-        # What a server writes cannot colour, or move the cursor of, our terminal.
-        terminal.shows("user: Say hello to Ada\\u{1B}[31m.")
-        terminal.prompts()
-        terminal.type(f"/status{ENTER}")
-        terminal.shows("Unknown tool: xmppStatus")
+def test_arguments_are_asked_for_from_the_schema(terminal: Terminal) -> None:
+    terminal.type(f"/call paint{ENTER}")
+    terminal.asks(COLOUR)
+    terminal.type(f"blue{ENTER}")
+    terminal.shows("is wanted, not 'blue'")
+    terminal.asks(COLOUR)
+    terminal.type(f"gr{TAB}")
+    terminal.asks(f"{COLOUR}green")
+    terminal.type(ENTER)
+    terminal.shows("  one above the other")
+    terminal.asks("  layers (integer) *: ")
+    terminal.type(ENTER)
+    terminal.shows("layers is required")
+    terminal.asks("  layers (integer) *: ")
+    terminal.type(f"2{ENTER}")
+    terminal.asks("  glossy (boolean) [false]: ")
+    terminal.type(f"yes{ENTER}")
+    terminal.shows("painted")
+    terminal.prompts()
+    terminal.type(f"/call paint{ENTER}")
+    terminal.asks(COLOUR)
+    terminal.type(CTRL_C)
+    terminal.shows("(not called)")
+    terminal.prompts()
+    terminal.type(f"/prompts odd{ENTER}")
+    terminal.asks("  who (string): ")
+    terminal.type(f"Ada{ENTER}")
+    # What a server writes cannot colour, or move the cursor of, our terminal.
+    terminal.shows("user: Hello\\u{1B}[31m.")
 
 
-def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) -> None:
-    with Terminal(tmp_path, OTHER) as terminal:
-        terminal.prompts()
-        terminal.type("half a li")
-        terminal.prompts("half a li")
-        (child,) = children(terminal.process.pid)
-        os.kill(child, 9)
-        terminal.shows("[Client] the server ended: killed by signal 9")
-        assert terminal.end() == 1
-    assert "Traceback" not in terminal.written
+def test_a_server_that_dies_while_one_types_is_told_in_one_line(terminal: Terminal) -> None:
+    terminal.type("half a li")
+    terminal.prompts("half a li")
+    (child,) = children(terminal.process.pid)
+    os.kill(child, 9)
+    terminal.shows("[Client] the server ended: killed by signal 9")
+    assert terminal.end() == 1
 
 
 def test_what_was_typed_can_be_had_again_in_the_next_session_too(tmp_path: Path) -> None:
+    command = ["--", *hostile_server.command(tmp_path, {})]
     settings = {"XDG_STATE_HOME": str(tmp_path / "state"), "MUC_PASSWORD": "open-sesame"}
-    with Terminal(tmp_path, ["--sandbox"], settings) as terminal:
-        for line in ("first", "/call echo password=x", "open-sesame", "second"):
+    with Terminal(tmp_path, command, settings) as terminal:
+        for line in ("first", "/call paint password=x", "open-sesame", "second"):
             terminal.prompts()
             terminal.type(f"{line}{ENTER}")
-            terminal.until("no argument" if "=" in line else "not said in the room)")
+            terminal.until("no argument" if "=" in line else "Echo: there")
         terminal.prompts()
         terminal.type(UP)
         terminal.prompts("second")
@@ -212,11 +227,9 @@ def test_what_was_typed_can_be_had_again_in_the_next_session_too(tmp_path: Path)
     path = tmp_path / "state" / "xmpp-bridge" / "history"
     assert path.read_text() == "first\nsecond\n"
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    with Terminal(tmp_path, ["--sandbox"], settings) as terminal:
+    with Terminal(tmp_path, command, settings) as terminal:
         terminal.prompts()
-        terminal.type(UP)
-        terminal.prompts("second")
-        terminal.type(UP)
+        terminal.type(f"{UP}{UP}")
         terminal.prompts("first")
         terminal.type(f"{CTRL_C}{CTRL_D}")
         assert terminal.end() == 0
@@ -235,24 +248,19 @@ def test_pasted_lines_are_carried_out_one_by_one_and_alt_enter_inserts_a_line_in
     assert "Echo: four" not in sandboxed.written
 
 
-@pytest.mark.parametrize(("number", "busy"), [(signal.SIGTERM, False), (signal.SIGHUP, True)])
-def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(
-    number: signal.Signals, busy: bool, sandboxed: Terminal
-) -> None:
-    assert busy or sandboxed.modes != sandboxed.modes_before
-    if busy:
-        sandboxed.type(f"/call xmppWait timeoutSeconds=50{ENTER}")
-        sandboxed.shows("echo> /call xmppWait")
-    sandboxed.process.send_signal(number)
-    assert sandboxed.end() == 128 + number
-    assert sandboxed.modes == sandboxed.modes_before
-    assert "Traceback" not in sandboxed.written
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    assert terminal.modes != terminal.modes_before
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.modes == terminal.modes_before
 
 
-def test_it_ends_when_its_terminal_is_closed(sandboxed: Terminal) -> None:
-    started = children(sandboxed.process.pid)
-    sandboxed.hang_up()
-    sandboxed.process.wait(20)
+def test_it_ends_when_its_terminal_is_closed_even_while_a_call_runs(terminal: Terminal) -> None:
+    started = children(terminal.process.pid)
+    terminal.type(f"/call odd {{}}{ENTER}")
+    terminal.shows("unanswered odd")
+    terminal.hang_up()
+    terminal.process.wait(20)
     assert not [one for one in started if Path(f"/proc/{one}").exists()]
 
 
@@ -267,26 +275,3 @@ def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed.shows("Echo: hello")
     assert sandboxed.written.count("(queued") == 1
     sandboxed.prompts()
-
-
-@pytest.mark.parametrize(
-    ("options", "settings", "lines"),
-    [
-        (["--sandbox", "-v"], {}, 10),
-        (["--sandbox"], {"BRIDGE_HISTROY": "500"}, 2),
-        ([], NOWHERE, 5),
-    ],
-)
-def test_what_the_server_logs_at_its_start_is_one_line_unless_it_fails_or_all_is_asked_for(
-    tmp_path: Path, options: list[str], settings: dict[str, str], lines: int
-) -> None:
-    with Terminal(tmp_path, options, settings) as terminal:
-        terminal.prompts()
-        shown = [
-            one for one in terminal.screen.lines if one.startswith(("[Server]", "[Client] the"))
-        ]
-        assert (len(shown) == lines) if lines < 3 else (len(shown) >= lines)
-        assert ("-v shows them" in shown[-1]) is (lines < 3)
-        assert (lines == 2) is any("BRIDGE_HISTORY" in one for one in shown)
-        terminal.type(CTRL_D)
-        assert terminal.end() == 0
