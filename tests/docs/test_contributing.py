@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.pages import TOP, blocks, section
+from tests.docs.pages import TOP, Block, blocks, section
 
 SECONDS = 60.0
 """Limit for one command."""
@@ -37,14 +37,14 @@ def _hunks(diff: str) -> Iterator[Hunk]:
             yield Hunk(path, new, old)
 
 
-def _take_out(title: str, home: Path) -> None:
-    """Take out of the package in `home` what the diff under this heading adds."""
-    diff, *_ = blocks(section("docs/contributing.md", title), "diff")
+def _change(home: Path, diff: Block, *, is_taken_out: bool) -> None:
+    """Add to the package in `home` what a diff adds, or take it out."""
     for hunk in _hunks(diff.text):
         path = home / hunk.path
-        text = path.read_text("utf-8")
-        assert text.count(f"\n{hunk.new}") == 1, f"{hunk.path} does not have\n{hunk.new}"
-        path.write_text(text.replace(f"\n{hunk.new}", f"\n{hunk.old}"), "utf-8")
+        old, new = (hunk.new, hunk.old) if is_taken_out else (hunk.old, hunk.new)
+        text = path.read_text("utf-8") if path.exists() else "\n"
+        assert text.count(f"\n{old}") == 1, f"{hunk.path} does not have\n{old}"
+        path.write_text(text.replace(f"\n{old}", f"\n{new}").removeprefix("\n"), "utf-8")
 
 
 def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> str:
@@ -62,6 +62,7 @@ def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> s
     return ran.stdout
 
 
+RULES = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests")
 FEATURES = {
     "### A setting": "BRIDGE_HISTORY",
     "### An event kind": '"config"',
@@ -80,7 +81,8 @@ def test_a_diff_is_all_that_its_feature_took(tmp_path: Path) -> None:
     shown = _shown(tmp_path)
     assert all(sign in shown for sign in FEATURES.values())
     for title in FEATURES:
-        _take_out(title, tmp_path)
+        diff, *_ = blocks(section("docs/contributing.md", title), "diff")
+        _change(tmp_path, diff, is_taken_out=True)
     shown = _shown(tmp_path)
     assert not any(sign in shown for sign in FEATURES.values())
     # All else works: the room is joined, and its events are kept and read.
@@ -93,20 +95,11 @@ def test_a_diff_is_all_that_its_feature_took(tmp_path: Path) -> None:
 
 def test_a_newcomers_tool_passes_the_rules_and_is_served(tmp_path: Path) -> None:
     shutil.copytree(TOP / "bridge", tmp_path / "bridge")
-    for name in ("code_lines.py", "test_layers.py", "test_structure.py"):
-        (tmp_path / "tests").mkdir(exist_ok=True)
-        shutil.copy(TOP / "tests" / name, tmp_path / "tests" / name)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(TOP / "tests" / "test_layers.py", tmp_path / "tests")
     _, diff = blocks(section("docs/contributing.md", "### A tool"), "diff")
-    for hunk in _hunks(diff.text):
-        path = tmp_path / hunk.path
-        if path.exists():
-            text = path.read_text("utf-8")
-            assert text.count(f"\n{hunk.old}") == 1, f"{hunk.path} does not have\n{hunk.old}"
-            path.write_text(text.replace(f"\n{hunk.old}", f"\n{hunk.new}"), "utf-8")
-        else:
-            path.write_text(hunk.new, "utf-8")
-    rules = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests")
-    _run(tmp_path, *rules, module="pytest")
+    _change(tmp_path, diff, is_taken_out=False)
+    _run(tmp_path, *RULES, module="pytest")
     said = "/call xmppSubject\n"
     (answer,) = _run(tmp_path, "client", "--sandbox", "--json", said=said).splitlines()
     told = json.loads(answer)["structuredContent"]

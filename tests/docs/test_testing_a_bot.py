@@ -1,4 +1,4 @@
-"""docs/testing-a-bot.md from top to bottom, as a newcomer does it, with the installed package."""
+"""docs/testing-a-bot.md from top to bottom, as a newcomer does it."""
 
 import re
 import subprocess
@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
-from tests.environments import without_us
-from tests.packaging.test_distribution import _build
 from tests.servers.server import XmppServer
 
 PAGE = PAGES["docs/testing-a-bot.md"]
@@ -50,25 +48,14 @@ class Newcomer:
         (self.folder / name).write_text(text, "utf-8")
 
 
-@pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
-    """An empty folder with the package installed, as the first block has it."""
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Newcomer:
+    """An empty folder in which this environment stands for the one that the first block makes."""
     make, install = blocks(PAGE, "sh")[0].lines
     assert make == "python3 -m venv .venv"
     assert re.fullmatch(r"\.venv/bin/pip install '.*xmpp-debug-bridge\[expect\]'", install)
-    folder = tmp_path_factory.mktemp("newcomer")
-    # Without the network: what the extra brings is that of this environment.
-    without_us(folder / ".venv")
-    wheel = _build(TOP, tmp_path_factory.mktemp("dist")).wheel
-    pip = (sys.executable, "-m", "pip", "--python", folder / ".venv/bin/python", "install")
-    options = ("--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel)
-    subprocess.run((*pip, *options), check=True, timeout=SECONDS)
-    # As in the environment of somebody who has it: `pytest` is a command there.
-    (folder / ".venv/bin/pytest").write_text(
-        f"#!{folder}/.venv/bin/python\nimport pytest\nraise SystemExit(pytest.main())\n", "utf-8"
-    )
-    (folder / ".venv/bin/pytest").chmod(0o755)
-    return Newcomer(folder)
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    return Newcomer(tmp_path)
 
 
 def _patched(text: str, diff: str) -> str:
