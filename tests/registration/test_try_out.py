@@ -30,16 +30,6 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     assert "MUC_ROOM" in trial.standing
 
 
-def test_the_folder_it_runs_in_is_empty_and_goes_afterwards(tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    program = f"import os; open({str(seen)!r}, 'w').write(f'{{os.getcwd()}}\\n{{os.listdir()}}')"
-    with pytest.raises(RegistrationError):
-        asyncio.run(try_out([sys.executable, "-c", program], {}))
-    folder, content = seen.read_text().split("\n")
-    assert content == "[]"
-    assert not Path(folder).exists()
-
-
 async def test_a_command_that_is_not_there_is_named() -> None:
     with pytest.raises(
         RegistrationError, match="/nowhere/xmpp-bridge does not start: No such file"
@@ -47,11 +37,24 @@ async def test_a_command_that_is_not_there_is_named() -> None:
         await try_out(["/nowhere/xmpp-bridge"], {})
 
 
-async def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -> None:
-    program = "import sys; sys.exit('first\\nlast \\x1b[31m words')"
-    with pytest.raises(RegistrationError) as caught:
-        await try_out([sys.executable, "-c", program], {})
-    assert str(caught.value) == (
-        "nothing was changed: the command that is to be registered does not answer: "
-        "the server ended without an answer\nIts last words: last \\u{1B}[31m words"
+def test_a_command_that_does_not_serve_is_quoted_and_its_folder_was_empty_and_goes(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(
+        "import json, os, pathlib, sys\n"
+        f"pathlib.Path({str(tmp_path / 'seen')!r}).write_text(os.getcwd())\n"
+        "print('first', f'{os.listdir()} \\x1b' + 'x' * 300, sep='\\n', file=sys.stderr)\n"
+        "for line in sys.stdin:\n"
+        "    error = {'message': '\\x1b' * 60}\n"
+        "    answer = {'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}\n"
+        "    print(json.dumps(answer), flush=True)\n"
     )
+    with pytest.raises(RegistrationError) as caught:
+        asyncio.run(try_out([sys.executable, str(program)], {}))
+    assert not Path((tmp_path / "seen").read_text()).exists()
+    answer, words = str(caught.value).splitlines()
+    said = "\\u{1B}" * 60
+    cause = f"the server refused the handshake: {said}"
+    assert answer.endswith(f"does not answer: {cause[:300]}... ({len(cause)} characters)")
+    assert words == f"Its last words: [] \\u{{1B}}{'x' * 296}... (304 characters)"

@@ -4,7 +4,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -18,10 +17,8 @@ from bridge.store.writer import Entered, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import EPOCH, ROOM, said
-from tests.store.member import Member
-from tests.store.recorded import rows, selected
+from tests.store.recorded import rows
 
-RECORDERS, READERS, EACH = 16, 4, 25
 ME = Observer("bot@localhost", "McpDebug", "run")
 QUERY = Query((ROOM,), "localhost")
 
@@ -29,45 +26,6 @@ QUERY = Query((ROOM,), "localhost")
 @pytest.fixture
 def team(postgresql: Postgresql, tmp_path: Path) -> Team:
     return postgresql.team(tmp_path)
-
-
-def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders(
-    postgresql: Postgresql, tmp_path: Path
-) -> None:
-    url = postgresql.new()
-    team = Team(database_url(url), tmp_path / "spool.db", 10)
-    open_store(team).close()
-    over, told = Event(), [list[int]() for _ in range(READERS)]
-
-    def read(ids: list[int]) -> None:
-        place, last = 0, False
-        with closing(open_store(team, writable=False)) as database:
-            while not last:
-                last = over.wait(0.02)
-                newest = database.newest()
-                while place < newest:
-                    events, place = database.page(QUERY, after=place, until=newest, limit=50)
-                    ids += [event.id for event in events]
-
-    readers = [Thread(target=read, args=(ids,)) for ids in told]
-    for reader in readers:
-        reader.start()
-    members = [Member(url, f"run{run}", team.spool) for run in range(RECORDERS)]
-    assert all(member.is_in() for member in members)
-    for number in range(EACH):
-        for run, member in enumerate(members):
-            member.hears(number, f"id{number}")  # of which everybody tells
-            member.hears(-1 - number - EACH * run)
-        time.sleep(0.02)
-    for member in members:
-        member.end()
-    over.set()
-    for reader in readers:
-        reader.join()
-    ids = [row[0] for row in selected(team, "SELECT id FROM events ORDER BY id")]
-    assert told == [ids] * READERS
-    marks = sorted(one["jid"] for one in rows(team, "kind = 'message'"))
-    assert marks == [*range(-EACH * RECORDERS, EACH)]
 
 
 def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
