@@ -101,6 +101,7 @@ def test_help_goes_to_stdout_whatever_the_settings(
         (["watch", "--kind", "mesage"], " watch", ": message?"),
         (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
         (["log", "--qqq"], " log", "arguments: --qqq\n"),
+        (["check", "--repeat=1001"], " check", "is no number from 1 to 1000"),
     ],
 )
 def test_a_mistake_shows_the_usage_at_hand_and_the_nearest_spelling(

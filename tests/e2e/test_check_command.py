@@ -69,12 +69,6 @@ async def test_repeated_as_json_it_has_every_run(prosody: XmppServer, tmp_path: 
     assert "東京" in told["runs"][0]["phases"][-2]["detail"]
 
 
-async def test_a_number_of_times_that_is_none_is_refused(tmp_path: Path) -> None:
-    code, checking = await run(tmp_path, {}, "--repeat=1001")
-    assert code == 2
-    assert "is no number from 1 to 1000" in checking.err
-
-
 WRONG = "XMPP_SERVICE=http://example.org\nXMPP_USERNAME=bot@example.org\nMUC_ROOM=nonsense\n"
 PROBLEMS = {"XMPP_SERVICE", "XMPP_PASSWORD", "MUC_ROOM"}
 

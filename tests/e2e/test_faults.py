@@ -1,11 +1,9 @@
-import socket
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import noise
 from tests.e2e.bridge_process import NOWHERE, BridgeProcess, RpcFailedError
-from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 
 
@@ -29,20 +27,6 @@ async def test_without_a_server_mcp_answers_at_once_and_the_status_explains(tmp_
         assert NOWHERE["XMPP_SERVICE"] in error["message"]
         assert "XMPP_SERVICE" in error["hint"]
         assert error["at"].endswith("Z")
-
-
-async def test_sending_during_a_later_attempt_does_not_wait_for_it(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
-    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
-    settings = NOWHERE | soon | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{port}"}
-    async with BridgeProcess(tmp_path / "home", settings) as bridge:
-        await bridge.until(lambda it: it.get("lastError"))
-        with socket.create_server(("127.0.0.1", port)):
-            # The next attempt gets as far as this silence, and stays there.
-            await bridge.until(lambda it: it["phase"] == "securing")
-            with pytest.raises(RpcFailedError) as refusal:
-                await bridge.bare("xmppSend", message="hello", timeoutSeconds=30)
-            assert refusal.value.data["condition"] == "connection-refused"
 
 
 async def test_a_port_for_the_other_kind_of_tls_is_told(

@@ -7,16 +7,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bridge.commands.exit import MISTAKE
 from bridge.commands.record import UNIT
-from bridge.store.database import Happened, Observer
-from bridge.store.sqlite import SqliteDatabase
 from bridge.xmpp.model.room import TEMPORARY
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.e2e.bridge_process import ran as run
@@ -24,6 +20,7 @@ from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 from tests.store.recorded import bodies, recorded, rows
+from tests.store.shelf import Shelf
 
 RECORDER = "McpDebug-record"
 ODD = 'hidden: \u202egnp.exe\u202c \u200b and "quoted" \\u0041 \x7f <&>\nsecond line'
@@ -130,40 +127,13 @@ async def test_record_ends_where_trying_again_would_not_help(
     changed: dict[str, str], code: int, told: str, sandbox: XmppServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "rooms.db"
-    _old(path, 50)
+    Shelf(path).say("of long ago", at=1)
     settings = sandbox.environment(BRIDGE_STORE=str(path)) | changed
     async with Watching(tmp_path, settings, command="record") as recording:
         assert await recording.ended() == code
         assert told in recording.err
     # Nothing is deleted while it is not known what to keep.
-    assert code == 1 or len(bodies(path)) == 100
-
-
-def _old(path: Path, old: int) -> None:
-    """Make a store of a hundred messages, so many of them from sixty days ago."""
-    observer, now = Observer("bot@localhost", "McpDebug", "former"), time.time()
-    with closing(SqliteDatabase(path)) as database, database.transaction():
-        for number in range(100):
-            at = now - 60 * 86_400 if number < old else now - 600
-            event = {"kind": "message", "body": f"{number:03}"}
-            database.append(observer, [Happened(at, "r@c.localhost", event, shared=True)])
-
-
-async def test_record_deletes_what_is_too_old_as_it_starts_but_no_more_than_a_tenth(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    path = tmp_path / "rooms.db"
-    _old(path, 50)
-    settings = sandbox.environment(BRIDGE_STORE=str(path))
-    counts = []
-    for _ in range(2):  # it is started anew, and the day is the same
-        async with Watching(tmp_path, settings, command="record") as recording:
-            await recording.says("WARNING: more than a tenth of the store is older than 30")
-            await recording.says("joined")
-            recording.signal(signal.SIGTERM)
-            assert await recording.ended() == 0
-        counts.append(len(bodies(path)))
-    assert counts == [90] * 2
+    assert code == 1 or bodies(path) == ["of long ago"]
 
 
 SETTINGS = "XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n"
