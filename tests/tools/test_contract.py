@@ -39,8 +39,6 @@ def _input(tool: str) -> dict[str, Any]:
         ("xmppHistory", "kinds", {"minItems": 1, "maxItems": 100}),
         ("xmppTrace", "of", {"maxLength": 512}),
         ("xmppOccupants", "limit", {"default": 100, "minimum": 1, "maximum": 500}),
-        ("xmppTrace", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
-        ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out"]}),
         ("xmppHistory", "contains", {"minLength": 1, "maxLength": 1_000}),
         ("xmppHistory", "pattern", {"maxLength": 1_000}),

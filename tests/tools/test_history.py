@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.text import iso, visible
+from bridge.text import iso
 from bridge.tools import paging
 from bridge.xmpp.model.events import (
     Connected,
@@ -78,14 +78,6 @@ async def test_a_body_is_cut_above_4_kb_of_utf_8_or_16_in_full(detail: str, most
         else:
             assert entry["body"] == body
             assert not {"truncated", "bodyBytes"} & set(entry)
-
-
-async def test_a_sender_is_found_by_the_name_that_an_entry_shows() -> None:
-    played, nickname = Played(), "a/b \u202e"
-    played.hear("hello", nickname=nickname)
-    played.hear("no", nickname="other")
-    for name in (nickname, visible(nickname), f"{ROOM}/{visible(nickname)}"):
-        assert bodies(await page_of(played, **{"from": name})) == ["hello"]
 
 
 async def test_a_search_that_took_too_long_ends_and_says_where_to_go_on(
@@ -196,18 +188,6 @@ async def test_what_was_lost_before_the_time_asked_for_is_no_gap() -> None:
     lost = {"from": 1, "to": 3, "reason": "evicted"}
     assert (await page_of(played, after=iso(4)))["gap"] == lost
     assert (await page_of(played, before=iso(5)))["gap"] == lost
-
-
-async def test_what_a_loud_room_lost_is_a_gap_though_a_quiet_one_is_whole() -> None:
-    played = in_rooms(ROOM, LOGS)
-    played.journal = Journal("epoch", 10)
-    played.journal.share_among((ROOM, LOGS))
-    played.publish(MessageReceived(f"{LOGS}/W", "W", "kept"), LOGS, at=1)
-    for number in range(20):
-        played.publish(MessageReceived(f"{ROOM}/W", "W", str(number)), at=5)
-    page = await page_of(played, after=iso(3))
-    assert page["gap"] == {"from": 1, "to": page["gap"]["to"], "reason": "evicted"}
-    assert "gap" not in await page_of(played, after=iso(3), room=LOGS)
 
 
 @pytest.mark.parametrize(

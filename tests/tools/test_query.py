@@ -61,6 +61,18 @@ def test_a_target_is_a_word_somebody_here_or_a_jid(
     assert stream.asked == []
 
 
+def test_words_and_nicknames_are_those_of_the_room_that_is_named() -> None:
+    link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    with pytest.raises(ToolError, match="Nobody in the room is called"):
+        find(link, "Fred")
+    logs = LOGS.lower()
+    own = f"{logs}/McpDebug"
+    assert find(link, own) == (TargetKind.SELF, own, own)
+    assert find(link, "room", "logs") == (TargetKind.ROOM, logs, own)
+    assert find(link, "Fred", LOGS) == (TargetKind.OCCUPANT, f"{logs}/Fred", own)
+    assert find(link, f"{ROOM}/Wilma", LOGS) == (TargetKind.OCCUPANT, f"{ROOM}/Wilma", OWN)
+
+
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
     link, _ = standing(None, *(f"n{number:02}" for number in range(MAX_NAMED)))
     with pytest.raises(ToolError) as refusal:
@@ -87,33 +99,6 @@ def test_without_a_session_there_is_nobody_to_find() -> None:
     with pytest.raises(ToolError) as refusal:
         find(Played().link, "server")
     assert refusal.value.condition == "recipient-unavailable"
-
-
-@pytest.mark.parametrize(
-    ("room", "target", "whom", "address"),
-    [
-        (None, "Fred", None, ""),
-        (None, LOGS, TargetKind.ROOM, LOGS.lower()),
-        (None, f"{LOGS}/McpDebug", TargetKind.SELF, f"{LOGS.lower()}/McpDebug"),
-        ("logs", "room", TargetKind.ROOM, LOGS.lower()),
-        (LOGS, "Fred", TargetKind.OCCUPANT, f"{LOGS.lower()}/Fred"),
-        (LOGS, f"{ROOM}/Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
-    ],
-)
-def test_words_and_nicknames_are_those_of_the_room_that_is_named(
-    room: str | None, target: str, whom: TargetKind | None, address: str
-) -> None:
-    link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
-    if whom is None:
-        with pytest.raises(ToolError, match="Nobody in the room is called") as refusal:
-            find(link, target, room)
-        assert refusal.value.condition == "item-not-found"
-    else:
-        found = find(link, target, room)
-        assert found[:2] == (whom, address)
-        bare = found.address.partition("/")[0]
-        ours = {ROOM: OWN, LOGS.lower(): f"{LOGS.lower()}/McpDebug"}
-        assert found.own == ours.get(bare, "")
 
 
 FEATURES = 40
@@ -171,16 +156,6 @@ async def test_features_that_find_no_room_are_counted() -> None:
     assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
 
 
-async def test_features_and_forms_are_listed_only_when_asked_for() -> None:
-    form = f"<x xmlns='{DATA_FORMS}' type='result'><field var='a'><value>b</value></field></x>"
-    link = _saying(_feature("urn:xmpp:ping") + form)
-    told = await _info(link, "conference.example", features=False)
-    assert told["featureCount"] == 1
-    assert {"features", "fields"}.isdisjoint(told)
-    told = await _info(link, "conference.example")
-    assert (len(told["features"]), len(told["fields"])) == (1, 1)
-
-
 def _service(rooms: int) -> RoomLink:
     described = "<identity category='conference' type='text'/>" + _feature(MUC)
     items = (f"<item jid='{number}@c.example' name='No. {number}'/>" for number in range(rooms))
@@ -191,6 +166,8 @@ def _service(rooms: int) -> RoomLink:
 async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> None:
     most = MAX_ITEMS["rooms"]
     told = await _info(_service(most + over), "c.example", features=False)
+    assert told["featureCount"] == 1
+    assert {"features", "fields"}.isdisjoint(told)
     assert told["rooms"][0] == {"jid": "0@c.example", "name": "No. 0"}
     assert len(told["rooms"]) == most
     assert told.get("notes", []) == ["1 further rooms are not shown."] * over

@@ -220,13 +220,3 @@ def test_fifty_rooms_in_trouble_fit_into_a_status(
     named = [one["room"] for one in status["rooms"]]
     assert named == rooms if whole else all(map(str.startswith, rooms, named))
     assert len(set(named)) == 50
-
-
-def test_a_few_rooms_in_trouble_are_told_of_whole(configuration: Configuration) -> None:
-    played = in_rooms(*(f"room-{number}@conference.example" for number in range(5)))
-    fault = Fault("forbidden", "m" * 300, "h" * 200)
-    for one in (played, *played.further):
-        one.picture = dataclasses.replace(STATUS, last_error=LastError(fault, 1.0))
-    for room in _status(played, configuration)["rooms"]:
-        told = room["lastError"]
-        assert (told["message"], told["hint"]) == (fault.message, fault.hint)

@@ -36,7 +36,7 @@ from tests.tools.played import (
 )
 
 TOOL = wait.xmpp_wait
-TIMES = 300
+TIMES = 100
 ANSWER_SECONDS = 20.0
 """Limit for what should happen at once."""
 

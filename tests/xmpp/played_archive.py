@@ -71,9 +71,9 @@ class PlayedArchive:
             left = found[bisect_right(found, self._index(after)) :] if after else found
             given = left[:most]
         for index in given:
-            if not take(result_of(id_, f"id-{index}", self.lines[index])):
+            if not take(result_of(id_, self._id(index), self.lines[index])):
                 raise TooManyResultsError
-        return end_of([f"id-{index}" for index in given], complete=len(given) == len(left))
+        return end_of([*map(self._id, given)], complete=len(given) == len(left))
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:
         assert set(fields) <= {"FORM_TYPE", "start", "end"}
@@ -82,6 +82,9 @@ class PlayedArchive:
             return range(len(self.lines))
         times = [stamp(line.second)[:19] for line in self.lines]
         return [index for index, time in enumerate(times) if start <= time <= end]
+
+    def _id(self, index: int) -> str:
+        return f"id-{index}"
 
     def _index(self, id_: str) -> int:
         return int(id_.removeprefix("id-"))
