@@ -3,11 +3,9 @@ import subprocess
 import sys
 
 import pytest
-from slixmpp import JID
 
 from bridge.sandbox.server import Sandbox
-from tests.sandbox.seats import seated
-from tests.sandbox.wire import LIMIT
+from tests.sandbox.wire import LIMIT, logged_in
 
 COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
 
@@ -42,19 +40,16 @@ async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
         assert process.stdout is not None
         lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT) for _ in range(6)]
         printed = dict(line.decode().strip().split("=", 1) for line in lines)
-        port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
-        address = Sandbox()
-        address.port, address.password = port, printed["XMPP_PASSWORD"]
+        address = Sandbox({"robot": "s3:cret", "alice": "x"})
+        address.port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
+        room = printed["MUC_ROOM"]
         async with (
-            seated(address, "robot", "s3:cret") as robot,
-            seated(address, "alice", "x") as alice,
+            logged_in(address, "robot", room) as robot,
+            logged_in(address, "alice", room) as alice,
         ):
-            for seat, nick in ((robot, "Robot"), (alice, "Alice")):
-                await seat.join(JID(printed["MUC_ROOM"]), nick)
-            robot.say("hello", printed["MUC_ROOM"])
-            await alice.hears("hello")
-            heard = await robot.sees(lambda s: s.name == "message" and s["body"])
-            assert heard["body"] == "You said: hello"
+            robot.say("hello", room)
+            await alice.until("hello")
+            assert "<body>hello" not in await robot.until("You said: hello")
     finally:
         process.terminate()
         _, log = await process.communicate()

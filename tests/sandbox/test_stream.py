@@ -3,7 +3,7 @@ import pytest
 from bridge.sandbox.server import ACCOUNT, LOBBY, Sandbox
 from bridge.sandbox.stanza import PART_LIMIT
 from bridge.sandbox.stream import DEPTH_LIMIT, STANZA_LIMIT
-from tests.sandbox.wire import HEADER, Wire, element
+from tests.sandbox.wire import HEADER, Wire, element, logged_in
 
 END = "</stream:stream>"
 
@@ -47,8 +47,7 @@ async def test_what_may_not_begin_a_stream_ends_it_with_an_error(
     ],
 )
 async def test_who_is_logged_in_is_bound_by_the_same_rules(sent: str, condition: str) -> None:
-    async with Sandbox() as address, Wire.to(address) as wire:
-        await wire.log_in(address)
+    async with Sandbox() as address, logged_in(address) as wire:
         wire.send(sent)
         assert f"<stream:error><{condition} " in await wire.rest()
 
@@ -106,7 +105,6 @@ async def test_a_resource_is_cut_to_the_length_that_one_may_have() -> None:
 
 
 async def test_the_end_of_the_stream_is_answered_with_its_end() -> None:
-    async with Sandbox() as address, Wire.to(address) as wire:
-        await wire.log_in(address)
+    async with Sandbox() as address, logged_in(address) as wire:
         wire.send(END)
         assert await wire.rest() == END

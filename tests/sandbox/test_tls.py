@@ -14,7 +14,7 @@ from bridge.sandbox.server import HOST, Sandbox
 from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import Stream
 from tests.e2e.watching import Watching, run
-from tests.sandbox.wire import HEADER, LIMIT, Wire
+from tests.sandbox.wire import HEADER, LIMIT, Wire, logged_in
 
 STARTTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -89,8 +89,7 @@ async def test_what_each_client_sends_and_gets_is_observed() -> None:
     def observe(stream: Stream, sent: bool, xml: str) -> None:
         seen.append((stream.jid.partition("/")[0], sent, xml))
 
-    async with Sandbox(observe=observe) as sandbox, Wire.to(sandbox) as wire:
-        await wire.log_in(sandbox)
+    async with Sandbox(observe=observe) as sandbox, logged_in(sandbox) as wire:
         wire.send("<message to='nobody@localhost' id='m1'/></stream:stream>")
         await wire.rest()
     assert ("debug@localhost", True, "<message to='nobody@localhost' id='m1'/>") in seen

@@ -90,16 +90,41 @@ class Wire:
         assert found is not None
         return found[1]
 
-    async def log_in(self, address: Sandbox, resource: str = "") -> str:
+    async def log_in(self, address: Sandbox, resource: str = "", name: str = ACCOUNT) -> str:
         await self.open()
-        await self.authenticate(ACCOUNT, address.password)
+        await self.authenticate(name, address.add_account(name))
         await self.open()
         return await self.bind(resource)
 
-    async def join(self, room: str, nick: str) -> None:
+    def enter(self, room: str, nick: str) -> None:
         muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
         self.send(f"<presence to='{room}/{nick}'>{muc}</presence>")
+
+    async def join(self, room: str, nick: str) -> str:
+        self.enter(room, nick)
+        return await self.until("<status code='110'/>")
+
+    async def leave(self, room: str, nick: str) -> None:
+        self.send(f"<presence to='{room}/{nick}' type='unavailable'/>")
         await self.until("<status code='110'/>")
+
+    def say(self, body: str, room: str) -> None:
+        self.send(f"<message to='{room}' type='groupchat'><body>{body}</body></message>")
+
+    async def told(self) -> str:
+        """What has come by the time that the server answers."""
+        self.send("<iq type='get' id='ping'><ping xmlns='urn:xmpp:ping'/></iq>")
+        return await self.until("<iq id='ping'")
+
+
+@asynccontextmanager
+async def logged_in(address: Sandbox, name: str = ACCOUNT, room: str = "") -> AsyncIterator[Wire]:
+    """A client of this account, which is added, in the room under its name."""
+    async with Wire.to(address) as wire:
+        await wire.log_in(address, name=name)
+        if room:
+            await wire.join(room, name)
+        yield wire
 
 
 def element(name: str, text: str, attributes: str = "") -> str:
