@@ -1,18 +1,24 @@
 """A room in which several bridges sit that share a store, without network, threads and time."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 from weakref import finalize
 
 from hypothesis import strategies as st
 
-from bridge.store.database import Database, Happened, Observer, Query, Recorded
+from bridge.store.database import Database, Happened, Observer, Query, Recorded, RecorderDatabase
 from bridge.store.errors import FullStoreError
+from bridge.store.location import put_aside
 from bridge.store.opening import Place, open_store
+from bridge.store.recorder import Recorder
+from bridge.store.retention import Retention
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
 from bridge.text import iso
 from tests.store.recorded import selected
@@ -26,6 +32,18 @@ MOMENT = 0.01
 """Between two deeds: never are two at once."""
 
 
+def recorder_in_room(
+    opened: Callable[[], RecorderDatabase],
+    spool: Path,
+    run: str = "run",
+    retention: Retention | None = None,
+) -> Recorder:
+    recorder = Recorder(opened, partial(put_aside, spool), retention)
+    recorder.add(Observer("bot@localhost", "McpDebug", run))
+    recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+    return recorder
+
+
 def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
     """Something that everybody hears; `mark` tells it from others, in a field that is in no key."""
     body = body or f"number {mark}"
@@ -33,29 +51,35 @@ def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
     return Happened(at, ROOM, event | more, shared=True)
 
 
-class Breaking:
-    """A database in which a call fails, the given number of calls from now."""
+class Troubled:
+    """A database with trouble: that is told each call before it comes, and each commit."""
 
-    def __init__(self, database: Database, calls: int) -> None:
-        self._database = database
-        self._calls = calls
+    def __init__(self, database: Any, trouble: Callable[[str], None]) -> None:
+        self._database, self._trouble = database, trouble
 
     def __getattr__(self, name: str) -> Any:
-        if name == "transaction":
-            return self._transaction
-        if name == "now":
-            return self._database.now
-        self._calls -= 1
-        if self._calls < 0:
-            raise FullStoreError("broken on purpose")
+        if name not in {"close", "now"}:
+            self._trouble(name)
         return getattr(self._database, name)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
+        self._trouble("begin")
         with self._database.transaction():
             yield
-            if self._calls <= 0:
-                raise FullStoreError("broken at the commit")
+            self._trouble("commit")
+        self._trouble("committed")
+
+
+def _breaking(database: Database, calls: int) -> Any:
+    """A database in which a call fails, the given number of calls from now."""
+    left = iter(range(calls))
+
+    def trouble(moment: str) -> None:
+        if moment not in {"begin", "committed"} and next(left, None) is None:
+            raise FullStoreError("broken on purpose")
+
+    return Troubled(database, trouble)
 
 
 @dataclass
@@ -136,7 +160,7 @@ class Hall:
         self.database.now = lambda: self.now
         database = onto or self.database
         if breaking is not None:
-            database = Breaking(self.database, breaking)
+            database = _breaking(self.database, breaking)
         with suppress(FullStoreError):
             moment = Moment(self.at, self.now, closing=closing)
             bridge.writer.write(database, bridge.waiting, moment)
@@ -220,11 +244,11 @@ def play(hall: Hall, steps: Sequence[tuple[Any, ...]], meet: Callable[..., None]
     assert missing <= hall.alike
 
 
-class Watched:
+class Watched(Troubled):
     """A database that tells what is read while others wait for the lock, and at a time."""
 
     def __init__(self, database: Database, meanwhile: Callable[[], object] = lambda: None) -> None:
-        self._database = database
+        super().__init__(database, self._note)
         self._meanwhile = meanwhile
         self._locked = False
         self.at_once = 0
@@ -232,19 +256,11 @@ class Watched:
         self.before = self.locked = 0
         """Rows that were read before the transaction, and in it."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._database, name)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def _note(self, moment: str) -> None:
         """Let others write just before it begins."""
-        self._meanwhile()
-        with self._database.transaction():
+        if moment == "begin":
+            self._meanwhile()
             self._locked = True
-            try:
-                yield
-            finally:
-                self._locked = False
 
     def page(self, query: Query, **more: Any) -> tuple[list[Recorded], int]:
         found, far = self._database.page(query, **more)

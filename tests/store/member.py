@@ -7,12 +7,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bridge.settings.database_url import store
-from bridge.store.database import Observer
-from bridge.store.location import put_aside
 from bridge.store.opening import Team, open_recorder_store
-from bridge.store.recorder import Recorder
-from bridge.store.writer import Entered
-from tests.store.hall import ROOM, said
+from tests.store.hall import recorder_in_room, said
 
 PROCESSES = get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
@@ -32,12 +28,8 @@ class Member:
         """Wait until it is."""
         return self._told.poll(SECONDS) and self._told.recv() is None
 
-    def hears(self, mark: int, id_: str | None = None) -> None:
-        """Tell it what is said, with the id that the room gives it.
-
-        What is below zero is heard by this process alone.
-        """
-        self._told.send((mark, id_))
+    def hears(self, mark: int) -> None:
+        self._told.send(mark)
 
     def kill(self) -> None:
         self._process.kill()
@@ -54,15 +46,11 @@ def _record(told: Connection, where: str, run: str, spool: Path) -> None:
     named = store(where)
     place = named if isinstance(named, Path) else Team(named, spool, 10)
     opened = partial(open_recorder_store, place, making=False)
-    recorder = Recorder(opened, partial(put_aside, spool))
-    recorder.add(Observer("bot@localhost", run, run))
-    recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+    recorder = recorder_in_room(opened, spool, run)
     told.send(None)
     try:
         while True:
-            mark, id_ = told.recv()
-            heard = said(mark, at=time.time(), **({"stanzaId": id_} if id_ else {}))
-            recorder.add(heard._replace(shared=mark >= 0))
+            recorder.add(said(told.recv(), at=time.time()))
     except EOFError:
         while recorder.warnings or recorder._added != recorder._written:  # noqa: SLF001 - tells nobody
             time.sleep(0.1)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,11 @@ def bodies(place: Place) -> list[str]:
 
 async def recorded(place: Place, body: str, seconds: float = 15.0) -> None:
     """Return once this stands in the store."""
+    await until(lambda: body in bodies(place), seconds)
+
+
+async def until(satisfied: Callable[[], object], seconds: float = 30.0) -> None:
+    """Return once it is so, whichever thread or process made it so, which tells nobody."""
     async with asyncio.timeout(seconds):
-        # Whoever writes it is another process, which tells nobody.
-        while body not in bodies(place):  # noqa: ASYNC110 - as said
-            await asyncio.sleep(0.05)
+        while not await asyncio.to_thread(satisfied):  # noqa: ASYNC110 - as said
+            await asyncio.sleep(0.03)

@@ -88,13 +88,15 @@ async def _read(shelf: Shelf, **more: Any) -> tuple[list[Any], Walk]:
 
 
 @EACH
-async def test_a_row_that_cannot_be_read_is_left_out_and_counted(
-    column: str, value: str, shelf: Shelf
+async def test_a_row_that_cannot_be_read_is_left_out_and_counted_also_alone_in_a_chunk(
+    column: str, value: str, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(shelf.path, "events", 2, column, value)
     told, walk = await _read(shelf)
     assert (told, walk.unreadable) == (["before", "after"], 1)
     assert (walk.more, walk.next) == (False, walk.cursor_of(3))
+    monkeypatch.setattr("bridge.recording.recorded.CHUNK", 1)
+    assert (await _read(shelf))[0] == ["before", "after"]
     told, walk = await _read(shelf, backward=True)
     assert (told, walk.unreadable) == (["after", "before"], 1)
 
@@ -103,16 +105,6 @@ async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) ->
     damage(shelf.path, "events", 2, "at", str(LATEST))
     told, walk = await _read(shelf)
     assert (told, walk.unreadable) == (["before", "damaged", "after"], 0)
-
-
-async def test_a_chunk_of_nothing_but_damage_ends_no_walk(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bridge.recording.recorded.CHUNK", 1)
-    damage(shelf.path, "events", 2, "event", "'{'")
-    for backward in (False, True):
-        told, walk = await _read(shelf, backward=backward)
-        assert (sorted(told), walk.unreadable) == (["after", "before"], 1)
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store" / "rooms.db"
 
 
+def _write(database: SqliteDatabase, text: str = "") -> None:
+    with database.transaction():
+        database.append(ME, [Happened(0.0, "", {"kind": "connection", "text": text})])
+
+
 def _made(path: Path) -> bytes:
-    with closing(SqliteDatabase(path)) as database, database.transaction():
-        database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+    with closing(SqliteDatabase(path)) as database:
+        _write(database)
     return path.read_bytes()
 
 
@@ -64,8 +69,7 @@ def test_the_usual_place_is_that_of_the_state_of_programs(tmp_path: Path) -> Non
 def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -> None:
     with closing(SqliteDatabase(path)) as database:
         before = path.stat().st_size
-        with database.transaction():
-            database.append(ME, [Happened(0.0, "", {"kind": "connection", "text": "x" * 100_000})])
+        _write(database, "x" * 100_000)
         assert path.stat().st_size == before  # the rest is in the WAL
         with path.open("r+b") as file:  # SQLite writes the first page first
             file.seek(28)
@@ -77,8 +81,7 @@ def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -
 @pytest.mark.parametrize("umask", [0, 0o077])
 def test_whatever_the_umask_all_of_it_is_for_its_owner_alone(umask: int, path: Path) -> None:
     with mask(umask), closing(SqliteDatabase(path)) as database:
-        with database.transaction():
-            database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+        _write(database)
         modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
     assert modes.keys() == {"rooms.db", "rooms.db-wal", "rooms.db-shm", "rooms.db-lock"}
     assert set(modes.values()) == {0o600}
@@ -195,8 +198,7 @@ def test_wrong_modes_are_set_right_and_said_if_others_could_use_the_file(
     suffix: str, mode: int, path: Path
 ) -> None:
     with closing(SqliteDatabase(path)) as database:
-        with database.transaction():
-            database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+        _write(database)
         Path(f"{path}{suffix}").chmod(mode)
         with closing(SqliteDatabase(path)) as other:
             told = other.warnings.get("exposed", "")
@@ -260,18 +262,12 @@ def broken(path: Path) -> BrokenStoreError:
     """What a store raises of which a page is rubbish."""
     with closing(SqliteDatabase(path)) as database:
         for number in range(50):
-            with database.transaction():
-                event = {"kind": "connection", "text": f"{number} " * 100}
-                database.append(ME, [Happened(0.0, "", event)])
+            _write(database, f"{number} " * 100)
     with path.open("r+b") as file:
         file.seek(8192)
         file.write(os.urandom(path.stat().st_size - 8192))
-    with (
-        closing(SqliteDatabase(path)) as database,
-        pytest.raises(BrokenStoreError) as raised,
-        database.transaction(),
-    ):
-        database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+    with pytest.raises(BrokenStoreError) as raised:
+        _made(path)
     return raised.value
 
 
@@ -284,8 +280,7 @@ def test_a_broken_store_that_nobody_has_open_is_put_aside_once_with_all_that_bel
     content = path.read_bytes()
     Path(f"{path}-wal").write_bytes(b"events")
     put_aside(path, broken)
-    names = sorted(one.name for one in path.parent.iterdir())
-    lock, aside, wal = names
+    lock, aside, wal = sorted(one.name for one in path.parent.iterdir())
     assert lock == "rooms.db-lock"
     assert aside.startswith("rooms.db.broken-")
     assert (path.parent / aside).read_bytes() == content
@@ -297,8 +292,7 @@ def test_a_broken_store_that_nobody_has_open_is_put_aside_once_with_all_that_bel
 
 def test_what_is_left_of_a_store_that_was_deleted_is_no_part_of_the_next(path: Path) -> None:
     with closing(SqliteDatabase(path)) as database:
-        with database.transaction():
-            database.append(ME, [Happened(0.0, "", {"kind": "connection", "of": "the former"})])
+        _write(database)
         wal = Path(f"{path}-wal").read_bytes()
     path.unlink()
     Path(f"{path}-wal").write_bytes(wal)  # as a bridge that was killed leaves it

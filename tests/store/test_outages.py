@@ -1,7 +1,8 @@
 """Bridges in one room whose database comes and goes, by values of time, on a real one."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,95 +17,63 @@ from bridge.store.spool import Spool
 from bridge.store.spooled import SpooledDatabase
 from bridge.store.writer import Moment
 from tests.servers.postgresql import Postgresql
-from tests.store.hall import STEPS, Bridge, Hall, play
+from tests.store.hall import STEPS, Bridge, Hall, Troubled, play
 
-
-class Flaky:
-    """A database that is away when the town says so, and loses answers to COMMIT."""
-
-    def __init__(self, town: "Town") -> None:
-        self._town = town
-        self._database = PostgresqlDatabase(town.team.url)
-        self._database.now = lambda: town.now
-        town.opened.append(self._database)
-
-    def __getattr__(self, name: str) -> Any:
-        if self._town.away and name not in {"close", "now"}:
-            raise AwayStoreError("away on purpose")
-        return getattr(self._database, name)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        if self._town.away:
-            raise AwayStoreError("away on purpose")
-        with self._database.transaction():
-            yield
-            if self._town.loses == "commit":
-                self._town.loses, self._town.away = "", True
-                raise UnsureStoreError("lost on purpose, and not kept")
-        if self._town.loses == "answer":
-            self._town.loses, self._town.away = "", True
-            raise UnsureStoreError("lost on purpose, and kept")
-
-
-class Now:
-    """A thread that has done its work once it is started."""
-
-    daemon = False
-
-    def __init__(self, target: Callable[..., object], args: Sequence[object]) -> None:
-        self.start = lambda: target(*args)
+QUICK = {"RETRY_SECONDS": 0.0, "LOOK_SECONDS": 0.0, "FOLLOW_SECONDS": 9.0}
+FAULTS = (
+    st.tuples(st.just("away"), st.booleans()),
+    st.tuples(st.just("loses"), st.sampled_from(["commit", "committed"])),
+)
 
 
 class Town(Hall):
-    def __init__(self, team: Team) -> None:
-        super().__init__(team)
-        self.team = team
-        self.away, self.loses = False, ""
-        self.opened: list[PostgresqlDatabase] = []
-        self._stores: dict[str, SpooledDatabase] = {}
+    """A hall whose database may be `away`, or lose the answer to a COMMIT that it kept or not."""
 
-    def _connect(self) -> Any:
+    def __init__(self, team: Team, stack: ExitStack) -> None:
+        super().__init__(team)
+        stack.callback(self.database.close)
+        self._team, self._stack = team, stack
+        self._stores: dict[str, SpooledDatabase] = {}
+        self.mend()
+
+    def mend(self) -> None:
+        self.away, self.loses = False, ""
+
+    def _trouble(self, moment: str) -> None:
         if self.away:
             raise AwayStoreError("away on purpose")
-        return Flaky(self)
+        if moment == self.loses:
+            self.loses, self.away = "", True
+            raise UnsureStoreError("lost on purpose")
+
+    def _connect(self) -> Any:
+        self._trouble("connect")
+        database = PostgresqlDatabase(self._team.url)
+        self._stack.callback(database.close)
+        database.now = lambda: self.now
+        return Troubled(database, self._trouble)
+
+    def _store(self, run: str) -> Any:
+        if run not in self._stores:
+            spool = Spool(self._team.spool, 10, self._team.url.name)
+            store = self._stores[run] = SpooledDatabase(self._connect, spool)
+            self._stack.callback(store.close)
+            store.clock = lambda: self.now
+        return self._stores[run]
 
     def write(self, bridge: Bridge, *, closing: bool = False, **_: Any) -> None:
         """Have a bridge write what waits, and try again what is to be repeated."""
         for _attempt in range(3):
-            try:
-                if bridge.run not in self._stores:
-                    spool = Spool(self.team.spool, 10, self.team.url.name)
-                    store = SpooledDatabase(self._connect, spool)
-                    store.clock = lambda: self.now
-                    self._stores[bridge.run] = store
+            with suppress(StoreError):
                 moment = Moment(self.at, self.now, closing=closing)
-                bridge.writer.write(self._stores[bridge.run], bridge.waiting, moment)
-            except StoreError:
-                continue
-            bridge.waiting = []
-            return
+                bridge.writer.write(self._store(bridge.run), bridge.waiting, moment)
+                bridge.waiting = []
+                return
 
     def kill(self, bridge: Bridge) -> None:
         super().kill(bridge)
-        if (store := self._stores.pop(bridge.run, None)) is not None:
-            store.close()
-
-    def mend(self) -> None:
-        """Let the database be there."""
-        self.away, self.loses = False, ""
-
-    def end(self) -> None:
-        for store in self._stores.values():
-            store.close()
-        for database in (self.database, *self.opened):
-            database.close()
-
-
-FAULTS = (
-    st.tuples(st.just("away"), st.booleans()),
-    st.tuples(st.just("loses"), st.sampled_from(["commit", "answer"])),
-)
+        if bridge.run in self._stores:
+            self._stores[bridge.run].close()
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
@@ -112,13 +81,11 @@ FAULTS = (
 def test_whatever_outages_come_every_event_is_there_once_or_in_a_gap(
     steps: list[tuple[Any, ...]], postgresql: Postgresql, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spooled, "RETRY_SECONDS", 0.0)
-        patch.setattr(spooled, "LOOK_SECONDS", 0.0)
-        patch.setattr(spooled, "FOLLOW_SECONDS", 9.0)
-        patch.setattr(spooled, "Thread", Now)
-        town = Town(postgresql.team(tmp_path_factory.mktemp("any")))
-        try:
-            play(town, steps, setattr)
-        finally:
-            town.end()
+    def now(target: Any, args: Any) -> Any:
+        """A thread that has done its work once it is started."""
+        return SimpleNamespace(start=partial(target, *args))
+
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        for name, value in (QUICK | {"Thread": now}).items():
+            patch.setattr(spooled, name, value)
+        play(Town(postgresql.team(tmp_path_factory.mktemp("any")), stack), steps, setattr)

@@ -18,19 +18,15 @@ import pytest
 
 from bridge.store import recorder as module
 from bridge.store.database import Happened, Observer, TracedXml, weight
-from bridge.store.location import put_aside
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.writer import Entered
 from tests.disk import no_file_beyond, small_disk
-from tests.store.hall import ROOM, said
-from tests.store.recorded import bodies, rows
+from tests.store.hall import ROOM, recorder_in_room, said
+from tests.store.recorded import bodies, rows, until
 from tests.store.shelf import Shelf
 
 ME = Observer("bot@localhost", "McpDebug", "run")
-SECONDS = 15.0
-"""Limit for whatever a test waits for."""
 
 
 @pytest.fixture
@@ -50,10 +46,7 @@ def _begun(
     retention: Retention | None = None,
     opened: Callable[[], SqliteDatabase] | None = None,
 ) -> Recorder:
-    one = Recorder(opened or partial(SqliteDatabase, path), partial(put_aside, path), retention)
-    one.add(ME)
-    one.add(Entered(ROOM, time.time(), time.monotonic()))
-    return one
+    return recorder_in_room(opened or partial(SqliteDatabase, path), path, retention=retention)
 
 
 @pytest.fixture
@@ -66,12 +59,6 @@ async def recorder(path: Path) -> AsyncIterator[Recorder]:
 def _say(recorder: Recorder, *bodies: str) -> None:
     for body in bodies:
         recorder.add(said(0, body, time.time()))
-
-
-async def _until(satisfied: Callable[[], object]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not satisfied():  # noqa: ASYNC110 - a thread tells no loop
-            await asyncio.sleep(0.02)
 
 
 def _gaps(path: Path) -> list[dict[str, Any]]:
@@ -87,7 +74,7 @@ async def test_what_is_added_is_written_soon_and_by_flush_at_once(
     assert bodies(path) == ["one", "two"]
     assert time.monotonic() - began < module.FLUSH_SECONDS
     _say(recorder, "three")
-    await _until(lambda: bodies(path) == ["one", "two", "three"])
+    await until(lambda: bodies(path) == ["one", "two", "three"])
     assert recorder.problem is None
 
 
@@ -112,7 +99,7 @@ async def test_a_store_that_was_deleted_is_made_anew_and_the_log_says_so(
     for one in path.parent.iterdir():
         one.unlink()
     _say(recorder, "after")
-    await _until(lambda: bodies(path) == ["after"])
+    await until(lambda: bodies(path) == ["after"])
     assert "the file of the store was deleted or replaced" in caplog.text
 
 
@@ -128,7 +115,7 @@ async def test_another_store_put_in_its_place_stays_what_it_is_whoever_has_the_f
     other.path.rename(path)
     await asyncio.gather(recorder.flush(), second.flush())
     _say(recorder, "after")
-    await _until(lambda: bodies(path) == ["restored", "after"])
+    await until(lambda: bodies(path) == ["restored", "after"])
     second.close()
     assert bodies(path) == ["restored", "after"]
 
@@ -144,9 +131,9 @@ async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
         assert time.monotonic() - began < 0.5
         await recorder.flush()
         assert time.monotonic() - began < module.FLUSH_SECONDS + 0.5
-        await _until(lambda: recorder.problem)
+        await until(lambda: recorder.problem)
         assert "locked" in str(recorder.problem)
-    await _until(lambda: recorder.problem is None)
+    await until(lambda: recorder.problem is None)
     assert bodies(path) == [*map(str, range(2_000))]
     assert _gaps(path) == []
 
@@ -161,11 +148,11 @@ async def test_of_a_full_disk_what_was_lost_is_counted_once_there_is_room(
     with no_file_beyond(wal.stat().st_size):
         began = time.time()
         _say(recorder, *map(str, range(150)))
-        await _until(lambda: recorder.problem)
+        await until(lambda: recorder.problem)
         assert "Nothing is being recorded" in str(recorder.problem)
         _say(recorder, "lost too")
         await recorder.flush()
-    await _until(lambda: recorder.problem is None)
+    await until(lambda: recorder.problem is None)
     _say(recorder, "after")
     await recorder.flush()
     told = bodies(path)
@@ -191,10 +178,10 @@ async def test_what_waits_is_bounded_by_its_weight_and_the_rest_is_counted(
     for number in range(count):
         heavy = said(number, large, time.time()), TracedXml(0.0, "in", "1", large)
         recorder.add(heavy[number % 2])
-    await _until(lambda: recorder.problem)
+    await until(lambda: recorder.problem)
     assert path.read_bytes() == b"my notes\n"
     path.unlink()
-    await _until(lambda: recorder.problem is None)
+    await until(lambda: recorder.problem is None)
     recorder.close()
     (gap,) = _gaps(path)
     with closing(sqlite3.connect(path)) as store:
@@ -213,14 +200,14 @@ async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(pa
             super().append(observer, happened)
 
     def opened() -> SqliteDatabase:
-        go.wait(SECONDS)
+        go.wait(15.0)
         return Weighing(path)
 
     recorder = _begun(path, opened=opened)
     large = "x" * 200_000
     _say(recorder, *[large] * 50)
     go.set()
-    await _until(lambda: sum(taken) >= 50 * 100)
+    await until(lambda: sum(taken) >= 50 * 100)
     recorder.close()
     assert len(bodies(path)) == 50
     assert max(taken) <= module.BATCH + weight(said(0, large))
@@ -235,10 +222,10 @@ async def test_a_disk_that_goes_read_only(tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         recorder = _begun(path)
         _say(recorder, "meanwhile")
-        await _until(lambda: recorder.problem)
+        await until(lambda: recorder.problem)
         assert "Read-only file system" in str(recorder.problem)
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
-        await _until(lambda: recorder.problem is None)
+        await until(lambda: recorder.problem is None)
         recorder.close()
         assert bodies(path) == ["before", "meanwhile"]
 
@@ -255,17 +242,17 @@ async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
             file.seek(8192)
             file.write(os.urandom(path.stat().st_size - 8192))
         _say(recorder, "while it is broken")
-        await _until(lambda: recorder.problem)
+        await until(lambda: recorder.problem)
         assert "another bridge" in str(recorder.problem) or "malformed" in str(recorder.problem)
         assert not [*path.parent.glob("*broken*")]
-    await _until(lambda: recorder.problem is None and bodies(path) == ["while it is broken"])
+    await until(lambda: recorder.problem is None and bodies(path) == ["while it is broken"])
     (aside,) = path.parent.glob("rooms.db.broken-*")
-    await _until(lambda: recorder.warnings)
+    await until(lambda: recorder.warnings)
     (warning,) = recorder.warnings
     assert repr(str(aside)) in warning
     aside.unlink()
     _say(recorder, "later")
-    await _until(lambda: bodies(path) == ["while it is broken", "later"])
+    await until(lambda: bodies(path) == ["while it is broken", "later"])
     assert recorder.warnings == [warning]
 
 
@@ -279,7 +266,7 @@ async def test_the_clock_is_judged_by_what_was_recorded_before_this_run(
     recorder = _begun(path, Retention(30, 1_024))
     _say(recorder, "of this run")
     await recorder.flush()
-    await _until(lambda: "the clock jumped" in caplog.text)
+    await until(lambda: "the clock jumped" in caplog.text)
     recorder.close()
     assert bodies(path) == ["number 0", "number 1", "of this run"]
 
@@ -289,7 +276,7 @@ async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(pa
     for name in (early, late, f"{late}-wal", "rooms.db.broken-notes", "other.db.broken-ffff"):
         (path.parent / name).touch()
     recorder = _begun(path)
-    await _until(lambda: recorder.warnings)
+    await until(lambda: recorder.warnings)
     recorder.close()
     (warning,) = recorder.warnings
     assert f"{late}'; what it has of the time before 2023-11-14T22:13:20.000Z" in warning

@@ -16,18 +16,12 @@ from bridge.settings.database_url import database_url
 from bridge.store import postgresql_connection, recorder, spooled
 from bridge.store.database import Observer
 from bridge.store.errors import RefusedStoreError
-from bridge.store.location import put_aside
 from bridge.store.opening import Team, open_recorder_store, open_store
-from bridge.store.recorder import Recorder
 from bridge.store.spool import Addition, Spool, SpooledBatch
-from bridge.store.writer import Entered
 from tests.faults.relay import Relay, Treatment, Way
 from tests.servers.postgresql import PASSWORD, Postgresql
-from tests.store.hall import ROOM, said
-from tests.store.recorded import rows
-
-SECONDS = 30.0
-"""Limit for whatever a test waits for."""
+from tests.store.hall import recorder_in_room, said
+from tests.store.recorded import rows, until
 
 
 @pytest.fixture
@@ -57,11 +51,8 @@ def _schema(team: Team) -> str:
 
 class Member:
     def __init__(self, place: Team, run: str) -> None:
-        self.recorder = Recorder(
-            partial(open_recorder_store, place, making=False), partial(put_aside, place.spool)
-        )
-        self.recorder.add(Observer("bot@localhost", "McpDebug", run))
-        self.recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+        opened = partial(open_recorder_store, place, making=False)
+        self.recorder = recorder_in_room(opened, place.spool, run)
 
     def hears(self, *marks: int) -> None:
         for mark in marks:
@@ -80,12 +71,6 @@ async def _member(place: Team, run: str = "run") -> AsyncIterator[Member]:
         await asyncio.to_thread(member.recorder.close)
 
 
-async def _until(satisfied: Callable[[], object], seconds: float = SECONDS) -> None:
-    async with asyncio.timeout(seconds):
-        while not await asyncio.to_thread(satisfied):  # noqa: ASYNC110 - a thread tells no loop
-            await asyncio.sleep(0.05)
-
-
 def _marks(place: Team, where: str = "shared") -> list[int]:
     return [one["jid"] for one in rows(place, where) if "jid" in one]
 
@@ -101,7 +86,7 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
         _member(_with(team, port=str(relay.port))) as member,
     ):
         member.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         if fault == "killed":
             postgresql.kill()
         elif fault == "stopped":
@@ -112,7 +97,7 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
         else:
             relay.treat(Treatment.SWALLOW)
         member.hears(2, 3)
-        await _until(member.waits_for_the_database)
+        await until(member.waits_for_the_database)
         member.hears(4)
         await member.recorder.flush()
         if fault == "killed":
@@ -123,10 +108,10 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
             relay.cut()
             await relay.heal()
         member.hears(5)
-        await _until(lambda: _marks(team) == [1, 2, 3, 4, 5])
-        await _until(lambda: not member.recorder.warnings)
+        await until(lambda: _marks(team) == [1, 2, 3, 4, 5])
+        await until(lambda: not member.recorder.warnings)
         member.hears(6)
-        await _until(lambda: 6 in _marks(team))
+        await until(lambda: 6 in _marks(team))
     assert _marks(team) == [1, 2, 3, 4, 5, 6]
     assert rows(team, "kind = 'gap'") == []
 
@@ -142,20 +127,20 @@ async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
         _member(replace(_with(team, port=str(relay.port)), megabytes=megabytes)) as member,
     ):
         member.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         swallow = partial(relay.treat, Treatment.SWALLOW, Way.TO_CLIENT)
         moment, deed = (b"COMMIT", swallow) if kept else (b"COMMI", relay.reset)
         # Not before a row is on the way: until then every commit renews a lease.
         relay.once(Way.TO_SERVER, b"number 2", partial(relay.once, Way.TO_SERVER, moment, deed))
         member.hears(2, 3)
-        await _until(member.waits_for_the_database)
+        await until(member.waits_for_the_database)
         if not megabytes:
             assert any("memory" in one for one in member.recorder.warnings)
         relay.cut()
         await relay.heal()
         member.hears(4)
-        await _until(lambda: 4 in _marks(team))
-        await _until(lambda: not member.recorder.warnings)
+        await until(lambda: 4 in _marks(team))
+        await until(lambda: not member.recorder.warnings)
     assert _marks(team, "TRUE") == [1, 2, 3, 4]
 
 
@@ -168,7 +153,7 @@ async def test_a_slow_database_loses_nothing_doubles_nothing_and_holds_up_nobody
         _member(_with(team, port=str(relay.port)), "slow") as slow,
     ):
         slow.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         async with _member(elsewhere, "quick") as quick:
             relay.delay(0.1)
             began = len(relay.passed[Way.TO_SERVER])
@@ -176,7 +161,7 @@ async def test_a_slow_database_loses_nothing_doubles_nothing_and_holds_up_nobody
                 member.hears(*range(2, 300))
             # The relay is in this thread: whoever waited for the database would wait for ever.
             assert len(relay.passed[Way.TO_SERVER]) == began
-            await _until(lambda: 299 in _marks(team))
+            await until(lambda: 299 in _marks(team))
             assert slow.recorder.problem is None
             assert not team.spool.exists()
     assert _marks(team, "TRUE") == [*range(1, 300)]
@@ -191,7 +176,7 @@ async def test_a_transaction_that_cannot_be_serialized_is_repeated_and_written_o
     kind, when = {"INSERT": ("", ""), "COMMIT": ("CONSTRAINT", "INITIALLY DEFERRED")}[at]
     async with _member(team) as member:
         member.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         postgresql.query(
             f"CREATE SEQUENCE {schema}.tries; "
             f"CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -201,7 +186,7 @@ async def test_a_transaction_that_cannot_be_serialized_is_repeated_and_written_o
             f"FOR EACH ROW EXECUTE FUNCTION {schema}.refuse()"
         )
         member.hears(2, 3)
-        await _until(lambda: 3 in _marks(team))
+        await until(lambda: 3 in _marks(team))
     assert _marks(team, "TRUE") == [1, 2, 3]
     assert postgresql.query(f"SELECT last_value FROM {schema}.tries") == [(3,)]  # noqa: S608
     assert not team.spool.exists()
@@ -212,15 +197,15 @@ async def test_what_a_bridge_left_that_ended_follows_with_the_next_one(
 ) -> None:
     async with _member(team) as member:
         member.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         postgresql.kill()
         member.hears(2, 3)
-        await _until(member.waits_for_the_database)
+        await until(member.waits_for_the_database)
     async with _member(team, "later") as later:
-        await _until(later.waits_for_the_database)
+        await until(later.waits_for_the_database)
         later.hears(4)
         await asyncio.to_thread(postgresql.start)
-        await _until(lambda: _marks(team) == [1, 2, 3, 4])
+        await until(lambda: _marks(team) == [1, 2, 3, 4])
     assert {one["run"] for one in rows(team, "shared AND kind = 'message'")} == {"run", "later"}
 
 
@@ -235,7 +220,7 @@ async def test_of_a_damaged_batch_the_log_says_how_much_is_lost_and_the_next_fol
     with closing(sqlite3.connect(team.spool)) as file, file:
         file.execute("UPDATE batches SET parts = '[' WHERE number = 1")
     async with _member(team):
-        await _until(lambda: _marks(team) == [3, 4])
+        await until(lambda: _marks(team) == [3, 4])
     assert [one for one in caplog.messages if "2 events" in one and str(team.spool) in one]
 
 
@@ -245,7 +230,7 @@ async def test_a_full_spool_says_what_it_dropped(
     monkeypatch.setattr(recorder, "MAX_WAITING", 100)
     async with _member(replace(team, megabytes=1)) as member:
         member.hears(1)
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
         postgresql.kill()
         long, count = "long " * 2_000, 0
         while not any("is full" in one for one in member.recorder.warnings):
@@ -257,7 +242,7 @@ async def test_a_full_spool_says_what_it_dropped(
             count += 1
             member.recorder.add(said(count + 1, long, time.time()))
         await asyncio.to_thread(postgresql.start)
-        await _until(lambda: _dropped(team) + len(_marks(team)) == count + 1)
+        await until(lambda: _dropped(team) + len(_marks(team)) == count + 1)
         assert _dropped(team) > 100
     assert any("is full" in one["reason"] for one in rows(team, "kind = 'gap'"))
 
@@ -283,10 +268,10 @@ async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
     )
     async with _member(_with(team, user=role)) as member:
         member.hears(1)
-        await _until(lambda: any(named in one for one in member.recorder.warnings))
+        await until(lambda: any(named in one for one in member.recorder.warnings))
         assert all(PASSWORD not in one for one in member.recorder.warnings)
         postgresql.query(f"ALTER ROLE {role} {lifted}")
-        await _until(lambda: _marks(team) == [1])
+        await until(lambda: _marks(team) == [1])
 
 
 @pytest.mark.parametrize(
@@ -303,7 +288,7 @@ async def test_a_place_that_is_wrong_is_refused_and_named_by_who_records_there(
     place = replace(team, url=database_url(wrong(postgresql)))
     async with _member(place) as member:
         member.hears(1)
-        await _until(lambda: any(named in one for one in member.recorder.warnings))
+        await until(lambda: any(named in one for one in member.recorder.warnings))
         assert all(PASSWORD not in one for one in member.recorder.warnings)
     with pytest.raises(RefusedStoreError):
         open_store(place)
@@ -331,7 +316,7 @@ async def test_who_may_only_read_keeps_nothing_and_says_so_once(
     )
     async with _member(_with(team, user="reading")) as member:
         first = _heard(member, 7)
-        await _until(lambda: member.recorder.warnings and first() is None)
+        await until(lambda: member.recorder.warnings and first() is None)
         assert ["may only read" in one for one in member.recorder.warnings] == [True]
         assert _heard(member, 8)() is None
         assert await member.recorder.flush() == 7  # what is not in the store begins there
