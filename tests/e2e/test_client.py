@@ -1,4 +1,4 @@
-"""The client of a bridge that sits in several rooms."""
+"""Our client with a bridge in several rooms, and with one that asks before it sends."""
 
 import asyncio
 import json
@@ -25,3 +25,13 @@ async def test_the_room_command_chooses_where_the_client_looks_and_speaks(
     assert chosen == now == f"room: {logs}"
     assert json.loads(sent)["to"] == logs
     assert {one["nickname"] for one in json.loads(there)["occupants"]} == {"McpDebug", "Wilma"}
+
+
+def test_a_person_is_asked_before_each_message(tmp_path: Path) -> None:
+    lines = ["send hello", "accept", "send never", "decline", "history"]
+    ran = run(tmp_path, "\n".join(lines), "--sandbox", more={"BRIDGE_CONFIRM_SEND": "1"})
+    sent, refused, history = ran.stdout.splitlines()
+    assert json.loads(sent)["sent"] is True
+    assert "chose to decline" in refused
+    assert "never" not in history
+    assert "  Send this to everybody in the room" in ran.stderr
