@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 
 from bridge.client.client import Client
 from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversation
-from bridge.client.process import ServerProcess
 from bridge.mcp import revisions
 from tests.client import hostile_server, other_server
 from tests.client.hostile_server import reply
 from tests.client.piped import Piped, children, run
 from tests.client.played import Played
+from tests.client.served import served
 from tests.client.terminal import GREETING
 
 
@@ -71,12 +70,9 @@ async def test_what_the_server_logs_at_its_start_is_one_line_unless_there_is_som
     if "failed" in said:
         table["tools/list"] = reply('{"tools":[{"name":"xmppStatus"}]}')
     table["stderr"] = "".join(f"{line}\n" for line in said)
-    server = await ServerProcess.start(hostile_server.command(tmp_path, table), stderr=PIPE)
     person = Played()
-    try:
+    async with served(*hostile_server.command(tmp_path, table)) as server:
         await Conversation(Client(server), person, None, True).run()
-    finally:
-        await server.stop()
     *told, greeting = person.told
     assert greeting == GREETING
     assert [line[: len(start)] for line, start in zip(told, shown, strict=True)] == shown

@@ -2,9 +2,8 @@
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -17,8 +16,7 @@ from bridge.client.frontend import Pipe
 from bridge.client.process import MAX_QUESTIONS, ServerProcess
 from bridge.mcp.jsonrpc import Json, Message, Notification
 from bridge.mcp.stdio import MAX_UNSENT_BYTES
-
-SECONDS = 20.0
+from tests.client.served import served
 
 SAYING = """
 import json
@@ -33,9 +31,7 @@ def say(**message):
 
 PINGS = 40
 ID_CHARACTERS = 1_000_000
-READS_NOTHING = (
-    SAYING
-    + f"""
+READS_NOTHING = f"""
 for number in range({PINGS}):
     say(id=str(number) + "x" * {ID_CHARACTERS}, method="ping")
 say(method="done")
@@ -43,12 +39,9 @@ sys.stdin.buffer.raw.read(1)
 while sys.stdin.buffer.raw.read(65536):
     pass
 """
-)
 
 QUESTIONS = 300
-ASKS = (
-    SAYING
-    + f"""
+ASKS = f"""
 for number in range({QUESTIONS}):
     say(id=number % 200, method="elicitation/create", params={{}})
 say(method="done")
@@ -56,22 +49,16 @@ results = sum("result" in json.loads(sys.stdin.readline()) for _ in range({QUEST
 say(method=f"results {{results}}")
 sys.stdin.read()
 """
-)
 
-LISTS = (
-    SAYING
-    + f"""
+LISTS = f"""
 for line in sys.stdin:
     id_ = json.loads(line)["id"]
     tool = {{"name": "x" * {MAX_LIST_CHARACTERS // 4}}}
     say(id=id_, result={{"nextCursor": "on", "tools": [tool]}})
 """
-)
 
 MANY = 400
-LISTS_MANY = (
-    SAYING
-    + f"""
+LISTS_MANY = f"""
 for line in sys.stdin:
     asked = json.loads(line)
     params = asked["params"]
@@ -81,40 +68,35 @@ for line in sys.stdin:
     result = {{"content": [{{"type": "text", "text": params.get("name")}}]}}
     say(id=asked["id"], result={{**result, "tools": tools, **on}})
 """
-)
 
-LISTS_NOTHING = (
-    SAYING
-    + """
+LISTS_NOTHING = """
 for line in sys.stdin:
     asked = json.loads(line)
     if asked["method"] == "initialize":
         say(id=asked["id"], result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
 """
-)
 
 
-@asynccontextmanager
-async def running(program: str) -> AsyncIterator[tuple[ServerProcess, "asyncio.Queue[str]"]]:
-    """Start a server that ends with its input; what it tells unasked is in the queue."""
+def running(program: str) -> "AbstractAsyncContextManager[ServerProcess]":
+    """Run a server that ends with its input."""
+    return served(sys.executable, "-c", SAYING + program)
+
+
+def told_by(server: ServerProcess) -> "asyncio.Queue[str]":
+    """What it tells unasked from now on."""
     told = asyncio.Queue[str]()
 
     def take(message: Message | object) -> None:
         if isinstance(message, Notification):
             told.put_nowait(message.method)
 
-    server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
     server.on_unsolicited = take
-    try:
-        async with asyncio.timeout(SECONDS):
-            yield server, told
-    finally:
-        await server.stop()
+    return told
 
 
 async def test_pings_of_a_server_that_reads_nothing_are_not_answered_without_end() -> None:
-    async with running(READS_NOTHING) as (server, told):
-        assert await told.get() == "done"
+    async with running(READS_NOTHING) as server:
+        assert await told_by(server).get() == "done"
         waiting = server._stdin.transport.get_write_buffer_size()  # noqa: SLF001 - what is held
         assert waiting < MAX_UNSENT_BYTES + 2 * ID_CHARACTERS
 
@@ -126,7 +108,8 @@ async def test_a_server_that_asks_without_end_is_refused_all_but_a_few_questions
         await release.wait()
         return {"action": "cancel"}
 
-    async with running(ASKS) as (server, told):
+    async with running(ASKS) as server:
+        told = told_by(server)
         server.answering["elicitation/create"] = fill_in
         assert await told.get() == "done"
         release.set()
@@ -134,13 +117,13 @@ async def test_a_server_that_asks_without_end_is_refused_all_but_a_few_questions
 
 
 async def test_a_list_without_end_is_given_up_once_it_is_too_large() -> None:
-    async with running(LISTS) as (server, _):
+    async with running(LISTS) as server:
         listed = await Client(server).list_all("tools")
     assert len(listed["tools"]) == 4
 
 
 async def test_a_tool_beyond_what_is_read_of_a_list_can_be_called() -> None:
-    async with running(LISTS_MANY) as (server, _):
+    async with running(LISTS_MANY) as server:
         client = Client(server)
         await client.read_catalogue()
         runner = CommandRunner(client, Pipe(), None)
@@ -155,7 +138,7 @@ async def test_a_script_gives_up_a_server_that_never_lists_its_tools(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(conversation, "SCRIPT_SECONDS", 0.3)
-    async with running(LISTS_NOTHING) as (server, _):
+    async with running(LISTS_NOTHING) as server:
         talk = Conversation(Client(server), Pipe(json=False), None, False)
         with pytest.raises(ServerError, match=r"no lists within 0\.3 s"):
             await talk.run()

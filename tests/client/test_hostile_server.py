@@ -11,11 +11,12 @@ import pytest
 from bridge.client.client import Client
 from bridge.client.errors import ServerError
 from bridge.client.formatting import for_person, listing
-from bridge.client.process import MAX_DEPTH, ServerProcess
+from bridge.client.process import MAX_DEPTH
 from bridge.mcp.jsonrpc import Json
 from tests.client import hostile_server
 from tests.client.hostile_server import nested, refusal, reply, structured
 from tests.client.piped import run
+from tests.client.served import served
 from tests.client.terminal import GREETING, Terminal
 
 ESCAPES = "\x1b[31m\x1b]0;title\x07\u202e\x9b\u2028"
@@ -163,12 +164,9 @@ async def test_a_refused_handshake_is_one_bounded_line_without_escapes(
     name: str, tmp_path: Path
 ) -> None:
     table = dict.fromkeys(("initialize", "server/discover"), HANDSHAKES[name])
-    server = await ServerProcess.start(hostile_server.command(tmp_path, table))
-    try:
+    async with served(*hostile_server.command(tmp_path, table)) as server:
         with pytest.raises(ServerError) as refused:
             await Client(server).open()
-    finally:
-        await server.stop()
     told = str(refused.value)
     assert told.startswith("the server refused the handshake: ")
     assert told.isprintable()

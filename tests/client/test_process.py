@@ -3,6 +3,7 @@ import logging
 import sys
 import time
 from asyncio.subprocess import PIPE
+from pathlib import Path
 
 import pytest
 
@@ -10,48 +11,58 @@ from bridge.client import process
 from bridge.client.client import Client
 from bridge.client.errors import ServerError
 from bridge.client.process import MAX_LOG_LINE_BYTES, ServerProcess
+from bridge.mcp.framing import Framing
+from tests.client import hostile_server
+from tests.client.hostile_server import refusal, reply
+from tests.client.served import served
 
 
 async def test_a_program_that_never_answers_is_given_up_with_a_question() -> None:
     program = "import sys\nfor line in sys.stdin: sys.stderr.write(line)"
-    received: list[str] = []
-    ended = asyncio.Event()
-
-    def take(line: str) -> None:
-        received.append(line)
-        if "the/end" in line:
-            ended.set()
-
-    server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
-    server.on_log_line = take
-    try:
+    received = asyncio.Queue[str]()
+    async with served(sys.executable, "-c", program, on_log_line=received.put_nowait) as server:
         with pytest.raises(ServerError, match="is it an MCP server"):
             await Client(server).open(seconds=0.3)
         # Unlike other requests `initialize` must not be cancelled (MCP, "Cancellation").
         await server.notify("the/end")
-        async with asyncio.timeout(20):
-            await ended.wait()
-    finally:
-        await server.stop()
-    assert not any("notifications/cancelled" in line for line in received)
+        while "the/end" not in (line := await received.get()):
+            assert "notifications/cancelled" not in line
+
+
+async def test_a_server_that_knows_only_bare_methods_is_opened(tmp_path: Path) -> None:
+    unknown = refusal('{"code":-32601,"message":"Method not found"}')
+    table = {"initialize": unknown, "echo": reply('{"message":"hello"}')}
+    async with served(*hostile_server.command(tmp_path, table)) as server:
+        client = Client(server)
+        await client.open(seconds=3.0)
+        assert (server.framing, client.bare) == (Framing.LINES, True)
+        assert await client.call("echo", {"message": "hello"}) == {"message": "hello"}
+
+
+ONLY_HEADERS = """
+import json, sys
+while line := sys.stdin.readline():
+    if line.startswith("Content-Length: "):
+        sys.stdin.readline()
+        id_ = json.loads(sys.stdin.read(int(line.split()[1]))).get("id")
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        print(json.dumps({"jsonrpc": "2.0", "id": id_, "result": result}), flush=True)
+"""
+
+
+async def test_a_server_that_knows_only_headers_is_opened() -> None:
+    async with served(sys.executable, "-c", ONLY_HEADERS) as server:
+        client = Client(server)
+        await client.open(seconds=3.0)  # in which it starts; so long it is silent
+        assert (server.framing, client.bare) == (Framing.HEADERS, False)
 
 
 async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> None:
     endless = f"'x' * {MAX_LOG_LINE_BYTES + 1}"
     program = f"import sys; sys.stderr.write({endless}); sys.stderr.flush(); sys.stdin.read()"
-    line: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def take(one: str) -> None:
-        if not line.done():
-            line.set_result(one)
-
-    server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
-    server.on_log_line = take
-    try:
-        async with asyncio.timeout(20):
-            assert await line == "x" * (MAX_LOG_LINE_BYTES + 1)
-    finally:
-        await server.stop()
+    lines = asyncio.Queue[str]()
+    async with served(sys.executable, "-c", program, on_log_line=lines.put_nowait):
+        assert await lines.get() == "x" * (MAX_LOG_LINE_BYTES + 1)
 
 
 async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_ended(

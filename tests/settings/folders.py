@@ -12,6 +12,8 @@ ACCOUNT = {
     "MUC_ROOM": "room@conference.example.org",
 }
 REQUIRED = {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"}
+NAMED = ("TIA_ENV_PATH", "--env-file", "package")
+"""What makes a file in the current directory ours."""
 USED = "used"
 MISSING = "missing"
 SAYS_NOTHING = "sets none of our variables"
@@ -39,6 +41,15 @@ class Folders:
         return load(
             environ, cwd=self.here, package_root=self.package, env_file=env_file, at_start=at_start
         )
+
+    def load_named(
+        self, how: str, environ: dict[str, str], at_start: Configuration | None = None
+    ) -> Configuration:
+        """Load with the file of the current directory named, or with the package there."""
+        named = {"TIA_ENV_PATH": "../here/.env"} if how == "TIA_ENV_PATH" else {}
+        if how == "package":
+            self.package = self.here
+        return self.load(environ | named, Path(".env") if how == "--env-file" else None, at_start)
 
     def reasons(self, environ: dict[str, str]) -> list[str]:
         return reasons(self.load(environ))

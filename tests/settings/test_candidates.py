@@ -118,29 +118,19 @@ def test_byte_order_mark_and_carriage_returns_are_tolerated(folders: Folders) ->
     assert settled(folders.load({})).nickname == "Bot"
 
 
-def test_lines_that_cannot_be_read_are_named_in_warnings(
-    folders: Folders, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("rubbish", [1, MAX_LINES_NAMED, MAX_LINES_NAMED + 1])
+def test_lines_that_cannot_be_read_are_named_in_a_warning_but_not_without_end(
+    rubbish: int, folders: Folders, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(folders.package, f"# ours\r\n\r\n\r\n=secret-line\r\n{written(ACCOUNT)}")
-    configuration = folders.load({})
-    settled(configuration)
-    (warning,) = configuration.warnings
-    assert warning.startswith(f"'{path}': ")
-    assert warning.endswith(": line 4")
-    assert "secret-line" not in warning
-    assert capfd.readouterr() == ("", "")
-    assert caplog.records == []
-
-
-@pytest.mark.parametrize("rubbish", [MAX_LINES_NAMED, MAX_LINES_NAMED + 1])
-def test_many_unreadable_lines_are_not_all_named(folders: Folders, rubbish: int) -> None:
     write(folders.here, "MUC_ROOM\n=\n")
     assert folders.load({}).warnings == ()  # it need not be ours
-    write(folders.package, written(ACCOUNT) + "=\n" * rubbish)
+    path = write(folders.package, f"# ours\r\n\r\n{written(ACCOUNT)}" + "=secret\n" * rubbish)
     (warning,) = folders.load({}).warnings
-    numbers = ", ".join(str(4 + number) for number in range(MAX_LINES_NAMED))
-    assert f": line {numbers}" in warning
-    assert warning.endswith(" and more") == (rubbish > MAX_LINES_NAMED)
+    named = ", ".join(str(6 + number) for number in range(min(rubbish, MAX_LINES_NAMED)))
+    assert warning.startswith(f"'{path}': ")
+    assert warning.endswith(f": line {named}" + " and more" * (rubbish > MAX_LINES_NAMED))
+    assert "secret" not in warning
+    assert capfd.readouterr() == ("", "")
 
 
 def test_env_file_names_the_one_file_outright(folders: Folders) -> None:

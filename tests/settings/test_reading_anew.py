@@ -1,10 +1,17 @@
 """What a bridge that runs may be moved to when its settings are read again."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.settings.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, reasons, write
+from tests.settings.folders import (
+    ACCOUNT,
+    MISSING,
+    NAMED,
+    NOT_NEEDED,
+    USED,
+    Folders,
+    reasons,
+    write,
+)
 
 APPEARED = "appeared since the start: restart the bridge to use it"
 
@@ -66,15 +73,11 @@ def test_a_file_that_was_used_at_the_start_stays(folders: Folders, environ: dict
     assert anew.settings.username == "other"
 
 
-@pytest.mark.parametrize("named", ["TIA_ENV_PATH", "--env-file", "package"])
-def test_a_file_that_is_ours_may_appear_at_any_time(folders: Folders, named: str) -> None:
-    environ = {"TIA_ENV_PATH": "../here/.env"} if named == "TIA_ENV_PATH" else {}
-    env_file = Path(".env") if named == "--env-file" else None
-    if named == "package":
-        folders.here = folders.package
-    start = folders.load(environ, env_file)
+@pytest.mark.parametrize("how", NAMED)
+def test_a_file_that_is_ours_may_appear_at_any_time(folders: Folders, how: str) -> None:
+    start = folders.load_named(how, {})
     assert start.settings is None
     write(folders.here, ACCOUNT)
-    anew = folders.load(environ, env_file, start)
+    anew = folders.load_named(how, {}, start)
     assert anew.settings is not None
     assert anew.trusted

@@ -31,8 +31,6 @@ def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
         ("XMPP_SERVICE", "bot:{}@example.org"),
         ("XMPP_SERVICE", "xmpp://example.org/?password={}"),
         ("XMPP_USERNAME", "bot:{}"),
-        ("MUC_ROOM", "xmpp:room@example.org?join;password={}"),
-        ("MUC_ROOM", "room@example.org,room:{}"),
         ("LLM_BASE_URL", "https://llm.example.org/v1?key={}"),
     ],
 )

@@ -1,14 +1,10 @@
 """A file that was found only because it lies in the current directory."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from bridge.settings.load import load
-from bridge.settings.table import Configuration
 from tests.settings.folders import (
     ACCOUNT,
+    NAMED,
     NOT_NEEDED,
     PASSWORD,
     USED,
@@ -41,19 +37,6 @@ REFUSED = {
     "NODE_TLS_REJECT_UNAUTHORIZED": "0",
     "XMPP_ALLOW_PLAINTEXT": "1",
 }
-Trust = Callable[[Folders], Configuration]
-
-
-def named_by_option(folders: Folders) -> Configuration:
-    return folders.load({"XMPP_PASSWORD": PASSWORD}, env_file=Path(".env"))
-
-
-def named_by_variable(folders: Folders) -> Configuration:
-    return folders.load({"XMPP_PASSWORD": PASSWORD, "TIA_ENV_PATH": "../here/.env"})
-
-
-def beside_the_package(folders: Folders) -> Configuration:
-    return load({"XMPP_PASSWORD": PASSWORD}, cwd=folders.here, package_root=folders.here)
 
 
 @pytest.mark.parametrize("store", ["rooms.db", f"postgresql://bot:{PASSWORD}@evil.example/x"])
@@ -121,21 +104,17 @@ def test_a_strangers_file_may_have_its_own_account_or_be_overruled(folders: Fold
     assert settled(folders.load({"MCP_BOT_NICKNAME": "Bot"})).service is not None
 
 
-@pytest.mark.parametrize("trust", [named_by_option, named_by_variable, beside_the_package])
-def test_a_file_that_is_named_or_ours_is_trusted_anywhere(folders: Folders, trust: Trust) -> None:
+@pytest.mark.parametrize("how", NAMED)
+def test_a_file_that_is_named_or_ours_is_trusted_anywhere(folders: Folders, how: str) -> None:
     write(folders.here, "certificate", "evil.pem")
     write(folders.here, REFUSED | IGNORED)
-    configuration = trust(folders)
+    configuration = folders.load_named(how, {"XMPP_PASSWORD": PASSWORD})
     assert settled(configuration).tls_ca_file is not None
     assert configuration.toolsets == ("tools:ALL", "llm")
     assert configuration.llm_model == "m"
-    assert [candidate.reason for candidate in configuration.candidates].count(USED) == 1
-
-
-def test_a_file_that_two_places_name_is_listed_once(folders: Folders) -> None:
-    write(folders.here, ACCOUNT)
-    assert [c.reason for c in beside_the_package(folders).candidates] == [USED]
-    assert [c.reason for c in named_by_variable(folders).candidates] == [USED, NOT_NEEDED]
+    # A file that two places name is listed once.
+    listed = [USED, NOT_NEEDED] if how == "TIA_ENV_PATH" else [USED]
+    assert [candidate.reason for candidate in configuration.candidates] == listed
 
 
 def test_a_link_to_our_file_does_not_move_the_files_that_it_names(folders: Folders) -> None:

@@ -65,22 +65,6 @@ def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     assert reason == "nobody recorded this room"
 
 
-@in_both
-def test_who_was_killed_left_a_gap_from_its_last_transaction_on(hall: Hall) -> None:
-    first = hall.start()
-    hall.enter(first)
-    hall.pass_time(1)
-    written = hall.at
-    hall.say()
-    hall.now += 0.2
-    hall.kill(first)
-    hall.enter(hall.start())
-    entered = hall.at
-    hall.pass_time(10)
-    assert _marks(hall) == []
-    assert _gaps(hall) == [(iso(written), iso(entered))]
-
-
 def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall: Hall) -> None:
     first = hall.start()
     hall.enter(first)
