@@ -11,10 +11,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp.client.client import Client
-from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.subscriptions import ResourceUpdated
-from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.e2e.bridge_process import COMMAND, TOOLS
 from tests.servers.server import XmppServer
@@ -135,6 +133,7 @@ async def test_a_message_sent_with_the_client_is_heard_in_the_room(
         assert (status["connected"], status["room"]) == (True, settings["MUC_ROOM"])
 
 
+@pytest.mark.parametrize("mode", ["auto"])
 async def test_a_call_that_the_client_gives_up_is_given_up_here(
     mode: str, silent_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -173,30 +172,3 @@ async def test_a_listening_client_hears_that_somebody_spoke(
             (content,) = (await client.read_resource(MESSAGES)).contents
             assert isinstance(content, types.TextResourceContents)
             assert json.loads(content.text)["entries"][-1]["body"] == "is anybody listening?"
-
-
-async def test_a_subscribed_legacy_client_hears_that_somebody_spoke_until_it_unsubscribes(
-    sandbox: XmppServer, tmp_path: Path
-) -> None:
-    settings = sandbox.environment()
-    told: asyncio.Queue[str] = asyncio.Queue()
-
-    async def note(message: IncomingMessage) -> None:
-        if isinstance(message, types.ResourceUpdatedNotification):
-            told.put_nowait(str(message.params.uri))
-
-    async with (
-        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        connected(tmp_path, "legacy", settings, message_handler=note) as client,
-    ):
-        await joined(client)
-        with pytest.warns(MCPDeprecationWarning, match="resources/subscribe"):
-            await client.subscribe_resource(MESSAGES)
-        witness.say("is anybody listening?")
-        assert await told.get() == MESSAGES
-        with pytest.warns(MCPDeprecationWarning, match="resources/unsubscribe"):
-            await client.unsubscribe_resource(MESSAGES)
-        witness.say("still?")
-        sent = await client.call_tool("xmppSend", {"message": "no"})
-        assert not sent.is_error
-    assert told.empty()

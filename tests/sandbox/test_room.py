@@ -41,9 +41,8 @@ class Party:
         said = f"<message type='groupchat' id='m1'><body>{body}</body></message>"
         return self.send(sender, said)
 
-    def kick(self, sender: str, nick: str) -> Deliveries:
-        item = f"<item nick='{nick}' role='none'><reason>noise</reason></item>"
-        query = f"<query xmlns='{MUC}#admin'>{item}</query>"
+    def change(self, sender: str, item: str, reason: str = "") -> Deliveries:
+        query = f"<query xmlns='{MUC}#admin'><item {item}>{reason}</item></query>"
         return self.send(sender, f"<iq type='set' id='q'>{query}</iq>")
 
 
@@ -159,7 +158,7 @@ def test_the_resident_answers_what_is_said_once_and_after_it_was_said() -> None:
     private = "<message type='chat'><body>psst</body></message>"
     ((to, xml),) = party.send(ALICE, private, "Echo")
     assert (to, bodies([(to, xml)])) == (ALICE, ["You said: psst"])
-    assert condition(party.kick(ALICE, "Echo")) == "not-allowed"
+    assert condition(party.change(ALICE, "nick='Echo' role='none'")) == "not-allowed"
     ping = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
     assert "type='result'" in party.send(ALICE, ping, "Echo")[0][1]
     assert condition(party.join(CAROL, "Echo")) == "conflict"
@@ -169,9 +168,7 @@ def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> No
     party = Party("alice")
 
     def affiliate(name: str, affiliation: str = "member") -> Deliveries:
-        item = f"<item jid='{name}@localhost' affiliation='{affiliation}'/>"
-        query = f"<query xmlns='{MUC}#admin'>{item}</query>"
-        return party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+        return party.change(ALICE, f"jid='{name}@localhost' affiliation='{affiliation}'")
 
     for number in range(AFFILIATION_LIMIT - 1):  # and the owner
         assert len(affiliate(f"a{number}")) == 2
@@ -183,8 +180,7 @@ def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> No
 
 def test_a_reason_is_told_as_text_alone() -> None:
     reason = "<reason>out<status code='301'/></reason><reason>again</reason>"
-    query = f"<query xmlns='{MUC}#admin'><item nick='bob' role='none'>{reason}</item></query>"
-    (_, xml), *_ = Party("alice", "bob").send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+    (_, xml), *_ = Party("alice", "bob").change(ALICE, "nick='bob' role='none'", reason)
     assert "<reason>out</reason>" in xml
     assert codes(xml) == {"307"}
 
@@ -195,8 +191,7 @@ def test_names_are_as_long_as_jids_allow_and_no_longer() -> None:
     assert len(party.join(BOB, "b" * PART_LIMIT)) == 4
     half = "a" * PART_LIMIT
     for jid, refused in ((f"{half}@{half[1:]}", False), (f"{half}@{half}", True)):
-        query = f"<query xmlns='{MUC}#admin'><item jid='{jid}' affiliation='member'/></query>"
-        told = party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+        told = party.change(ALICE, f"jid='{jid}' affiliation='member'")
         assert ("<jid-malformed " in told[0][1]) is refused
 
 
