@@ -35,9 +35,7 @@ class Robot(ClientXMPP):
         self.connect(service.hostname, service.port)
 
     def on_start(self, _: object) -> None:
-        if FAULT != "absent":
-            muc = self.plugin["xep_0045"]
-            muc.make_join_stanza(self.room, NICKNAME, maxstanzas=0).send()
+        self.plugin["xep_0045"].make_join_stanza(self.room, NICKNAME, maxstanzas=0).send()
         sys.stderr.write(f"{NICKNAME} logged in with {self.password}\n")
 
     def on_message(self, message: Any) -> None:
@@ -46,8 +44,6 @@ class Robot(ClientXMPP):
 
     def answer(self) -> None:
         match FAULT:
-            case "silent":
-                pass
             case "untyped":
                 self.send_message(self.room, "pong")
             case "crashing":

@@ -1,35 +1,22 @@
 """A real bot, good and broken in each way, under scenario files."""
 
 import json
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 from tests.servers.server import XmppServer
 from tests.testing.servers import env_file
 
+pytest_plugins = ["pytester"]
+
 ROBOT = Path(__file__).with_name("robot.py")
-SECONDS = 240.0
-"""Limit for one run of pytest, with all the bots in it."""
-
-JOIN_SECONDS = 4
-WITHIN_SECONDS = 2
-
-FAULTS = {
-    "good": [],
-    "silent": [f'waited {WITHIN_SECONDS} s for a message from "Robot" that', "Nothing came."],
-    "crashing": ["the bot ended with exit code 3", "Oops"],
-    "absent": [f'waited {JOIN_SECONDS} s for "Robot" to join', 'In the room: "Alice".'],
-}
-"""What is told of each bot; nothing of a good one."""
-
 SCENARIO = f"""
 [bot]
 command = ["python", '{ROBOT}']
 joins_as = "Robot"
-within = {JOIN_SECONDS}
+within = 4
 environment = {{ FAULT = "%s" }}
 
 [[step]]
@@ -37,73 +24,48 @@ actor = "Alice"
 say = "!ping"
 
 [[step]]
-expect = {{ from = "Robot", contains = "pong", within = {WITHIN_SECONDS} }}
+expect = {{ from = "Robot", contains = "pong", within = 2 }}
 
 [[step]]
 expect_nothing = {{ from = "Robot", during = 1 }}
 """
 
 
-@dataclass(frozen=True)
-class Run:
-    failures: dict[str, str | None]
-    """The text of each failure by the name of the bot; None where it passed."""
-    output: str
+def _played(pytester: pytest.Pytester, faults: list[str], *given: str | Path) -> dict[str, str]:
+    """Return the text of each bot's failure, and all output as `output`."""
+    for fault in faults:
+        (pytester.path / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
+    run = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--junit-xml=report.xml", *given)
+    cases = ElementTree.parse(pytester.path / "report.xml").iter("testcase")  # noqa: S314 - ours
+    failures = {case.attrib["name"]: case.findtext("failure") or "" for case in cases}
+    return failures | {"output": f"{run.stdout}{run.stderr}"}
 
 
-def _run(folder: Path, *arguments: str | Path) -> Run:
-    report = folder / "report.xml"
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "--junit-xml", report, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert report.exists(), ran.stdout + ran.stderr
-    failures = {
-        case.attrib["name"]: (None if (failure := case.find("failure")) is None else failure.text)
-        for case in ElementTree.parse(report).iter("testcase")  # noqa: S314 - pytest's own
-    }
-    return Run(failures, ran.stdout + ran.stderr)
-
-
-def test_a_good_bot_passes_and_of_each_other_it_is_told_what_it_did(
-    prosody: XmppServer, tmp_path: Path
+def test_a_good_bot_passes_and_what_a_crashed_one_wrote_is_told_without_its_password(
+    prosody: XmppServer, pytester: pytest.Pytester
 ) -> None:
-    for fault in FAULTS:
-        (tmp_path / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
-    actors = env_file(prosody, tmp_path, prosody.witness)
-    bot = env_file(prosody, tmp_path, prosody.bot)
-    files = [f"{fault}.room.toml" for fault in FAULTS]
-    run = _run(tmp_path, *files, "--xmpp-env-file", actors, "--xmpp-bot-env-file", bot)
-    assert {fault for fault, failure in run.failures.items() if failure is None} == {"good"}
-    missing = {
-        fault: (one, run.failures[fault])
-        for fault, told in FAULTS.items()
-        for one in told
-        if one not in (run.failures[fault] or "")
+    actors = env_file(prosody, pytester.path, prosody.witness)
+    bot = env_file(prosody, pytester.path, prosody.bot)
+    options = (f"--xmpp-env-file={actors}", f"--xmpp-bot-env-file={bot}")
+    told = _played(pytester, ["good", "crashing"], *options)
+    assert told["good"] == ""
+    for part in ("the bot ended with exit code 3", "Oops", "Robot logged in with ***"):
+        assert part in told["crashing"]
+    assert "-passes-" not in "".join(told.values())  # as all passwords of our servers have it
+
+
+def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(pytester: pytest.Pytester) -> None:
+    untyped = "It was of type normal, to the whole room. The client sent it"
+    streams = {
+        "locked-out": ("a client that did not log in", "user name and password"),
+        "untyped": ("bot@localhost", untyped),
     }
-    assert missing == {}
-    told = run.output + "".join(one or "" for one in run.failures.values())
-    assert "Robot logged in with ***" in told
-    assert "-passes-" not in told  # as all passwords of our servers have it
-
-
-TOLD = {
-    "untyped": ("bot@localhost", "It was of type normal, to the whole room. The client sent it"),
-    "locked-out": ("a client that did not log in", "user name and password"),
-}
-"""On whose stream what is found of each bot."""
-
-
-def test_the_sandbox_shows_what_the_server_said_to_the_bot_alone(tmp_path: Path) -> None:
-    for fault in TOLD:
-        (tmp_path / f"{fault}.room.toml").write_text(SCENARIO % fault, "utf-8")
-    run = _run(tmp_path, *(f"{fault}.room.toml" for fault in TOLD), "--xmpp-report", "page.json")
-    parts = json.loads((tmp_path / "page.json").read_text())["parts"]
-    for (fault, (stream, told)), part in zip(TOLD.items(), parts, strict=True):
+    told = _played(pytester, [*streams], "--xmpp-report=page.json")
+    assert 'waited 2 s for a message from "Robot" that' in told["untyped"]
+    assert "Nothing came." in told["untyped"]
+    parts = json.loads((pytester.path / "page.json").read_text())["parts"]
+    for (fault, (stream, finding)), part in zip(streams.items(), parts, strict=True):
         assert part["title"] == f"{fault}.room.toml"
-        assert told in " ".join(f"{each['message']} {each['hint']}" for each in part["findings"])
-        assert told in run.output[run.output.index(f"XMPP: the stream of {stream}") :]
+        assert finding in " ".join(f"{each['message']} {each['hint']}" for each in part["findings"])
+        output = told["output"]
+        assert finding in output[output.index(f"XMPP: the stream of {stream}") :]

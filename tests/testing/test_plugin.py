@@ -52,30 +52,22 @@ def test_failing(xmpp_server, xmpp_actor_sync):
 
 
 def run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
-    """Run pytest in this process, with no settings of the tests that this is one of."""
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", *given)
 
 
-def run_alone(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
-
-
 @pytest.mark.parametrize(
-    ("files", "options", "passed"),
+    ("files", "options"),
     [
-        ({"test_plain": PING}, ("-p", "no:asyncio"), 1),
-        ({"test_plain": PING, "test_async": ASYNC}, ("-o", "asyncio_mode=auto"), 2),
-        ({"test_plain": PING, "test_async": STRICT, "test_more": PING}, ("-n", "2"), 3),
+        ({"test_plain": PING}, ("-p", "no:asyncio")),
+        ({"test_plain": PING, "test_async": ASYNC}, ("-o", "asyncio_mode=auto")),
     ],
-    ids=["without asyncio", "auto", "strict, xdist"],
+    ids=["without asyncio", "auto"],
 )
 def test_actors_work_in_every_mode(
-    pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...], passed: int
+    pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(**files)
-    result = run_alone(pytester, *options)
-    result.assert_outcomes(passed=passed)
-    assert "Warning" not in f"{result.stdout}{result.stderr}"
+    run(pytester, *options).assert_outcomes(passed=len(files))
 
 
 def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.Pytester) -> None:
@@ -101,34 +93,6 @@ def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.P
     assert "concurrent/futures" not in result.stdout.str()  # the test's own line stands alone
 
 
-def test_a_failure_of_an_awaited_actor_stands_at_the_line_of_the_test(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile("""
-        async def test_failing(xmpp_actor):
-            alice = await xmpp_actor("Alice")
-            await alice.expect("pong", within=0)
-
-        async def test_not_in(xmpp_actor):
-            await xmpp_actor("Alice", room="room@nowhere.invalid")
-
-        async def test_misspelt(xmpp_actor):
-            await xmpp_actor("Alice", pasword="secret")
-    """)
-    result = run(pytester, "-o", "asyncio_mode=auto")
-    result.assert_outcomes(failed=3)
-    assert result.stdout.str().count("\n>  ") == 3
-    result.stdout.fnmatch_lines(
-        [
-            '>       await alice.expect("pong", within=0)',
-            "E       bridge.testing.errors.ExpectationError: Alice waited 0 s for a message *",
-            '>       await xmpp_actor("Alice", room="room@nowhere.invalid")',
-            "E       bridge.testing.errors.ActorError: Alice is not in room@nowhere.invalid. *",
-            "E       TypeError: *pasword*",
-        ]
-    )
-
-
 WRONG = {
     'xmpp_server.fault("drp")': "E   ValueError: there is no such fault; there are drop, *",
     'xmpp_server.environment("a b")': "E   ValueError: an account's name has no blanks *",
@@ -137,53 +101,58 @@ WRONG = {
     'xmpp_actor_sync("A").expect(contain="x")': "E   TypeError: *'contain'",
     'xmpp_actor_sync("A").say("")': 'E   *ActorError: A could not say "": the message is empty*',
     'xmpp_actor_sync("")': "E   *ActorError:  is not in *",
+    'await (await xmpp_actor("A")).expect("x", within=0)': "E   *ExpectationError: A waited 0 s *",
+    'await xmpp_actor("A", room="a@b.invalid")': "E   *ActorError: A is not in a@b.invalid. *",
+    'await xmpp_actor("A", pasword="secret")': "E   TypeError: *pasword*",
 }
 """What a test may do wrong, and what it is told."""
 
 
 def test_what_a_test_did_wrong_is_told_at_its_own_line(pytester: pytest.Pytester) -> None:
     lines = [
-        f"def test_{number}(xmpp_server, xmpp_actor_sync): {wrong}"
+        f"async def test_{number}(xmpp_server, xmpp_actor, xmpp_actor_sync): {wrong}"
         for number, wrong in enumerate(WRONG)
     ]
     pytester.makepyfile("\n".join(lines))
-    result = run(pytester)
+    result = run(pytester, "-o", "asyncio_mode=auto")
     result.assert_outcomes(failed=len(WRONG))
     for line, told in zip(lines, WRONG.values(), strict=True):
         result.stdout.fnmatch_lines([f">   {line}", told])
     assert "_ _ _ _" not in result.stdout.str()  # which stands between frames
 
 
-def test_each_test_has_a_room_of_its_own_which_its_bot_is_told(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("""
-        rooms = set()
-
-        def test_one(xmpp_server, xmpp_room):
-            assert xmpp_server.environment()["MUC_ROOM"] == xmpp_room
-            assert xmpp_server.environment(room="a@b")["MUC_ROOM"] == "a@b"
-            rooms.add(xmpp_room)
-
-        def test_two(xmpp_server, xmpp_actor_sync, xmpp_room):
-            assert xmpp_server.environment("carol")["XMPP_USERNAME"] == "carol"
-            assert xmpp_actor_sync("Alice").occupants().keys() == {"Alice"}
-            assert xmpp_room not in rooms
-    """)
-    run(pytester).assert_outcomes(passed=2)
+APART = """
+rooms = set()
 
 
-def test_a_fault_ends_with_its_test(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("""
-        def test_silence(xmpp_server, xmpp_actor_sync):
-            alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
-            xmpp_server.fault("silence", nickname="Bob")
-            alice.say("one")
-            bob.expect_nothing(during=0.2)
-            xmpp_server.fault("duplicate-nickname", nickname="Carol")
+def test_one(xmpp_server, xmpp_room):
+    assert xmpp_server.environment()["MUC_ROOM"] == xmpp_room
+    assert xmpp_server.environment(room="a@b")["MUC_ROOM"] == "a@b"
+    rooms.add(xmpp_room)
 
-        def test_no_silence(xmpp_actor_sync):
-            xmpp_actor_sync("Carol").say("here")
-    """)
-    run(pytester).assert_outcomes(passed=2)
+
+def test_two(xmpp_server, xmpp_actor_sync, xmpp_room):
+    assert xmpp_server.environment("carol")["XMPP_USERNAME"] == "carol"
+    assert xmpp_actor_sync("Alice").occupants().keys() == {"Alice"}
+    assert xmpp_room not in rooms
+
+
+def test_silence(xmpp_server, xmpp_actor_sync):
+    alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
+    xmpp_server.fault("silence", nickname="Bob")
+    alice.say("one")
+    bob.expect_nothing(during=0.2)
+    xmpp_server.fault("duplicate-nickname", nickname="Carol")
+
+
+def test_no_silence(xmpp_actor_sync):
+    xmpp_actor_sync("Carol").say("here")
+"""
+
+
+def test_each_test_has_a_room_and_faults_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(APART)
+    run(pytester).assert_outcomes(passed=4)
 
 
 def test_a_run_that_uses_nothing_of_it_imports_the_plugin_alone(pytester: pytest.Pytester) -> None:
@@ -195,15 +164,17 @@ def test_a_run_that_uses_nothing_of_it_imports_the_plugin_alone(pytester: pytest
             assert ours == {"bridge", "bridge.testing", "bridge.testing.plugin"}
             assert "slixmpp" not in sys.modules
     """)
-    run_alone(pytester, "-p", "no:xdist").assert_outcomes(passed=1)
+    options = ("-p", "no:xdist", "-p", "no:asyncio")
+    pytester.runpytest_subprocess(*options, timeout=60).assert_outcomes(passed=1)
 
 
-def test_the_same_tests_run_on_a_real_server(
+def test_the_same_tests_run_on_a_real_server_in_strict_mode_and_by_workers(
     pytester: pytest.Pytester, prosody: XmppServer
 ) -> None:
     actors, bot = env_file(prosody, pytester.path), env_file(prosody, pytester.path, prosody.robot)
     pytester.makepyfile(
         test_ping=PING,
+        test_async=STRICT,
         test_environment=f"""
             def test_bot(xmpp_server, xmpp_room):
                 given = xmpp_server.environment()
@@ -216,8 +187,10 @@ def test_the_same_tests_run_on_a_real_server(
                 xmpp_server.fault("drop")
         """,
     )
-    options = (f"--xmpp-env-file={actors.name}", f"--xmpp-bot-env-file={bot}", "-n1")
-    run_alone(pytester, *options).assert_outcomes(passed=2, skipped=1)
+    options = (f"--xmpp-env-file={actors.name}", f"--xmpp-bot-env-file={bot}", "-n2")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
+    result.assert_outcomes(passed=3, skipped=1)
+    assert "Warning" not in f"{result.stdout}{result.stderr}"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +226,7 @@ def test_settings_that_do_not_do_are_told_once_at_the_start(
 
 def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(xmpp_server): pass")
-    run_alone(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(
+    run(pytester, "-p", "no:xmpp-bridge", "-p", "no:asyncio").stdout.fnmatch_lines(
         ["*fixture 'xmpp_server' not found"]
     )
 
@@ -301,43 +274,75 @@ def test_excused(xmpp_server):
     pytest.xfail("it is " + xmpp_server.environment()["XMPP_PASSWORD"])
 
 
-def test_told(xmpp_server):
+def test_told(xmpp_server, request):
+    request.config.told = xmpp_server.environment()["XMPP_PASSWORD"]
     with open("word", "w") as file:
-        file.write(xmpp_server.environment()["XMPP_PASSWORD"])
+        file.write(request.config.told)
+
+
+def test_short(xmpp_server):
+    xmpp_server._secrets.add("short")
+    xmpp_server.environment()
+    assert "short" == "pong"
 """
 
-
-def test_no_part_of_any_report_has_what_the_bot_told(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(TELLING)
-    options = ("--showlocals", "-rA", "-o", "junit_logging=all", "--junitxml=results.xml")
-    result = run_alone(pytester, *options)
-    result.assert_outcomes(passed=3, failed=2, xfailed=1)
-    word = (pytester.path / "word").read_text("utf-8")
-    for told in (result.stdout.str(), (pytester.path / "results.xml").read_text("utf-8")):
-        assert "it is ***" in told
-        assert "Bob***" in told
-        for part in (word, word[-6:]):
-            assert part not in told
-
-
-def test_a_password_that_is_a_word_leaves_reports_readable(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        test_short="""
-        def test_short(xmpp_server):
-            xmpp_server._secrets.add("short")
-            xmpp_server.environment()
-            assert "short" == "pong"
-        """
-    )
-    result = run(pytester)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E   *assert 'short' == 'pong'*", "test_short.py:4: *"])
-
-
-APART = """
+FOREIGN = """
 import pytest
 
 
+class Odd:
+    def __init__(self, word):
+        self.word = word
+
+    def toterminal(self, tw):
+        tw.line("odd: it is " + self.word)
+
+
+class Item(pytest.Item):
+    def runtest(self):
+        raise ValueError
+
+    def repr_failure(self, excinfo):
+        return Odd(self.config.told)
+
+
+class File(pytest.File):
+    def collect(self):
+        yield Item.from_parent(self, name="item")
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".odd":
+        return File.from_parent(parent, path=file_path)
+"""
+"""A plugin that reports in a way of its own."""
+
+
+def test_no_part_of_any_report_has_what_the_bot_told(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(FOREIGN)
+    files = (pytester.makepyfile(TELLING), pytester.makefile(".odd", ""))
+    options = (
+        "--showlocals",
+        "-rA",
+        "-o",
+        "junit_logging=all",
+        "--junitxml=results.xml",
+        "-Wdefault",
+    )
+    result = run(pytester, *files, *options)
+    result.assert_outcomes(passed=3, failed=4, xfailed=1)
+    word = (pytester.path / "word").read_text("utf-8")
+    for told in (result.stdout.str(), (pytester.path / "results.xml").read_text("utf-8")):
+        assert told.count("it is ***") > 3
+        assert "odd: it is ***" in told
+        assert "Bob***" in told
+        for part in (word, word[-6:]):
+            assert part not in told
+    # What may be a word is not masked, so that reports stay readable.
+    result.stdout.fnmatch_lines(["E   *assert 'short' == 'pong'*"])
+
+
+PLAIN = """
 def test_told({told}):
     {told}.environment()
 
@@ -354,60 +359,9 @@ def test_failing_in_a_group():
 def test_reports_without_a_password_are_as_pytest_makes_them(pytester: pytest.Pytester) -> None:
     reports = []
     for told in ("tmp_path", "xmpp_server"):
-        source = APART.format(told=told).replace("tmp_path.environment", "tmp_path.exists")
+        source = PLAIN.format(told=told).replace("tmp_path.environment", "tmp_path.exists")
         pytester.makepyfile(test_apart=source)
         result = run(pytester, "--durations=0")
         result.assert_outcomes(passed=1, failed=2)
         reports.append(result.stdout.str().partition("slowest durations")[0])
     assert reports[0] == reports[1]
-
-
-REPRESENTING = """
-from typing import NamedTuple
-
-import pytest
-
-
-class Odd:
-    __slots__ = ("itself", "pair", "word")
-
-    def toterminal(self, tw):
-        tw.line("odd: it is " + self.word)
-
-
-class Pair(NamedTuple):
-    one: str
-    other: str
-
-
-class Item(pytest.Item):
-    def runtest(self):
-        raise ValueError
-
-    def repr_failure(self, excinfo):
-        odd = Odd()
-        odd.itself, odd.pair, odd.word = odd, Pair("one", "other"), self.config.told
-        return odd
-
-
-class File(pytest.File):
-    def collect(self):
-        yield Item.from_parent(self, name="item")
-
-
-def pytest_collect_file(file_path, parent):
-    if file_path.suffix == ".odd":
-        return File.from_parent(parent, path=file_path)
-"""
-
-KEEPING = """
-def test_kept(xmpp_server, request):
-    request.config.told = xmpp_server.environment()["XMPP_PASSWORD"]
-"""
-
-
-def test_what_another_plugin_reports_has_no_password(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(REPRESENTING)
-    result = run(pytester, pytester.makepyfile(test_kept=KEEPING), pytester.makefile(".odd", ""))
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["odd: it is ???"])
