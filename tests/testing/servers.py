@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from bridge.testing.server import FixtureServer
 from tests.servers.server import Account, XmppServer
 
 
@@ -13,8 +12,3 @@ def env_file(server: XmppServer, folder: Path, account: Account | None = None) -
     path = folder / f"{given.username}.env"
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), "utf-8")
     return path
-
-
-def server_of(server: XmppServer, folder: Path) -> FixtureServer:
-    """Return the server as the plugin has it; for the sandbox, one of the plugin's own."""
-    return FixtureServer() if server.name == "sandbox" else FixtureServer(env_file(server, folder))

@@ -9,7 +9,7 @@ from bridge.testing.actor import ActorProxy
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
-from tests.testing.servers import server_of
+from tests.testing.servers import env_file
 
 
 def test_the_first_actor_owns_the_room_and_others_may_enter(
@@ -25,9 +25,9 @@ def test_the_first_actor_owns_the_room_and_others_may_enter(
 
 
 async def test_an_actor_is_given_once_the_others_in_its_room_have_seen_it(
-    real_server: XmppServer, tmp_path: Path
+    prosody: XmppServer, tmp_path: Path
 ) -> None:
-    with server_of(real_server, tmp_path) as server:
+    with FixtureServer(env_file(prosody, tmp_path)) as server:
         gone, alice, carol = [await server.actor(name) for name in ("Gone", "Alice", "Carol")]
         await gone.leave()  # nobody waits for those
         connection = alice._participant.memberships[0].connection  # noqa: SLF001 - to hold back what
@@ -41,22 +41,6 @@ async def test_an_actor_is_given_once_the_others_in_its_room_have_seen_it(
         server._engine.call(transport.resume_reading)  # noqa: SLF001 - in her loop
         await giving
         assert "Bob" in await alice.occupants()
-
-
-def test_what_came_before_the_expectation_counts(alice: ActorProxy, bob: ActorProxy) -> None:
-    alice.say("!ping")
-    bob.expect("!ping")
-    bob.say("pong")
-    assert bob.say("ready").body == "ready"
-    alice.say("!ping")  # by which nothing that came is lost
-    assert alice.expect(contains="PONG", within=0).sender == "Bob"
-    with pytest.raises(
-        ExpectationError, match=r"before the actor's last expectation: .*<Bob> pong"
-    ):
-        alice.expect("pong", within=0)
-    alice.expect(pattern="^r.*y$", within=0)
-    with pytest.raises(TypeError, match="contain"):
-        alice.expect(contain="a slip of the pen")
 
 
 def test_a_whisper_reaches_one_alone(alice: ActorProxy, bob: ActorProxy) -> None:

@@ -1,6 +1,9 @@
 """What the owner of a room does to it and to others, on the sandbox and on real servers."""
 
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import pytest
 
@@ -9,12 +12,23 @@ from bridge.testing.errors import ActorError
 from bridge.testing.server import FixtureServer
 from tests.servers.server import XmppServer
 
+# What Prosody does of this is in test_collector.
+pytestmark = pytest.mark.parametrize("xmpp_server", ["ejabberd", "sandbox"], indirect=True)
+
+Enter: TypeAlias = Callable[..., ActorProxy]
+
 
 @pytest.fixture
-def bob(server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer) -> ActorProxy:
-    """Somebody with another account."""
+def enter(server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer) -> Enter:
+    """Has somebody with another account enter the room that Alice owns."""
+    assert alice.room == server.room
     other = xmpp_server.witness
-    bob = server.actor_sync("Bob", account=other.username, password=other.password)
+    return partial(server.actor_sync, account=other.username, password=other.password)
+
+
+@pytest.fixture
+def bob(enter: Enter, alice: ActorProxy) -> ActorProxy:
+    bob = enter("Bob")
     alice.expect_join("Bob")
     return bob
 
@@ -28,14 +42,11 @@ def test_a_kick_puts_out_with_a_reason(alice: ActorProxy, bob: ActorProxy) -> No
         bob.say("hello?")
 
 
-def test_a_ban_keeps_out(
-    server: FixtureServer, alice: ActorProxy, bob: ActorProxy, xmpp_server: XmppServer
-) -> None:
+def test_a_ban_keeps_out(enter: Enter, alice: ActorProxy, bob: ActorProxy) -> None:
     alice.ban("Bob")
     assert 301 in alice.expect_leave("Bob").codes
-    other = xmpp_server.witness
     with pytest.raises(ActorError, match=r"^Bobby is not in .* banned"):
-        server.actor_sync("Bobby", account=other.username, password=other.password)
+        enter("Bobby")
 
 
 def test_a_visitor_may_not_speak_in_a_moderated_room(alice: ActorProxy, bob: ActorProxy) -> None:
@@ -53,29 +64,25 @@ def test_a_visitor_may_not_speak_in_a_moderated_room(alice: ActorProxy, bob: Act
 
 
 def test_members_may_enter_a_room_for_members(
-    server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
+    enter: Enter, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     alice.configure({"membersonly": True})
-    other = xmpp_server.witness
     with pytest.raises(ActorError, match="members"):
-        server.actor_sync("Bob", account=other.username, password=other.password)
-    alice.set_affiliation(other.jid, "member")
-    server.actor_sync("Bob", account=other.username, password=other.password)
+        enter("Bob")
+    alice.set_affiliation(xmpp_server.witness.jid, "member")
+    enter("Bob")
     alice.expect_join("Bob")
     assert alice.occupants()["Bob"].affiliation == "member"
 
 
 def test_a_room_may_ask_for_a_password(
-    server: FixtureServer, alice: ActorProxy, xmpp_server: XmppServer
+    server: FixtureServer, enter: Enter, alice: ActorProxy, xmpp_server: XmppServer
 ) -> None:
     switched = {"passwordprotectedroom": True} if xmpp_server.name == "ejabberd" else {}
     alice.configure({"roomsecret": "open sesame", **switched})
-    other = xmpp_server.witness
     with pytest.raises(ActorError, match="password"):
-        server.actor_sync("Bob", account=other.username, password=other.password)
-    bob = server.actor_sync(
-        "Bob", account=other.username, password=other.password, room_password="open sesame"
-    )
+        enter("Bob")
+    bob = enter("Bob", room_password="open sesame")
     reports = [text for one in ("Alice", "Bob") for _, text in server.report(one)]
     assert "open sesame" not in "".join(reports)
     bob.say("in")
