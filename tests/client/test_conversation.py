@@ -20,6 +20,14 @@ from tests.client.terminal import GREETING
 
 
 @pytest.fixture
+def nothing(tmp_path: Path) -> str:
+    """An empty settings file, which keeps the checkout's own away."""
+    path = tmp_path / "nothing.env"
+    path.touch()
+    return str(path)
+
+
+@pytest.fixture
 def other(tmp_path: Path) -> list[str]:
     """What has the client start a server that is no bridge."""
     return ["--", *hostile_server.command(tmp_path, {"tools/call odd": ""})]

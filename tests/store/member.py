@@ -4,10 +4,8 @@ import time
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 
-from bridge.settings.database_url import store
-from bridge.store.opening import Team, open_recorder_store
+from bridge.store.opening import Place, Team, open_recorder_store
 from tests.store.hall import recorder_in_room, said
 
 PROCESSES = get_context("forkserver")
@@ -18,9 +16,9 @@ SECONDS = 30.0
 class Member:
     """Such a process, once it is in the room."""
 
-    def __init__(self, place: str, run: str, spool: Path) -> None:
+    def __init__(self, place: Place, run: str) -> None:
         self._told, told = PROCESSES.Pipe()
-        self._process = PROCESSES.Process(target=_record, args=(told, place, run, spool))
+        self._process = PROCESSES.Process(target=_record, args=(told, place, run))
         self._process.start()
         told.close()
 
@@ -42,11 +40,9 @@ class Member:
         assert self._process.exitcode == 0
 
 
-def _record(told: Connection, where: str, run: str, spool: Path) -> None:
-    named = store(where)
-    place = named if isinstance(named, Path) else Team(named, spool, 10)
-    opened = partial(open_recorder_store, place, making=False)
-    recorder = recorder_in_room(opened, spool, run)
+def _record(told: Connection, place: Place, run: str) -> None:
+    spool = place.spool if isinstance(place, Team) else place
+    recorder = recorder_in_room(partial(open_recorder_store, place, making=False), spool, run)
     told.send(None)
     try:
         while True:

@@ -29,23 +29,9 @@ def _said(*bodies: str, at: float = 1.0, stanza_id: str | None = None) -> list[H
     ]
 
 
-def _ids(database: Database, after: int = 0) -> dict[int, str]:
-    events, _ = database.page(QUERY, after=after, until=database.newest(), limit=100)
+def _ids(database: Database) -> dict[int, str]:
+    events, _ = database.page(QUERY, after=0, until=database.newest(), limit=100)
     return {event.id: event.event["body"] for event in events}
-
-
-def test_who_has_read_up_to_an_id_misses_nothing_by_going_on_from_there(
-    two: tuple[Database, Database],
-) -> None:
-    read, told = 0, list[str]()
-    for number, database in enumerate((*two, *two)):
-        with database.transaction():  # a later time, or an earlier one, is no order
-            database.append(ME, _said(f"{number}a", f"{number}b", at=100.0 - number))
-        new = _ids(two[number % 2], read)
-        assert min(new) > read
-        read = max(new)
-        told += new.values()
-    assert told == [f"{number}{letter}" for number in range(4) for letter in "ab"]
 
 
 def test_an_id_is_not_given_again_though_its_event_was_deleted(

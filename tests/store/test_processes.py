@@ -6,10 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from bridge.settings.database_url import database_url
-from bridge.store.opening import Place, Team, open_store
+from bridge.store.opening import Place, open_store
 from bridge.text import iso
 from tests.store.member import Member
 from tests.store.recorded import rows, selected
@@ -19,17 +16,6 @@ LATENCY_SECONDS = 0.1
 
 ROUNDS = 7
 EACH = 40
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, str]:
-    if request.param == "sqlite":
-        path = tmp_path / "rooms.db"
-        return path, str(path)
-    url = request.getfixturevalue("postgresql").new()
-    place = Team(database_url(url), tmp_path / "spool.db", 10)
-    open_store(place).close()
-    return place, url
 
 
 def _missing(place: Place, said: dict[int, float]) -> set[int]:
@@ -45,14 +31,13 @@ def _missing(place: Place, said: dict[int, float]) -> set[int]:
 
 
 async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
-    store: tuple[Place, str], tmp_path: Path
+    place: Place,
 ) -> None:
-    place, text = store
-    spool = tmp_path / "spool.db" if isinstance(place, Team) else place
+    open_store(place).close()
     seed = time.time_ns() % 10**6
     chance = random.Random(seed)  # noqa: S311 - no secret
     said: dict[int, float] = {}
-    members = [Member(text, f"run{number}", spool) for number in range(3)]
+    members = [Member(place, f"run{number}") for number in range(3)]
     assert all(member.is_in() for member in members)
     for number in range(ROUNDS):
         for _ in range(EACH):
@@ -62,7 +47,7 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
                 member.hears(mark)
             await asyncio.sleep(chance.random() * 0.01)
         members.pop(chance.randrange(len(members))).kill()
-        members.append(Member(text, f"later{number}", spool))
+        members.append(Member(place, f"later{number}"))
         assert members[-1].is_in()
     async with asyncio.timeout(20.0):
         while _missing(place, said):  # noqa: ASYNC110 - the store tells nobody
