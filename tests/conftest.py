@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from bridge.settings.table import VARIABLES
 from bridge.store.opening import Place
 from tests.environments import with_source
-from tests.forked import Popen
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
@@ -66,7 +64,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in (*VARIABLES, "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
-    subprocess.Popen = Popen  # type: ignore[misc]
     starts_workers = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
     if (ROOT / ".env").exists() and not starts_workers:
         folder = Path(tempfile.mkdtemp())
