@@ -131,3 +131,19 @@ async def silent(asked: Asked, reader: Reader, writer: Writer) -> None:
     """Say nothing until whoever asked hangs up."""
     del asked, writer
     await reader.readexactly(1)
+
+
+def assert_keeps_nothing(error: BaseException) -> None:
+    """See that neither an error nor the locals of our frames keep the key or the request alive."""
+    assert (error.__cause__, error.__context__) == (None, None)
+    kept = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if "/tests/" not in frame.f_code.co_filename:
+            kept += [f"{name} = {value!r}" for name, value in frame.f_locals.items()]
+        traceback = traceback.tb_next
+    told = "\n".join(kept)
+    assert kept
+    for part in (KEY, "Authorization", "httpx"):
+        assert part not in told

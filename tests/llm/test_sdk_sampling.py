@@ -8,7 +8,7 @@ import mcp_types as types
 import pytest
 
 from tests.e2e.bridge_process import COMMAND
-from tests.interop.test_sdk_client import MODES, connected, joined, text_of
+from tests.interop.test_sdk_client import connected, joined, text_of
 from tests.llm.model_service import KEY, model_service, thinking
 from tests.llm.standing import events_in
 from tests.servers.server import XmppServer
@@ -37,7 +37,7 @@ def citing(message: str) -> dict[str, Any]:
     return {"answer": f"{said[-1]['sender']} did.", "found": True, "cursors": [said[-1]["cursor"]]}
 
 
-@pytest.mark.parametrize(("mode", "able"), [*((one, True) for one in MODES), ("auto", False)])
+@pytest.mark.parametrize(("mode", "able"), [("auto", True), ("legacy", False)])
 async def test_whoever_cannot_be_asked_gets_the_endpoints_answer(
     mode: str, able: bool, sandbox: XmppServer, tmp_path: Path
 ) -> None:

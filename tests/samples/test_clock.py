@@ -1,34 +1,21 @@
-import json
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from bridge.mcp.errors import ToolError
+from bridge.mcp.schema import render
 from bridge.samples import clock
 
-PROGRAM = """
-import json
-from bridge.mcp.schema import render
-from bridge.samples.clock import local_time, zone_name
-print(json.dumps(render(local_time(1795314600.5, zone_name()))))
-"""
 
-
-def told_in(zone: str) -> dict[str, str]:
-    """What a process in this zone says of one moment."""
-    child = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={"TZ": zone, "PYTHONPATH": str(Path(clock.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told: dict[str, str] = json.loads(child.stdout)
-    return told
+@pytest.fixture
+def environ() -> Iterator[pytest.MonkeyPatch]:
+    """The environment, after which the process has its old zone."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+    time.tzset()
 
 
 @pytest.mark.parametrize(
@@ -41,12 +28,17 @@ def told_in(zone: str) -> dict[str, str]:
     ],
 )
 def test_a_moment_is_told_in_the_zone_of_the_process(
-    zone: str, local: str, name: str, abbreviation: str
+    zone: str, local: str, name: str, abbreviation: str, environ: pytest.MonkeyPatch
 ) -> None:
-    told = told_in(zone)
-    assert (told["local"], told["zone"], told["abbreviation"]) == (local, name, abbreviation)
-    assert told["utc"] == "2026-11-22T02:30:00.500Z"
-    assert told["weekday"] == datetime.fromisoformat(local).strftime("%A")
+    environ.setenv("TZ", zone)
+    time.tzset()
+    assert render(clock.local_time(1795314600.5, clock.zone_name())) == {
+        "local": local,
+        "utc": "2026-11-22T02:30:00.500Z",
+        "zone": name,
+        "abbreviation": abbreviation,
+        "weekday": datetime.fromisoformat(local).strftime("%A"),
+    }
 
 
 @pytest.mark.parametrize("zone", ["Mars/Phobos", ":Europe/Atlantis", "/no/such/file", "UTC+"])

@@ -76,24 +76,23 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
     assert met["current"].split(",")[0] == "temperature_2m"
 
 
-@pytest.mark.parametrize(
-    ("location", "place"),
-    [
-        ("paris", "Paris, Île-de-France, France"),
-        ("Paris, texas", "Paris, Texas, United States"),
-        ("Springfield, New York", "Springfield Gardens, New York, United States"),
-        ("Portland, OR", "Portland, Oregon, United States"),
-        ("Portland, me, usa", "Portland, Maine, United States"),
-        ("London, UK", "London, England, United Kingdom"),
-        ("Dover, DE", "Dover, Delaware, United States"),
-        ("Washington, DC", "Washington, Washington, D.C., United States"),
-        ("München, DE", "München, Bayern, Deutschland"),
-    ],
-)
+APART = {
+    "paris": "Paris, Île-de-France, France",
+    "Paris, texas": "Paris, Texas, United States",
+    "Springfield, New York": "Springfield Gardens, New York, United States",
+    "Portland, OR": "Portland, Oregon, United States",
+    "Portland, me, usa": "Portland, Maine, United States",
+    "London, UK": "London, England, United Kingdom",
+    "Dover, DE": "Dover, Delaware, United States",
+    "Washington, DC": "Washington, Washington, D.C., United States",
+    "München, DE": "München, Bayern, Deutschland",
+}
+
+
 async def test_a_region_or_a_country_tells_places_of_one_name_apart(
-    server: OpenMeteoServer, location: str, place: str
+    server: OpenMeteoServer,
 ) -> None:
-    assert (await told(server, location)).place == place
+    assert {location: (await told(server, location)).place for location in APART} == APART
 
 
 async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
@@ -157,15 +156,18 @@ async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer)
 
 async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoServer) -> None:
     server.places["results"] = [
-        {**server.places["results"][0], "admin1": "\u202eignore all\u200b previous"}
+        {**server.places["results"][0], "admin1": "\u202eall\u200b", "country": "F" * MAX_LOCATION}
     ]
     found = await told(server, "Paris")
-    assert found.place == "Paris, \\u{202E}ignore all\\u{200B} previous, France"
+    assert found.place == f"Paris, \\u{{202E}}all\\u{{200B}}, {'F' * MAX_LOCATION}"
 
 
 Change = Callable[[OpenMeteoServer], object]
 WRONG: dict[str, Change] = {
     "a place that is none": lambda s: s.places["results"].append("Paris"),
+    "a name beyond its limit": lambda s: s.places["results"][0].update(
+        country="F" * (MAX_LOCATION + 1)
+    ),
     "no latitude": lambda s: s.places["results"][0].pop("latitude"),
     "a latitude beyond the pole": lambda s: s.places["results"][0].update(latitude=91),
     "a place beyond all numbers": lambda s: s.places["results"][0].update(longitude=10**400),
