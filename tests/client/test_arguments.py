@@ -119,11 +119,18 @@ def test_arguments_are_an_object_or_names_beside_words(
 
 
 @pytest.mark.parametrize(
-    ("typed", "why"), [("word", "name=value"), ("{oops", "no JSON"), ('{"a": 1e999}', "no JSON")]
+    ("typed", "main", "why"),
+    [
+        ("word", None, "name=value"),
+        ("{oops", None, "no JSON"),
+        ('{"a": 1e999}', None, "no JSON"),
+        ("cuont=3", "text", "no argument cuont: .*count?"),
+        ("zzzz=3", "text", "no argument zzzz: .*text, count"),
+    ],
 )
-def test_words_that_are_no_argument_are_refused(typed: str, why: str) -> None:
+def test_words_that_are_no_argument_are_refused(typed: str, main: str | None, why: str) -> None:
     with pytest.raises(InvalidInputError, match=why):
-        read_arguments(typed, PARAMETERS)
+        read_arguments(typed, PARAMETERS, main)
 
 
 def test_arguments_of_a_prompt_are_texts() -> None:
@@ -148,9 +155,3 @@ def test_known_arguments_at_the_end_of_a_text_are_no_text(
     typed: str, text: str, arguments: dict[str, Any]
 ) -> None:
     assert trailing_arguments(typed, PARAMETERS) == (text, arguments)
-
-
-@pytest.mark.parametrize(("typed", "others"), [("cuont=3", "count?"), ("zzzz=3", "text, count")])
-def test_an_unknown_name_is_refused_with_the_one_that_is_meant(typed: str, others: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"no argument {typed[:-2]}: .*{others}"):
-        read_arguments(typed, PARAMETERS, "text")

@@ -1,7 +1,6 @@
 """The client as a script drives it: lines in, answers out, and an exit code."""
 
 import json
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversati
 from bridge.mcp import revisions
 from tests.client import hostile_server, other_server
 from tests.client.hostile_server import reply
-from tests.client.piped import Piped, children, run
+from tests.client.piped import Piped, run
 from tests.client.played import Played
 from tests.client.served import served
 from tests.client.terminal import GREETING
@@ -227,16 +226,3 @@ def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path, other: list[s
         assert client.process.poll() is None
     client.process.send_signal(signal.SIGINT)
     assert client.end() == (130, "cancelled\n")
-
-
-def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(
-    tmp_path: Path, other: list[str]
-) -> None:
-    client = Piped(tmp_path, *other)
-    client.say("hello")
-    assert client.stdout.readline() == "Echo: there\n"
-    (child,) = children(client.process.pid)
-    os.kill(child, signal.SIGKILL)
-    code, told = client.end()
-    assert code == 1
-    assert "[Client] the server ended: killed by signal 9\n" in told

@@ -1,9 +1,11 @@
 """A server that asks, lists or keeps silent without end."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,8 @@ from bridge.client.frontend import Pipe
 from bridge.client.process import MAX_QUESTIONS, ServerProcess
 from bridge.mcp.jsonrpc import Json, Message, Notification
 from bridge.mcp.stdio import MAX_UNSENT_BYTES
+from tests.client import hostile_server
+from tests.client.hostile_server import reply
 from tests.client.served import served
 
 SAYING = """
@@ -50,13 +54,6 @@ say(method=f"results {{results}}")
 sys.stdin.read()
 """
 
-LISTS = f"""
-for line in sys.stdin:
-    id_ = json.loads(line)["id"]
-    tool = {{"name": "x" * {MAX_LIST_CHARACTERS // 4}}}
-    say(id=id_, result={{"nextCursor": "on", "tools": [tool]}})
-"""
-
 MANY = 400
 LISTS_MANY = f"""
 for line in sys.stdin:
@@ -67,13 +64,6 @@ for line in sys.stdin:
     on = {{"nextCursor": str(first + 2)}} if first + 2 < {MANY} else {{}}
     result = {{"content": [{{"type": "text", "text": params.get("name")}}]}}
     say(id=asked["id"], result={{**result, "tools": tools, **on}})
-"""
-
-LISTS_NOTHING = """
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked["method"] == "initialize":
-        say(id=asked["id"], result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
 """
 
 
@@ -116,8 +106,10 @@ async def test_a_server_that_asks_without_end_is_refused_all_but_a_few_questions
         assert await told.get() == f"results {MAX_QUESTIONS}"
 
 
-async def test_a_list_without_end_is_given_up_once_it_is_too_large() -> None:
-    async with running(LISTS) as server:
+async def test_a_list_without_end_is_given_up_once_it_is_too_large(tmp_path: Path) -> None:
+    page = {"nextCursor": "on", "tools": [{"name": "x" * (MAX_LIST_CHARACTERS // 4)}]}
+    command = hostile_server.command(tmp_path, {"tools/list": reply(json.dumps(page))})
+    async with served(*command) as server:
         listed = await Client(server).list_all("tools")
     assert len(listed["tools"]) == 4
 
@@ -135,10 +127,10 @@ async def test_a_tool_beyond_what_is_read_of_a_list_can_be_called() -> None:
 
 
 async def test_a_script_gives_up_a_server_that_never_lists_its_tools(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversation, "SCRIPT_SECONDS", 0.3)
-    async with running(LISTS_NOTHING) as server:
+    async with served(*hostile_server.command(tmp_path, {"tools/list": ""})) as server:
         talk = Conversation(Client(server), Pipe(json=False), None, False)
         with pytest.raises(ServerError, match=r"no lists within 0\.3 s"):
             await talk.run()

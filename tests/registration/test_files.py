@@ -158,12 +158,3 @@ def test_what_others_write_meanwhile_is_kept(path: Path, fresh: Path) -> None:
     ):
         ConfigFile(path).replace(BEFORE, AFTER)
     assert (path.read_text(), names(path)) == ("theirs", ["config"])
-
-
-def test_nothing_that_waits_under_the_name_of_the_new_file_is_written_to(
-    path: Path, victim: Path, fresh: Path
-) -> None:
-    fresh.symlink_to(victim)
-    ConfigFile(path).replace(BEFORE, AFTER)
-    assert path.read_text() == AFTER
-    assert is_untouched(victim, PRECIOUS)

@@ -110,26 +110,21 @@ class Postgresql:
     def kill(self) -> None:
         """End it without warning (SIGKILL), every process of it; its data is kept."""
         if self._process is not None:
-            self._signal(signal.SIGKILL)
+            self._kill()
             self._process.wait()
             self._process = None
         if self._guard is not None:
             dismiss(self._guard)
             self._guard = None
 
-    def pause(self, *, paused: bool = True) -> None:
-        """Stop every process of it, or let them go on."""
-        if self._process is not None:
-            self._signal(signal.SIGSTOP if paused else signal.SIGCONT)
-
-    def _signal(self, signal_: signal.Signals) -> None:
+    def _kill(self) -> None:
         assert self._process is not None
         # Each of its processes is a group of its own.
         command = ["pgrep", "-P", str(self._process.pid)]
         children = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         for pid in (self._process.pid, *map(int, children.split())):
             with suppress(ProcessLookupError):
-                os.kill(pid, signal_)
+                os.kill(pid, signal.SIGKILL)
 
     def query(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         with psycopg.connect(self.url(database), autocommit=True) as connection:

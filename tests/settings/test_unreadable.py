@@ -1,5 +1,6 @@
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,39 +20,28 @@ from tests.settings.folders import (
     written,
 )
 
-
-def unreadable(path: Path, kind: str) -> None:
-    text = written(ACCOUNT).encode()
-    match kind:
-        case "directory":
-            path.mkdir()
-        case "FIFO":
-            os.mkfifo(path)
-        case "device":
-            path.symlink_to("/dev/zero")
-        case "loop":
-            path.symlink_to(path)
-        case "Latin-1":
-            path.write_bytes(text + b"# \xe9\n")
-        case "UTF-16":
-            path.write_bytes(written(ACCOUNT).encode("utf-16-le"))
-        case "large":
-            path.write_bytes(text + b"#" * (MAX_FILE_BYTES + 1 - len(text)))
-        case "blanks":
-            path.write_bytes(text + b"A=x" + b" " * (MAX_BLANKS + 1) + b"y\n")
+TEXT = written(ACCOUNT).encode()
+KINDS: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "directory": Path.mkdir,
+    "FIFO": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path),
+    "Latin-1": lambda path: path.write_bytes(TEXT + b"# \xe9\n"),
+    "UTF-16": lambda path: path.write_bytes(TEXT.decode().encode("utf-16-le")),
+    "large": lambda path: path.write_bytes(TEXT.ljust(MAX_FILE_BYTES + 1, b"#")),
+    "blanks": lambda path: path.write_bytes(TEXT + b"A=x" + b" " * (MAX_BLANKS + 1) + b"y\n"),
+}
 
 
-KINDS = ["directory", "FIFO", "device", "loop", "Latin-1", "UTF-16", "large", "blanks"]
-
-
-@pytest.mark.parametrize("kind", ["nothing", *KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_plain_utf8_file_is_passed_over_at_once_and_told_if_it_was_named(
     folders: Folders, kind: str
 ) -> None:
     write(folders.package, ACCOUNT)
-    unreadable(folders.here / ".env", kind)
+    KINDS[kind](folders.here / ".env")
     named = folders.elsewhere / "named"
-    unreadable(named, kind)
+    KINDS[kind](named)
     began = time.monotonic()
     configuration = folders.load({"TIA_ENV_PATH": str(named)})
     assert time.monotonic() - began < 2

@@ -28,7 +28,6 @@ from tests.store.recorded import rows, until
 def team(postgresql: Postgresql, tmp_path: Path) -> Iterator[Team]:
     """An empty store; its server is up again after the test."""
     yield postgresql.team(tmp_path)
-    postgresql.pause(paused=False)
     postgresql.start()
 
 
@@ -75,7 +74,7 @@ def _marks(place: Team, where: str = "shared") -> list[int]:
     return [one["jid"] for one in rows(place, where) if "jid" in one]
 
 
-@pytest.mark.parametrize("fault", ["killed", "stopped", "reset", "swallowed"])
+@pytest.mark.parametrize("fault", ["killed", "reset", "swallowed"])
 async def test_what_happens_while_it_is_away_follows_in_order_and_once(
     fault: str, team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,8 +88,6 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
         await until(lambda: _marks(team) == [1])
         if fault == "killed":
             postgresql.kill()
-        elif fault == "stopped":
-            postgresql.pause()
         elif fault == "reset":
             relay.refuse()
             relay.reset()
@@ -102,8 +99,6 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
         await member.recorder.flush()
         if fault == "killed":
             await asyncio.to_thread(postgresql.start)
-        elif fault == "stopped":
-            postgresql.pause(paused=False)
         else:
             relay.cut()
             await relay.heal()
