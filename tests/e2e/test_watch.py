@@ -4,6 +4,8 @@ import asyncio
 import json
 import re
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,29 +22,33 @@ STAMP = f"2[0-9]{{3}}-[01][0-9]-[0-3][0-9]T{TIME}Z"
 """A time as a pipe has it."""
 
 
-def _without_times(text: str) -> str:
-    return re.sub(STAMP, "T", text)
-
-
-def _wilma(server: XmppServer, settings: dict[str, str]) -> Witness:
-    return Witness(server, server.witness, settings["MUC_ROOM"], "Wilma")
+@asynccontextmanager
+async def _watched(
+    server: XmppServer, home: Path, *options: str, columns: int | None = None, **more: str
+) -> AsyncIterator[tuple[Witness, Watching]]:
+    """Wilma, in a room, and who watches it."""
+    settings = server.environment(**more)
+    async with (
+        Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
+        Watching(home, settings, *options, columns=columns) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        yield wilma, watching
 
 
 async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
-    async with _wilma(prosody, settings) as wilma, Watching(tmp_path, settings) as watching:
-        await wilma.joined(WATCHER)
+    async with _watched(prosody, tmp_path) as (wilma, watching):
         wilma.say("one\ntwo")
         await watching.shows("one\\u{A}two\n")
         watching.signal(signal.SIGINT)
         assert await watching.ended() == 0
         await wilma.left(WATCHER)
-    assert _without_times(watching.out).endswith("T  <Wilma>             one\\u{A}two\n")
+    assert re.sub(STAMP, "T", watching.out).endswith("T  <Wilma>             one\\u{A}two\n")
     assert "* <Wilma> is here (" in watching.out
     assert "\x1b" not in watching.out + watching.err
-    assert f"in the room as {settings['MUC_ROOM']}/{WATCHER}" in watching.err
+    assert f"in the room as {wilma.room}/{WATCHER}" in watching.err
     assert all(re.match(f"{STAMP}  [<*]", line) for line in watching.out.splitlines())
     assert all(re.match(f"{STAMP}  [a-z]", line) for line in watching.err.splitlines())
 
@@ -50,12 +56,7 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
 async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
-    async with (
-        _wilma(prosody, settings) as wilma,
-        Watching(tmp_path, settings | {"TERM": "xterm"}, columns=60) as watching,
-    ):
-        await wilma.joined(WATCHER)
+    async with _watched(prosody, tmp_path, columns=60, TERM="xterm") as (wilma, watching):
         wilma.say("word " * 12 + "日本語\x85 end")
         await watching.shows("end")
         watching.press(b"\x03")
@@ -72,13 +73,8 @@ async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
 async def test_json_is_one_object_a_line_in_ascii_with_the_exact_text(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
     hostile = 'a\u2028{"kind":"message"}\n\x9b2J \u202e日本\x7f'
-    async with (
-        _wilma(prosody, settings) as wilma,
-        Watching(tmp_path, settings, "--json") as watching,
-    ):
-        await wilma.joined(WATCHER)
+    async with _watched(prosody, tmp_path, "--json") as (wilma, watching):
         wilma.say(hostile)
         await watching.shows("\\u202e")
         await wilma.kick(WATCHER, "enough")
@@ -98,18 +94,14 @@ async def test_json_is_one_object_a_line_in_ascii_with_the_exact_text(
 
 
 async def test_stanzas_are_shown_without_their_secrets(prosody: XmppServer, tmp_path: Path) -> None:
-    settings = prosody.environment(MUC_PASSWORD="room-secret-4712")
-    async with (
-        _wilma(prosody, settings) as wilma,
-        Watching(tmp_path, settings, "--stanzas", "--json") as watching,
-    ):
-        await wilma.joined(WATCHER)
+    options, secret = ("--stanzas", "--json"), "room-secret-4712"
+    async with _watched(prosody, tmp_path, *options, MUC_PASSWORD=secret) as (wilma, watching):
         wilma.say("to be seen")
         await watching.shows("to be seen")
         watching.signal(signal.SIGINT)
         assert await watching.ended() == 0
-    for secret in (prosody.bot.password, "room-secret-4712"):
-        assert secret not in watching.out + watching.err
+    assert secret not in watching.out + watching.err
+    assert prosody.bot.password not in watching.out + watching.err
     assert watching.out.count("[redacted]") >= 4  # SASL and the room's password
     entries = [json.loads(line) for line in watching.out.splitlines()]
     names = {"cursor", "at", "kind", "direction", "bytes", "connection", "xml"}
@@ -122,7 +114,7 @@ async def test_the_first_event_that_the_filters_pick_ends_it(
 ) -> None:
     settings = prosody.environment()
     wanted = ("--from", "Wilma", "--contains", "done", "--first", "--timeout", "20")
-    async with _wilma(prosody, settings) as wilma:
+    async with Witness(prosody, prosody.witness, settings["MUC_ROOM"], "Wilma") as wilma:
         wilma.say("done, before anybody watched")
         await wilma.heard("done, before anybody watched")
         async with Watching(tmp_path, settings, *wanted) as watching:
@@ -131,25 +123,13 @@ async def test_the_first_event_that_the_filters_pick_ends_it(
             wilma.say("DONE\nat last")
             wilma.say("done again")
             assert await watching.ended() == 0
-    assert _without_times(watching.out) == "T  <Wilma>             DONE\\u{A}at last\n"
+    assert re.sub(STAMP, "T", watching.out) == "T  <Wilma>             DONE\\u{A}at last\n"
 
 
 ENDS: dict[str, tuple[dict[str, str], tuple[str, ...], int, str, str]] = {
     "nothing matched": ({}, ("--contains", "nothing", "--timeout", "1"), 1, "", "within 1 s"),
-    "a refused login": (
-        {"XMPP_PASSWORD": "wrong-4711-wrong"},
-        ("--first", "--timeout", "20"),
-        1,
-        "",
-        "not-authorized",
-    ),
-    "something matched": (
-        {},
-        ("--kind", "connection", "--json", "--timeout", "1"),
-        0,
-        '"kind": "connection"',
-        "",
-    ),
+    "a refused login": ({"XMPP_PASSWORD": "wrong"}, ("--first",), 1, "", "not-authorized"),
+    "something matched": ({}, ("--kind", "connection", "--timeout", "1"), 0, "joined", ""),
     "what cannot be picked": ({}, ("--stanzas", "--first"), 2, "", "--stanzas cannot be combined"),
 }
 """The settings, the options, the exit code, and what is on stdout and stderr."""
