@@ -74,17 +74,10 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
         await recording.says("* <McpDebug> left")
         recording.signal(signal.SIGHUP)  # its terminal was closed
         assert await recording.ended() == 0
-    shared = [
-        (one["kind"], one.get("sender"), one.get("body"))
-        for one in rows(path, "shared")
-        if one["kind"] != "subject"
-    ]
-    assert shared == [
-        ("join", RECORDER, None),
-        ("join", "McpDebug", None),
-        ("message", "McpDebug", "from the bridge"),
-        ("leave", "McpDebug", None),
-    ]
+    shared = [one for one in rows(path, "shared") if one["kind"] != "subject"]
+    names = [RECORDER, "McpDebug", "McpDebug", "McpDebug"]
+    assert [one["kind"] for one in shared] == ["join", "join", "message", "leave"]
+    assert [one["sender"] for one in shared] == names
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
 
@@ -95,10 +88,7 @@ async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path:
     async with BridgeProcess(tmp_path, settings) as bridge:
         await bridge.joined()
     assert not path.exists()  # without a recorder nothing is recorded
-    async with Watching(tmp_path, settings, command="record") as recording:
-        await recording.says("joined")
-        recording.signal(signal.SIGTERM)
-        await recording.ended()
+    Shelf(path).say("before", at=1)
     before = rows(path)
     write_settings(tmp_path / ".env", settings)
     async with BridgeProcess(tmp_path, arguments=(), command=(COMMAND,)) as bridge:
@@ -107,10 +97,7 @@ async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path:
     assert rows(path) == before
     async with Watching(tmp_path, {"BRIDGE_STORE": str(path)}, command="record") as recording:
         assert await recording.ended() == 2
-        assert (
-            "directory, so it is not trusted to record rooms; to trust that file, name it"
-            in recording.err
-        )
+        assert "it is not trusted to record rooms" in recording.err
     assert rows(path) == before
 
 
@@ -141,13 +128,12 @@ SETTINGS = "XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.ex
 
 @pytest.mark.parametrize("odd", [b"a\rb", b"a\xffb"])
 def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
-    folder = tmp_path / os.fsdecode(odd)
-    folder.mkdir()
-    (folder / "my.env").write_text(SETTINGS)
-    ran = run(tmp_path, COMMAND, "record", "--print-unit", "--env-file", folder / "my.env")
+    file = tmp_path / os.fsdecode(odd)
+    file.write_text(SETTINGS)
+    ran = run(tmp_path, COMMAND, "record", "--print-unit", "--env-file", file)
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.split("\n")[:-1]
-    assert line.startswith("xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: ")
+    assert "a unit can name no path with a CR or that is not UTF-8: " in line
     assert line.isprintable()
 
 
@@ -196,13 +182,11 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
         assert str(unit.name) not in verified.stderr
     ran = printed("--env-file", "my.env", BRIDGE_STORE="/a/store.db")
     assert ran.stderr.startswith("WARNING: BRIDGE_STORE is set in the environment, ")
-    (folder / "half.env").write_text("XMPP_USERNAME=bot@example.org\n")
-    (folder / "wrong.env").write_text(f"{file.read_text()}BRIDGE_STORE_DAYS=365d\n")
+    (folder / "half.env").write_text(f"{SETTINGS}XMPP_PASSWORD=\n")
     for arguments, why in (
         ((), "xmpp-bridge: --print-unit needs --env-file PATH"),
         (("--env-file", "none.env"), f"xmpp-bridge: --env-file names {str(folder / 'none.env')!r}"),
         (("--env-file", "half.env"), "xmpp-bridge: XMPP_PASSWORD is not set"),
-        (("--env-file", "wrong.env"), "xmpp-bridge: BRIDGE_STORE_DAYS holds '365d'"),
     ):
         ran = printed(*arguments)
         assert (ran.returncode, ran.stdout) == (2, "")
