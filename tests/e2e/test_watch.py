@@ -27,7 +27,7 @@ async def _watched(
     server: XmppServer, home: Path, *options: str, columns: int | None = None, **more: str
 ) -> AsyncIterator[tuple[Witness, Watching]]:
     """Wilma, in a room, and who watches it."""
-    settings = server.environment(**more)
+    settings = server.environment(None, **more)
     async with (
         Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
         Watching(home, settings, *options, columns=columns) as watching,
