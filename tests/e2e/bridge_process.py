@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from tests.e2e import schemas
 
@@ -352,3 +352,34 @@ class BridgeProcess:
                     await self._news.wait()
         except TimeoutError:
             raise TimeoutError(f"no {what} within {seconds:g} s\n{self.stderr}") from None
+
+
+OWN_STDOUT = "import os, sys; os.dup2(int(sys.argv[1]), 1); os.execv(sys.argv[2], sys.argv[2:])"
+
+
+@asynccontextmanager
+async def unread(
+    home: Path, settings: Mapping[str, str]
+) -> AsyncIterator[tuple[BridgeProcess, BinaryIO]]:
+    """A bridge, and the end of its stdout, in the hands of a client that may let it be."""
+    descriptor, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    command = (sys.executable, "-c", OWN_STDOUT, str(writing), COMMAND)
+    with os.fdopen(descriptor, "rb") as client:
+        async with BridgeProcess(home, settings, command=command, keep=(writing,)) as bridge:
+            os.close(writing)
+            yield bridge, client
+
+
+@asynccontextmanager
+async def reading(client: BinaryIO) -> AsyncIterator[asyncio.StreamReader]:
+    """What is there and what comes."""
+    reader = asyncio.StreamReader()
+    file = os.fdopen(os.dup(client.fileno()), "rb")
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), file
+    )
+    try:
+        yield reader
+    finally:
+        transport.close()

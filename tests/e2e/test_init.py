@@ -305,13 +305,10 @@ def test_what_another_program_writes_meanwhile_stays_and_the_end_says_what_was_w
     assert files(tmp_path).keys() == {"lab.env", other.name} | written
 
 
-def test_what_is_no_settings_file_is_left_alone(tmp_path: Path) -> None:
+def test_without_a_terminal_or_a_place_for_the_file_it_ends_with_one_line(tmp_path: Path) -> None:
+    ran = shell('echo bot@localhost | "$@"', tmp_path, "init")
+    assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
     (tmp_path / SETTINGS).mkdir(parents=True)
     with asking(tmp_path) as terminal:
         assert terminal.end() == 1
     assert "xmpp-bridge.env cannot be read: a directory" in terminal.written
-
-
-def test_without_a_terminal_it_ends_with_2_and_one_line(tmp_path: Path) -> None:
-    ran = shell('echo bot@localhost | "$@"', tmp_path, "init")
-    assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)

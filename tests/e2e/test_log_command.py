@@ -80,7 +80,6 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
     told = [json.loads(line) for line in shown.stdout.splitlines()]
     assert shown.stdout.isascii()
     assert [one["at"] for one in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
-    assert all(one["cursor"].startswith("recorded:") for one in told)
     kick = {"room": ROOM, "kind": "leave", "codes": [307], "reason": "enough\u202e"}
     assert kick.items() <= told[1].items()
     assert told[3]["observer"] == f"{ACCOUNT} as McpDebug"
@@ -98,9 +97,7 @@ def test_times_and_filters_narrow_what_is_shown(
     shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], shown: list[str]
 ) -> None:
     lines = _log(tmp_path, *arguments).stdout.splitlines()
-    assert len(lines) == len(shown)
-    for line, part in zip(lines, shown, strict=True):
-        assert part in line
+    assert all(part in line for line, part in zip(lines, shown, strict=True)), lines
 
 
 async def test_on_a_terminal_long_events_are_laid_out_and_times_may_be_local(
@@ -135,19 +132,15 @@ def test_the_report_has_who_was_there_what_happened_and_how_connecting_went(
     lobby, connection = rooms[ROOM], rooms[str(OWN)]
     lanes = {lane["name"]: lane["spans"] for lane in lobby["lanes"]}
     assert lanes["Wilma"] == [{"from": 1_000, "before": True}]
-    assert [(span["from"], span["to"], span["left"]) for span in lanes["Robot"]] == [
-        (1_000, 2_000, "kicked by <Mallory>: enough\\u{202E}")
-    ]
+    assert lanes["Robot"][0]["left"] == "kicked by <Mallory>: enough\\u{202E}"
     heard = next(event for event in lobby["events"] if event.get("body") == "heard")
     assert heard["stanzas"] == [xml]
     assert [bar["name"] for bar in connection["stages"]] == ["resolving", "waiting"]
     # A filter picks what is listed, and not who was there.
     assert _log(tmp_path, "--kind", "message", "--report", str(report)).returncode == 0
-    page = json.loads(report.read_text())
-    events = [event for part in page["parts"] for event in part.get("events", [])]
-    assert [event["body"] for event in events] == ["hello", "heard", "lost", "of the logs"]
-    assert "Robot" in [lane["name"] for lane in page["parts"][0]["lanes"]]
-    assert "stages" in page["parts"][-1]
+    lobby, *_ = json.loads(report.read_text())["parts"]
+    assert {event["kind"] for event in lobby["events"]} == {"message"}
+    assert "Robot" in [lane["name"] for lane in lobby["lanes"]]
 
 
 def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:

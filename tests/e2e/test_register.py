@@ -55,8 +55,6 @@ def test_the_file_of_a_client_is_written_tried_and_restored(run: Run, home: Path
     assert str(home / FILES[client]) in wrote
     assert tried == f"Started it once, with the settings in {env_file}."
     assert "room@conference.localhost, phase waiting" in standing
-    assert "xmpp://127.0.0.1:1" in standing
-    assert listed.startswith("It lists ")
     assert restart.startswith("Restart ")
     assert {"echo", "xmppStatus", "xmppSend"} <= set(listed.rstrip(".").replace(",", "").split())
     written = (home / FILES[client]).read_text()
@@ -70,14 +68,12 @@ def test_the_file_of_a_client_is_written_tried_and_restored(run: Run, home: Path
 
 
 def test_options_of_serve_are_registered_and_tried_once_for_all(run: Run, home: Path) -> None:
-    options = ("--read-only", "--toolset", "samples", "--toolset", "llm")
-    for named in (options, (), options):
+    for named in (("--read-only", "--toolset", "samples"), ()):
         ran = run("register", "cursor", "--env-file", str(home / "s.env"), *named)
         assert (ran.returncode, "xmppSend" in ran.stdout) == (0, False)
         assert "word_count" in ran.stdout
         entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
-        assert entry["args"][2:] == ["--read-only", "--toolset=samples", "--toolset=llm"]
-    assert "nothing was changed" in ran.stdout
+        assert entry["args"][2:] == ["--read-only", "--toolset=samples"]
     refused = run("register", "cursor", "--env-file", str(home / "s.env"), "--toolset", "nosuch")
     assert (refused.returncode, "nosuch" in refused.stderr) == (1, True)
 

@@ -1,14 +1,13 @@
 import asyncio
 import json
-import os
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
 from bridge.mcp.framing import Frame, Framer, Framing, encode
-from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import reading, unread
 from tests.servers.server import XmppServer
 
 REQUESTS = 36_000
@@ -81,15 +80,15 @@ MIX: tuple[object, ...] = (
 class Talk:
     """Both ends of the pipe; each request must be answered, once, unless it was cancelled."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, replies: asyncio.StreamReader) -> None:
         self._process = process
+        self._replies = replies
         self._framer = Framer()
         self._ids = 0
 
     async def exchange(self, *messages: object) -> None:
         """Write one go and read until everything due has come."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         out, due, cancelled = bytearray(), set[int](), set[int]()
         for message in messages:
             if isinstance(message, bytes):
@@ -107,7 +106,7 @@ class Talk:
         drained = asyncio.create_task(self._process.stdin.drain())
         async with asyncio.timeout(ROUND_SECONDS):
             while due:
-                data = await self._process.stdout.read(65536)
+                data = await self._replies.read(65536)
                 assert data, f"the bridge ended; {len(due)} replies are missing"
                 for id_ in self._answered(data):
                     assert id_ in due | cancelled
@@ -133,32 +132,9 @@ class Talk:
 async def test_many_mixed_requests_leave_the_memory_as_it_was(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    environment = sandbox.environment(BRIDGE_SEND_RATE="6000") | {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-    }
-    nothing = tmp_path / "nothing.env"
-    nothing.touch()
-    with (tmp_path / "stderr").open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(
-            *(COMMAND, "--env-file", str(nothing)),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=stderr,
-            cwd=tmp_path,
-            env=environment,
-        )
-    try:
-        await _soak(Talk(process))
-        assert process.stdin is not None
-        process.stdin.close()
-        async with asyncio.timeout(ROUND_SECONDS):
-            assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert "Traceback" not in (tmp_path / "stderr").read_text(encoding="utf-8")
+    environment = sandbox.environment(BRIDGE_SEND_RATE="6000")
+    async with unread(tmp_path, environment) as (bridge, client), reading(client) as replies:
+        await _soak(Talk(bridge.process, replies))
 
 
 async def _soak(talk: Talk) -> None:

@@ -1,19 +1,16 @@
 import asyncio
 import json
-import os
-import sys
-from asyncio import Future, StreamReader
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from asyncio import Future
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pytest
 
 from bridge.mcp.session import CHANGES_SECONDS
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
-from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.e2e.bridge_process import COMMAND, BridgeProcess, reading, unread
 from tests.faults.relay import Relay, Way
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -43,33 +40,6 @@ bridge can read that many bytes: in all of them, every request there is."""
 
 BODY = "x" * 1000
 
-OWN_STDOUT = (
-    sys.executable,
-    "-c",
-    "import os, sys; os.dup2(int(sys.argv[1]), 1); os.execv(sys.argv[2], sys.argv[2:])",
-)
-"""Runs a command with another descriptor as its stdout: the program, then descriptor, command."""
-
-
-class Unread:
-    """The reading end of a bridge's stdout, in the hands of a client that may let it be."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
-        """What is there and what comes, to the end."""
-        reader = StreamReader(limit=PIPE_BYTES)
-        file = os.fdopen(os.dup(self._descriptor), "rb")
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), file
-        )
-        try:
-            while line := await reader.readline():
-                yield json.loads(line)
-        finally:
-            transport.close()
-
 
 @asynccontextmanager
 async def tapped(server: XmppServer) -> AsyncIterator[tuple[dict[str, str], Future[float]]]:
@@ -79,29 +49,6 @@ async def tapped(server: XmppServer) -> AsyncIterator[tuple[dict[str, str], Futu
         leave = rb"""type=["']unavailable"""
         relay.once(Way.TO_SERVER, leave, lambda: left_at.set_result(monotonic()))
         yield server.environment(XMPP_SERVICE=f"xmpp://127.0.0.1:{relay.port}"), left_at
-
-
-@contextmanager
-def a_pipe() -> Iterator[tuple[int, int]]:
-    """A pipe for somebody else's stdout: the end to read, the end to write."""
-    reading, writing = os.pipe()
-    os.set_inheritable(writing, True)
-    try:
-        yield reading, writing
-    finally:
-        os.close(reading)
-
-
-@asynccontextmanager
-async def unread(
-    home: Path, settings: dict[str, str]
-) -> AsyncIterator[tuple[BridgeProcess, Unread]]:
-    """A bridge whose stdout only we can read."""
-    with a_pipe() as (reading, writing):
-        command = (*OWN_STDOUT, str(writing), COMMAND)
-        async with BridgeProcess(home, settings, command=command, keep=(writing,)) as bridge:
-            os.close(writing)
-            yield bridge, Unread(reading)
 
 
 def echo(id_: object) -> dict[str, object]:
@@ -139,14 +86,13 @@ async def test_a_client_that_stops_reading_stalls_neither_the_room_nor_fills_the
         assert "McpDebug" in witness.occupants
         assert most_resident_kib(bridge) - before < UNREAD_GROWTH_KIB
         bridge.send({"jsonrpc": "2.0", "id": "fresh", "method": "xmppStatus"})
-        replies = client.messages()
-        for number in range(UNREAD_REPLIES):
-            assert (await anext(replies))["id"] == number
-        fresh = await anext(replies)
+        async with reading(client) as replies:
+            for number in range(UNREAD_REPLIES):
+                assert json.loads(await replies.readline())["id"] == number
+            fresh = json.loads(await replies.readline())
         assert fresh["id"] == "fresh"
         assert fresh["result"]["connected"] is True
         assert fresh["result"]["lastIncoming"]["body"] == f"number {TALK - 1}."
-        await replies.aclose()
 
 
 async def test_changes_that_nobody_reads_of_are_told_once_when_somebody_reads_again(
@@ -170,37 +116,34 @@ async def test_changes_that_nobody_reads_of_are_told_once_when_somebody_reads_ag
                 await bridge.stderr_says(f"<Fred {number}> is here")
                 await asyncio.sleep(CHANGES_SECONDS)  # a client that reads would be told each
         bridge.send({"jsonrpc": "2.0", "id": "last", "method": "ping"})
-        replies = client.messages()
         told, answered = 0, 0
-        while not told or answered < asked + 2:
-            message = await anext(replies)
-            if "method" in message:
-                assert message["params"] == {"uri": uri}
-                told += 1
-            else:
-                answered += 1
+        async with reading(client) as replies:
+            while not told or answered < asked + 2:
+                message = json.loads(await replies.readline())
+                if "method" in message:
+                    assert message["params"] == {"uri": uri}
+                    told += 1
+                else:
+                    answered += 1
         assert told == 1
-        await replies.aclose()
 
 
 async def test_a_pipe_that_is_closed_with_replies_in_it_ends_the_bridge(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
     settings = sandbox.environment()
-    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness:
-        reading, writing = os.pipe()
-        os.set_inheritable(writing, True)
-        command = (*OWN_STDOUT, str(writing), COMMAND)
-        async with BridgeProcess(tmp_path, settings, command=command, keep=(writing,)) as bridge:
-            os.close(writing)
-            await witness.joined("McpDebug")
-            for number in range(PIPE_BYTES // len(BODY)):
-                bridge.send(echo(number))
-            witness.say("has anybody read it?")
-            await bridge.stderr_says("has anybody read it?")
-            os.close(reading)
-            assert await bridge.wait() == 0
-            await witness.left("McpDebug")
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        unread(tmp_path, settings) as (bridge, client),
+    ):
+        await witness.joined("McpDebug")
+        for number in range(PIPE_BYTES // len(BODY)):
+            bridge.send(echo(number))
+        witness.say("has anybody read it?")
+        await bridge.stderr_says("has anybody read it?")
+        client.close()
+        assert await bridge.wait() == 0
+        await witness.left("McpDebug")
 
 
 async def test_without_a_stdout_the_bridge_does_not_begin(tmp_path: Path) -> None:

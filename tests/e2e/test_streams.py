@@ -18,8 +18,6 @@ FULL = "> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on d
     [
         (*CLOSED, ("check",)),
         (*FULL, ("send", "hello")),
-        (*FULL, ("diagnose", "Nobody")),
-        (*CLOSED, ("settings",)),
         (*FULL, ("watch",)),
         (*CLOSED, ("log",)),
     ],
