@@ -51,11 +51,6 @@ class StaticText:
     text: str
 
 
-@dataclass(frozen=True)
-class Watched:
-    changes: int
-
-
 @tool(title="Simple text", read_only=True, open_world=False)
 def test_simple_text() -> str:
     """Return a text."""
@@ -84,11 +79,9 @@ async def test_tool_with_progress(context: Context, /) -> str:
 @tool(title="Logging", read_only=True, open_world=False)
 async def test_tool_with_logging(context: Context, /) -> str:
     """Write three log messages to the caller."""
-    context.log("info", "Tool execution started")
-    await asyncio.sleep(STEP_SECONDS)
-    context.log("info", "Tool processing data")
-    await asyncio.sleep(STEP_SECONDS)
-    context.log("info", "Tool execution completed")
+    for step in ("execution started", "processing data", "execution completed"):
+        context.log("info", f"Tool {step}")
+        await asyncio.sleep(STEP_SECONDS)
     return "Logged."
 
 
@@ -202,29 +195,25 @@ async def test_input_required_result_list_roots(context: Context, /) -> str:
     return str(answers["client_roots"]["roots"])
 
 
-@tool(title="Confirm", read_only=True)
-async def test_input_required_result_request_state(context: Context, /) -> str:
+async def confirmed(context: Context, /) -> str:
     """Ask for a yes that counts for this call alone."""
     await context.elicit("Please confirm", Consent, name="confirm", consent=True)
     return "state-ok"
 
 
-@tool(title="Confirm", read_only=True)
-async def test_input_required_result_tampered_state(context: Context, /) -> str:
-    """Ask for a yes that counts for this call alone."""
-    await context.elicit("Please confirm", Consent, name="confirm", consent=True)
-    return "Confirmed."
+request_state = tool("test_input_required_result_request_state", title="Confirm")(confirmed)
+tampered_state = tool("test_input_required_result_tampered_state", title="Confirm")(confirmed)
+
+QUESTIONS = {
+    "user_name": elicitation("What is your name?", Name),
+    "greeting": sampling("Generate a greeting", max_tokens=50),
+}
 
 
 @tool(title="Ask several", read_only=True)
 async def test_input_required_result_multiple_inputs(context: Context, /) -> str:
     """Ask the caller's user and model, and for the roots."""
-    questions = {
-        "user_name": elicitation("What is your name?", Name),
-        "greeting": sampling("Generate a greeting", max_tokens=50),
-        "client_roots": ROOTS,
-    }
-    return ", ".join(await context.ask(questions, ASKING_SECONDS))
+    return ", ".join(await context.ask({**QUESTIONS, "client_roots": ROOTS}, ASKING_SECONDS))
 
 
 @tool(title="Ask twice", read_only=True)
@@ -238,11 +227,7 @@ async def test_input_required_result_multi_round(context: Context, /) -> str:
 @tool(title="Ask whom one can", read_only=True)
 async def test_input_required_result_capabilities(context: Context, /) -> str:
     """Ask the caller what it can be asked."""
-    questions = {
-        "user_name": elicitation("What is your name?", Name),
-        "greeting": sampling("Generate a greeting", max_tokens=50),
-    }
-    possible = {name: one for name, one in questions.items() if context.can_ask(one.method)}
+    possible = {name: one for name, one in QUESTIONS.items() if context.can_ask(one.method)}
     return ", ".join(await context.ask(possible, ASKING_SECONDS))
 
 
@@ -355,9 +340,9 @@ def static_text() -> StaticText:
 
 
 @resource("test://watched-resource", title="Watched")
-def watched() -> Watched:
+def watched() -> StaticText:
     """Something to subscribe to."""
-    return Watched(0)
+    return StaticText("This never changes.")
 
 
 @prompt("test_simple_prompt", title="Simple prompt")

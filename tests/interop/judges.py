@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
@@ -75,17 +74,14 @@ class UnreachableError(JudgeError):
     """The registry cannot be reached."""
 
 
-@dataclass(frozen=True)
-class Judges:
-    """The programs, installed."""
+Judges: TypeAlias = Mapping[str, Path]
+"""Where each package lies, by name and version."""
 
-    node: Path
-    packages: Mapping[str, Path]
-    """Where each package lies, by name and version."""
 
-    def command(self, package: str, program: str) -> tuple[str, ...]:
-        """Return the words that start a program of a package."""
-        return str(self.node), str(self.packages[package] / "node_modules" / ".bin" / program)
+def started_by(judges: Judges, package: str, program: str) -> tuple[str, ...]:
+    """The words that start a program of a package."""
+    node, ours = (judges[one] / "node_modules" / ".bin" for one in (NODE, package))
+    return str(node / "node"), str(ours / program)
 
 
 def installed(package: str, cache: Path) -> Path:
@@ -108,16 +104,9 @@ def installed(package: str, cache: Path) -> Path:
     return folder
 
 
-def install(cache: Path) -> Judges:
-    """Install all of them."""
-    packages = {one: installed(one, cache) for one in (NODE, INSPECTOR, RELEASED, COMING)}
-    return Judges(packages[NODE] / "node_modules" / ".bin" / "node", packages)
-
-
 def inspect(judges: Judges, home: Path) -> Table:
-    """Ask the bridge everything in every era through the inspector."""
     found: Table = {row: {} for row in REQUESTS}
-    command = (*judges.command(INSPECTOR, "mcp-inspector"), "--cli", "--format", "json")
+    command = (*started_by(judges, INSPECTOR, "mcp-inspector"), "--cli", "--format", "json")
     for era in ERAS:
         for row, request in REQUESTS.items():
             words = [*command, "--protocol-era", era, *request, "--", *BRIDGE]
@@ -130,11 +119,10 @@ def inspect(judges: Judges, home: Path) -> Table:
 
 
 def conform(judges: Judges, home: Path) -> Table:
-    """Run every suite against the server of test tools."""
     found: Table = {}
     for column, (package, which) in SUITES.items():
         with relayed(EVERYTHING) as url:
-            command = judges.command(package, "conformance")
+            command = started_by(judges, package, "conformance")
             words = [*command, "server", "--url", url, *which, "--output-dir", str(home / column)]
             done = _run(words, JUDGE_SECONDS, home)
         summary = _SUMMARY.findall(done.stdout)
@@ -160,7 +148,6 @@ def relayed(command: Sequence[str]) -> Iterator[str]:
 
 
 def known() -> Table:
-    """Read the tables of README.md."""
     text = (HERE / "README.md").read_text(encoding="utf-8")
     table: Table = {}
     for row, rest in _ROW.findall(text):
@@ -184,7 +171,6 @@ def differences(found: Table, told: Table) -> list[str]:
 
 
 def main() -> int:
-    """Run all judges and return the exit code."""
     started = monotonic()
     strict = os.environ.get("CI") == "true"
     if shutil.which("npm") is None or shutil.which("node") is None:
@@ -192,7 +178,8 @@ def main() -> int:
         return int(strict)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
-        judges = install(cache / "xmpp-debug-bridge-interop")
+        cache /= "xmpp-debug-bridge-interop"
+        judges = {one: installed(one, cache) for one in (NODE, INSPECTOR, RELEASED, COMING)}
     except UnreachableError as error:
         _say(f"interop: skipped, since the npm registry cannot be reached ({error})")
         return int(strict)

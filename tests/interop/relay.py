@@ -49,7 +49,6 @@ class Session:
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> "Session":
-        """Start the server and read what it says."""
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
         )
@@ -86,7 +85,6 @@ class Session:
             del self.streams[id_]
 
     async def end(self) -> None:
-        """End its input and wait for it."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -99,14 +97,11 @@ class Session:
 
 
 def is_response(line: bytes, id_: object) -> bool:
-    """Whether this line answers `id_`."""
     message = json.loads(line)
     return "method" not in message and message.get("id") == id_
 
 
 class Relay:
-    """The servers that are running, by session."""
-
     def __init__(self, command: Sequence[str]) -> None:
         self._command = tuple(command)
         self._sessions: dict[str, Session] = {}
@@ -116,7 +111,6 @@ class Relay:
         """Started ahead: the suite waits 2 s for some answers, and a start may take as long."""
 
     async def post(self, request: Request) -> Response:
-        """Take one message."""
         body = await request.body()
         message = json.loads(body)
         name = request.headers.get(SESSION)
@@ -133,7 +127,6 @@ class Relay:
         return await self._alone(session, message, body)
 
     async def delete(self, request: Request) -> Response:
-        """End a session."""
         session = self._sessions.pop(request.headers.get(SESSION, ""), None)
         if session is None:
             return Response(status_code=404)
@@ -141,7 +134,6 @@ class Relay:
         return Response(status_code=200)
 
     async def end(self) -> None:
-        """End all sessions."""
         ahead = {await self._next} if self._next else set()
         sessions = {*self._sessions.values(), *self._asking.values(), *ahead}
         await asyncio.gather(*(one.end() for one in sessions))
@@ -202,7 +194,6 @@ async def _events(
 
 
 def main(command: Sequence[str]) -> None:
-    """Listen until told to end."""
     relay = Relay(command)
 
     @asynccontextmanager

@@ -22,7 +22,6 @@ A call is an item as the client's API has it, without its id.
 """
 
 DONE = "Done."
-"""What the model says at the end."""
 
 
 @dataclass
@@ -43,7 +42,6 @@ class ScriptedModel:
         return _results(self.requests[-1])
 
     def answer(self, path: str, body: Json) -> list[Json]:
-        """Return the events that answer a request."""
         self.requests.append(body)
         results = _results(body)
         turn = len(results)

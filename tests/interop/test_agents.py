@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -93,32 +93,18 @@ class Session:
     room: str
     environ: dict[str, str]
 
-    @property
-    def wire(self) -> list[Json]:
-        """The replies of the bridge, as it wrote them."""
-        return [
-            message["result"]
-            for message in map(json.loads, (self.home / "wire").read_text().splitlines())
-            if "result" in message
-        ]
+    def results(self, key: str) -> list[Json]:
+        """The results that have `key`, as the bridge wrote them."""
+        wire = map(json.loads, (self.home / "wire").read_text().splitlines())
+        return [one["result"] for one in wire if key in one.get("result", ())]
 
     @property
     def tools(self) -> dict[str, Json]:
-        """The tools as the bridge listed them."""
-        return {tool["name"]: tool for tool in self._first("tools")}
+        return {tool["name"]: tool for tool in self.results("tools")[0]["tools"]}
 
     @property
     def instructions(self) -> str:
-        """What the bridge said about all of its tools."""
-        return str(self._first("instructions"))
-
-    @property
-    def results(self) -> list[Json]:
-        """The results of the calls, as the bridge gave them."""
-        return [one for one in self.wire if "content" in one]
-
-    def _first(self, key: str) -> Any:
-        return next(one[key] for one in self.wire if key in one)
+        return str(self.results("instructions")[0]["instructions"])
 
     def run(self, script: Script) -> ScriptedModel:
         """Let the agent work until the script ends; return the model that it asked."""
@@ -276,7 +262,7 @@ async def test_what_the_tools_return_reaches_the_model_whole(
                 wilma.say(line)
         await wilma.heard(SAID)
         await wilma.left("McpDebug")
-    given = session.results
+    given = session.results("content")
     assert [one.get("isError", False) for one in given] == [False, False, False, True, False]
     page = len(given[2]["content"][0]["text"].encode())
     assert given[2]["structuredContent"]["more"]

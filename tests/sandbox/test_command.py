@@ -1,13 +1,12 @@
-import asyncio
-import subprocess
-import sys
+from pathlib import Path
+from signal import SIGTERM
 
 import pytest
 
 from bridge.sandbox.server import Sandbox
-from tests.sandbox.wire import LIMIT, logged_in
-
-COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
+from tests.e2e.bridge_process import COMMAND, ran
+from tests.e2e.watching import Watching
+from tests.sandbox.wire import logged_in
 
 
 @pytest.mark.parametrize(
@@ -22,24 +21,22 @@ COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
         (["--fault", "\x1b[2J"], "--fault \\u{1B}[2J: there is no such fault"),
     ],
 )
-def test_a_mistake_is_one_line_and_tells_no_password(arguments: list[str], complaint: str) -> None:
-    ran = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert complaint in ran.stderr
-    assert ran.stderr.count("\n") == 1
-    assert "s3cret" not in ran.stderr
+def test_a_mistake_is_one_line_and_tells_no_password(
+    arguments: list[str], complaint: str, tmp_path: Path
+) -> None:
+    done = ran(tmp_path, COMMAND, "sandbox", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "s3cret" not in done.stderr
 
 
-async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
+async def test_accounts_log_in_and_faults_are_on_from_the_start(tmp_path: Path) -> None:
     given = "--account robot:s3:cret --account alice:x"
     given += " --fault lost-reflection:room=lobby,nickname=Robot"
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *given.split(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT) for _ in range(6)]
-        printed = dict(line.decode().strip().split("=", 1) for line in lines)
+    async with Watching(tmp_path, {}, *given.split(), command="sandbox") as sandbox:
+        await sandbox.shows("XMPP_ALLOW_PLAINTEXT=1")
+        printed = dict(line.split("=", 1) for line in sandbox.out.splitlines())
         address = Sandbox({"robot": "s3:cret", "alice": "x"})
         address.port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
         room = printed["MUC_ROOM"]
@@ -50,8 +47,6 @@ async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
             robot.say("hello", room)
             await alice.until("hello")
             assert "<body>hello" not in await robot.until("You said: hello")
-    finally:
-        process.terminate()
-        _, log = await process.communicate()
-    assert process.returncode == 0
-    assert b"s3:cret" not in log
+        sandbox.signal(SIGTERM)
+        assert await sandbox.ended() == 0
+    assert "s3:cret" not in sandbox.err

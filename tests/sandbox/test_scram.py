@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.sandbox.scram import AuthenticationError, Exchange
+from bridge.sandbox.scram import AuthenticationError, Exchange, plain
 from bridge.wire.scram import ScramClient
 
 ACCOUNTS = {"user": "pencil"}
@@ -53,3 +53,17 @@ def test_a_sound_proof_of_an_earlier_exchange_is_refused() -> None:
     earlier = Exchange(b"n,,n=user,r=abc", ACCOUNTS)
     with pytest.raises(AuthenticationError):
         Exchange(b"n,,n=user,r=abc", ACCOUNTS).verify(proven(earlier))
+
+
+@pytest.mark.parametrize(
+    ("message", "condition"),
+    [
+        (b"\0user\0wrong", "not-authorized"),
+        (b"\0nobody\0", "not-authorized"),
+        (b"\0user\0pencil\0", "malformed-request"),
+    ],
+)
+def test_plain_lets_in_only_who_knows_the_password(message: bytes, condition: str) -> None:
+    assert plain(b"\0USER\0pencil", ACCOUNTS) == "user"
+    with pytest.raises(AuthenticationError, match=condition):
+        plain(message, ACCOUNTS)
