@@ -99,7 +99,7 @@ async def test_a_deadline_holds_in_the_middle_of_a_reply_and_where_it_has_passed
         await silent(asked, reader, writer)
 
     async with model_service(stall) as service, asyncio.timeout(PATIENCE):
-        for seconds in (0.2, -1.0):
+        for seconds in (1.0, -1.0):  # time to get there
             error = await _failure(service.base_url, seconds=seconds)
             assert error.condition == "remote-server-timeout"
             assert f"within {seconds:g} s" in error.message
@@ -158,11 +158,11 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize("status", STATUSES)
-async def test_each_status_has_its_condition_and_is_final(status: int) -> None:
-    async with model_service(replying(status)) as service:
-        assert (await _failure(service.base_url)).condition == STATUSES[status]
-    assert len(service.asked) == 1
+async def test_each_status_has_its_condition_and_is_final() -> None:
+    for status, condition in STATUSES.items():
+        async with model_service(replying(status)) as service:
+            assert (await _failure(service.base_url)).condition == condition
+        assert len(service.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -95,20 +95,6 @@ def test_a_refused_login_is_told_with_the_setting_to_change(server: FixtureServe
         server.actor_sync("Alice")
 
 
-def test_as_many_occupants_are_named_as_a_reader_takes_in(
-    server: FixtureServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert MAX_NAMED == 20
-    monkeypatch.setattr(actor, "MAX_NAMED", 3)
-    first, *_ = (server.actor_sync(f"N{number}") for number in range(4))
-    first.expect_join("N3")
-    with pytest.raises(ExpectationError) as caught:
-        first.expect("x", within=0)
-    named = str(caught.value).splitlines()[-1]
-    assert named.startswith('In the room: "N0", "N1", ')
-    assert named.count('"') == 2 * 3
-
-
 def test_an_actor_that_is_cut_off_comes_back(
     server: FixtureServer, alice: ActorProxy, bob: ActorProxy
 ) -> None:
@@ -158,17 +144,26 @@ def test_a_failed_expectation_says_what_came_instead(alice: ActorProxy, bob: Act
     ]
 
 
-def test_as_many_misses_are_named_as_a_reader_takes_in(alice: ActorProxy, bob: ActorProxy) -> None:
+def test_as_many_misses_and_occupants_are_named_as_a_reader_takes_in(
+    server: FixtureServer, alice: ActorProxy, bob: ActorProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MAX_NAMED == 20
+    monkeypatch.setattr(actor, "MAX_NAMED", 2)
+    alice.expect_join("Bob")
+    server.actor_sync("Carol")
+    alice.expect_join("Carol")
     for number in range(MAX_MISSES + 2):
         bob.say(f"{number} {'x' * MAX_LINE_CHARACTERS}")
     alice.expect(contains=str(MAX_MISSES + 1))
     bob.say("last")
     with pytest.raises(ExpectationError) as caught:
         alice.expect(pattern="^[0-9]", within=0)
-    lines = str(caught.value).split("\n")[2:]
-    assert len(lines) == MAX_MISSES + 2
+    *lines, named = str(caught.value).split("\n")[2:]
+    assert len(lines) == MAX_MISSES + 1
     assert len(lines[0]) == len("  before the actor's last expectation: ") + MAX_LINE_CHARACTERS
     assert lines[MAX_MISSES] == "  ... and 3 more"
+    assert named.startswith('In the room: "')
+    assert named.count('"') == 2 * 2
 
 
 async def test_an_answer_that_comes_late_is_told_as_that(server: FixtureServer) -> None:

@@ -5,7 +5,6 @@ import pytest
 from bridge.testing import expectation
 from bridge.testing.expectation import Expectation, nearest_misses
 from bridge.xmpp.model.events import MessageReceived, OccupantJoined, OccupantLeft, Source, encode
-from bridge.xmpp.model.filter import PatternError
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.model.journal import Record
 
@@ -60,11 +59,6 @@ def test_own_words_count_only_for_who_names_the_speaker() -> None:
         "said by the actor itself"
     ]
     assert expectation.message(None, private=False, from_="Robot").is_met_by(own)
-
-
-def test_a_wrong_pattern_is_refused() -> None:
-    with pytest.raises(PatternError, match="missing"):
-        expectation.message(None, private=False, pattern="(")
 
 
 def test_what_is_wanted_is_told_in_words() -> None:

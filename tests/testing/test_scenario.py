@@ -82,13 +82,10 @@ def test_a_file_is_a_bot_and_steps_each_with_its_actor() -> None:
     )
 
 
-def test_a_file_may_have_no_bot_and_its_first_step_no_actor() -> None:
-    assert parse("[[step]]\nexpect = {}", VERBS) == Scenario((ScenarioStep("expect", {}, ""),))
-
-
 def test_a_step_with_one_value_needs_no_table_and_one_with_none_is_true() -> None:
-    (step,) = parse('[[step]]\nexpect = "pong"', VERBS).step
-    assert step.arguments == {"text": "pong"}
+    for text, arguments in (('"pong"', {"text": "pong"}), ("{}", {})):
+        step = ScenarioStep("expect", arguments, "")
+        assert parse(f"[[step]]\nexpect = {text}", VERBS) == Scenario((step,))
     assert parse("[[step]]\nleave = true", VERBS).step == (ScenarioStep("leave", {}, ""),)
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from bridge.mcp.toolset import Toolset, ToolsetError, tool
+from bridge.settings.load import load
 from bridge.toolkit import finding as toolsets
 from bridge.toolkit.finding import BUILT_IN, join_toolsets, known_toolsets, load_toolset
 
@@ -14,6 +15,7 @@ def base_tool() -> str:
 
 
 BASE = Toolset("bridge", (base_tool,))
+SETTINGS = load({}, cwd=Path("/"), package_root=Path("/"), searching=False)
 OFFER = "[xmpp_debug_bridge.toolsets]\n"
 
 
@@ -48,14 +50,14 @@ def test_the_sets_that_there_are_come_ours_first(folder: Path) -> None:
 
 def test_a_set_beside_the_bridge_is_called_as_it_was_asked_for(folder: Path) -> None:
     install(folder, "zoo", "ant = bridge.samples:TOOLSET\n")
-    both, _ = join_toolsets(BASE, named=["ant"], settings=[], collaborators=[settings()])
+    both, _ = join_toolsets(BASE, named=["ant"], settings=[], collaborators=[SETTINGS])
     assert both.name == "bridge+ant"
     assert load_toolset("ant").name == "samples"
 
 
 def test_sets_come_after_the_base_as_named_each_once() -> None:
     both, problems = join_toolsets(
-        BASE, named=["samples", "samples"], settings=["samples"], collaborators=[settings()]
+        BASE, named=["samples", "samples"], settings=["samples"], collaborators=[SETTINGS]
     )
     assert problems == ()
     assert both.name == "bridge+samples"
@@ -87,9 +89,3 @@ def test_a_foreign_error_is_shown_up_to_a_bound(folder: Path) -> None:
         load_toolset("brief:TOOLS")
     with pytest.raises(ToolsetError, match=r": a+\.\.\. \(301 characters\)$"):
         load_toolset("wordy:TOOLS")
-
-
-def settings() -> object:
-    from bridge.settings.load import load
-
-    return load({}, cwd=Path("/"), package_root=Path("/"), searching=False)
