@@ -1,17 +1,154 @@
 """Streams of clients that do nothing wrong, as many and as different as are asked for."""
 
+import re
 from collections.abc import Callable
 from itertools import count
 from random import Random
 from typing import NamedTuple
 
-from tests.capture.logs import ACCOUNT, BIND, HEADER, SASL, USER
+from tests.capture.logs import ACCOUNT, HEADER, LOGIN
 
-MUC = "http://jabber.org/protocol/muc"
-SM = "urn:xmpp:sm:3"
-SASL2 = "urn:xmpp:sasl:2"
-NAMES = ("Ann", "Ben", "Zoë", "d'Arc", "人")
-WORDS = ("hello", "a &lt; b", 'it\'s "so"', "first\n\nthird line", "ä→ö", "<![CDATA[x]]>", "bye")
+OPEN = f">>> {HEADER}\n<<< {HEADER}\n".replace("<<< <stream:stream", "<<< <stream:stream id='s1'")
+BY_SCRAM = "\n".join(LOGIN[2:7]) + f"\n{OPEN}"
+BY_PASSWORD = f"""
+{LOGIN[2].replace("<mechanism>", "<mechanism>PLAIN</mechanism><mechanism>")}
+>>> <auth xmlns='{{sasl}}' mechanism='PLAIN'>AGJvdABzM2NyM3Q=</auth>
+<<< <success xmlns='{{sasl}}'/>
+{OPEN}"""
+BY_SASL2 = """
+<<< <stream:features><authentication xmlns='urn:xmpp:sasl:2'><mechanism>SCRAM-SHA-1</mechanism>
+    <inline><bind xmlns='urn:xmpp:bind:0'/></inline></authentication></stream:features>
+>>> <authenticate xmlns='urn:xmpp:sasl:2' mechanism='SCRAM-SHA-1'><initial-response>biwsbj1ib3Q=
+    </initial-response><bind xmlns='urn:xmpp:bind:0'/></authenticate>
+<<< <challenge xmlns='urn:xmpp:sasl:2'>cj14</challenge>
+>>> <response xmlns='urn:xmpp:sasl:2'>Yz1iaXdz</response>
+<<< <success xmlns='urn:xmpp:sasl:2'><authorization-identifier>{account}
+    </authorization-identifier><bound xmlns='urn:xmpp:bind:0'/></success>
+<<< <stream:features/>
+>>> <presence/>"""
+WITH_TLS = f"""
+<<< <stream:features><starttls xmlns='{{tls}}'><required/></starttls></stream:features>
+>>> <starttls xmlns='{{tls}}'/>
+<<< <proceed xmlns='{{tls}}'/>
+{OPEN}"""
+BOUND = f"""
+{LOGIN[9].replace("</stream", "<sm xmlns='urn:xmpp:sm:3'/></stream")}
+{LOGIN[10]}
+{LOGIN[11]}"""
+ENABLED = """
+>>> <enable xmlns='{sm}' resume='true'/>
+<<< <enabled xmlns='{sm}' id='x' resume='true'/>"""
+PRESENT = """
+>>> <presence><priority>5</priority></presence>
+<<< <presence from='{account}' to='{account}'><priority>5</priority></presence>"""
+RESUMED = f"""
+{OPEN}{BY_PASSWORD}
+<<< <stream:features><sm xmlns='{{sm}}'/></stream:features>
+>>> <resume xmlns='{{sm}}' previd='x' h='9'/>
+<<< <resumed xmlns='{{sm}}' previd='x' h='3'/>"""
+SEATED = """
+<<< <presence from='{room}/{who}' to='{account}'><x xmlns='{user}'>
+    <item affiliation='none' role='participant'/>{codes}</x></presence>"""
+GONE = """
+<<< <presence from='{room}/{who}' to='{account}' type='unavailable'><x xmlns='{user}'>
+    <item affiliation='none' role='none'/>{codes}</x></presence>"""
+SUBJECT = """
+<<< <message from='{room}' to='{account}' type='groupchat'><subject/></message>"""
+OLD = """
+<<< <message from='{room}/{who}' to='{account}' type='groupchat'><body>{old}</body>
+    <delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/></message>"""
+HEARD = """
+<<<{pause} <message from='{room}/{who}' to='{account}' type='groupchat' id='{id}'>
+    <body>{body}</body>{more}</message>"""
+RENAMED = """
+>>> <presence to='{room}/{me}x'/>
+<<< <presence from='{room}/{me}' to='{account}' type='unavailable'><x xmlns='{user}'>
+    <item nick='{me}x'/><status code='303'/><status code='110'/></x></presence>"""
+DEEDS = """
+<<<3 <message from='{room}/{who}' to='{account}' type='groupchat'><body>{me}: ping</body>
+    {more}</message>
+>>> <message to='{room}' type='groupchat' id='{id}'><body>{body}</body></message>
+<<< <message from='{room}/{me}' to='{account}' type='groupchat' id='{id}'>
+    <body>{body}</body></message>
+
+>>>4 <message to='{room}' type='groupchat' id='{id}'><body>It is {id}.</body></message>
+<<< <message from='{room}/{me}' to='{account}' type='groupchat' id='{id}'>
+    <body>It is {id}.</body></message>
+
+<<<3 <message from='{room}/{who}' to='{account}' type='chat'><body>{me}: psst</body>
+    <x xmlns='{user}'/></message>
+>>> <message to='{room}/{who}' type='chat'><body>yes?</body><x xmlns='{user}'/></message>
+
+<<<3 <message from='ann@example.net/x' to='{account}' type='chat'><body>hi</body>
+    <request xmlns='urn:xmpp:receipts'/></message>
+>>> <message to='ann@example.net/x'><received xmlns='urn:xmpp:receipts'/></message>
+>>> <message to='ann@example.net/x' type='chat'><body>hi</body></message>
+
+<<< <iq type='get' id='{id}' to='{account}' from='{peer}'>{query}</iq>
+>>> <iq type='result' id='{id}' to='{peer}'/>
+
+<<< <iq type='get' id='{id}' to='{account}'>{query}</iq>
+>>> <iq type='result' id='{id}'/>
+
+>>>30 <iq type='get' id='{id}' to='{peer}'><ping xmlns='urn:xmpp:ping'/></iq>
+<<< <iq type='result' id='{id}' from='{peer}' to='{account}'/>
+
+>>>30 <iq type='get' id='{id}' to='{room}/{me}'><ping xmlns='urn:xmpp:ping'/></iq>
+<<< <iq type='result' id='{id}' from='{room}/{me}' to='{account}'/>
+
+>>>30 <iq type='get' id='{id}'><ping xmlns='urn:xmpp:ping'/></iq>
+<<< <iq type='result' id='{id}' to='{account}'/>
+
+>>> <iq type='set' id='{id}' to='{room}'><query xmlns='urn:xmpp:mam:2'/></iq>
+<<< <message from='{room}' to='{account}'><result xmlns='urn:xmpp:mam:2' id='r'>
+    <forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client' from='{room}/Ann'
+     type='groupchat'><body>{me}: ping</body></message></forwarded></result></message>
+<<< <iq type='result' id='{id}' from='{room}' to='{account}'>
+    <fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>
+
+<<< <presence from='{room}/{me}' to='{account}'><x xmlns='{user}'>
+    <item affiliation='admin' role='moderator'/><status code='110'/></x></presence>
+
+>>> <r xmlns='{sm}'/>
+<<< <a xmlns='{sm}' h='3'/>
+<<< <r xmlns='{sm}'/>
+>>> <a xmlns='{sm}' h='9'/>
+
+>>> <message to='{room}' type='groupchat'><reactions xmlns='urn:xmpp:reactions:0' id='x'>
+    <reaction>👍</reaction></reactions></message>
+>>> <message to='{room}' type='groupchat'>
+    <composing xmlns='http://jabber.org/protocol/chatstates'/></message>
+>>> <message to='{room}' type='groupchat'>
+    <displayed xmlns='urn:xmpp:chat-markers:0' id='x'/></message>
+
+<<<100 <presence from='ann@example.net/x' to='{account}'/>"""
+"""What a client does or hears; a number is how many seconds pass before."""
+
+NAMES = ("Ann", "Ben", "Zoë", "d&apos;Arc", "人")
+CHOSEN = {
+    "who": NAMES,
+    "body": ("hello", "a &lt; b", 'it\'s "so"', "first\n\nthird line", "ä→ö", "<![CDATA[x]]>"),
+    "old": ("old", "a &lt; b", "first\n\nthird", "ä→ö", "hi", "bye", "bot0: ping", "bot1: ping"),
+    "peer": ("example.org", "room0@muc.example.org/Ann"),
+    "pause": ("0.2", "5"),
+    "more": (
+        "",
+        "<active xmlns='http://jabber.org/protocol/chatstates'/>",
+        "<replace xmlns='urn:xmpp:message-correct:0' id='x'/>",
+        "<stanza-id xmlns='urn:xmpp:sid:0' id='s' by='room@muc.example.org'/>",
+    ),
+    "query": (
+        "<ping xmlns='urn:xmpp:ping'/>",
+        "<query xmlns='http://jabber.org/protocol/disco#info'/>",
+        "<query xmlns='jabber:iq:version'/>",
+    ),
+    "account": (ACCOUNT,),
+    "sm": ("urn:xmpp:sm:3",),
+    "sasl": ("urn:ietf:params:xml:ns:xmpp-sasl",),
+    "tls": ("urn:ietf:params:xml:ns:xmpp-tls",),
+    "user": ("http://jabber.org/protocol/muc#user",),
+}
+"""What a line leaves open, and from what chance chooses it."""
 
 
 class Passed(NamedTuple):
@@ -40,317 +177,95 @@ class Healthy:
         for number in range(random.randint(1, 3)):
             self._join(f"room{number}@muc.example.org", f"bot{number}")
         for _ in range(deeds):
-            random.choice(DEEDS)(self)
-        for room in list(self._rooms)[: random.randint(0, 3)]:
-            self._leave(room)
+            deed = random.choice((*DEEDS.split("\n\n"), *CHANGES))
+            if callable(deed):
+                deed(self, *random.choice([*self._rooms.items()]))
+            else:
+                self._pass(deed)
+        for room, me in [*self._rooms.items()][: random.randint(0, 3)]:
+            self._leave(room, me)
         if random.random() < 0.7:
-            self._say("</stream:stream>")
-            self._hear("</stream:stream>")
+            self._pass(">>> </stream:stream>\n<<< </stream:stream>")
         return self.passed
 
-    def _say(self, xml: str, pause: float | None = None) -> None:
-        self._pass(True, xml, pause)
-
-    def _hear(self, xml: str, pause: float | None = None) -> None:
-        self._pass(False, xml, pause)
-
-    def _pass(self, sent: bool, xml: str, pause: float | None) -> None:
-        usual = self._random.choice((0.01, 0.05, 0.3))
-        self.passed.append(Passed(usual if pause is None else pause, sent, xml))
-
-    def _id(self) -> str:
-        return f"i{next(self._ids)}"
-
-    def _room(self) -> tuple[str, str]:
-        if not self._rooms:
-            self._join("lobby@muc.example.org", "bot")
-        return self._random.choice(list(self._rooms.items()))
+    def _pass(self, text: str, room: str = "", me: str = "", **given: str) -> None:
+        random = self._random
+        if not room:
+            room, me = random.choice([*self._rooms.items()] or [("", "")])
+        chosen = {name: random.choice(values) for name, values in CHOSEN.items()}
+        chosen |= {"room": room, "me": me, "codes": "", "id": f"i{next(self._ids)}"} | given
+        for line in re.sub("\n    ", "", text).split("\n"):
+            if line:
+                way, _, xml = line.format(**chosen).partition(" ")
+                pause = float(way[3:] or random.choice((0.01, 0.05, 0.3)))
+                self.passed.append(Passed(pause, way[0] == ">", xml))
 
     def _log_in(self) -> None:
         random = self._random
-        self._open()
+        self._pass(OPEN)
         if random.random() < 0.4:
-            tls = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
-            self._hear(f"<stream:features>{tls}</stream:features>")
-            self._say("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
-            self._hear("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
-            self._open()
+            self._pass(WITH_TLS)
         if random.random() < 0.4:
-            self._log_in_by_sasl2()
+            self._pass(BY_SASL2)
             return
-        names = "".join(f"<mechanism>{name}</mechanism>" for name in ("SCRAM-SHA-1", "PLAIN"))
-        self._hear(
-            f"<stream:features><mechanisms xmlns='{SASL}'>{names}</mechanisms></stream:features>"
-        )
+        self._pass(random.choice((BY_PASSWORD, BY_SCRAM)) + BOUND)
         if random.random() < 0.5:
-            self._say(f"<auth xmlns='{SASL}' mechanism='PLAIN'>AGJvdABzM2NyM3Q=</auth>")
-        else:
-            self._say(f"<auth xmlns='{SASL}' mechanism='SCRAM-SHA-1'>biwsbj1ib3Qscj14</auth>")
-            self._hear(f"<challenge xmlns='{SASL}'>cj14</challenge>")
-            self._say(f"<response xmlns='{SASL}'>Yz1iaXdz</response>")
-        self._hear(f"<success xmlns='{SASL}'/>")
-        self._open()
-        self._bind()
-
-    def _log_in_by_sasl2(self) -> None:
-        inline = "<inline><bind xmlns='urn:xmpp:bind:0'/></inline>"
-        mechanisms = f"<mechanism>SCRAM-SHA-1</mechanism>{inline}"
-        self._hear(
-            f"<stream:features><authentication xmlns='{SASL2}'>{mechanisms}</authentication>"
-            "</stream:features>"
-        )
-        self._say(
-            f"<authenticate xmlns='{SASL2}' mechanism='SCRAM-SHA-1'><initial-response>"
-            "biwsbj1ib3Qscj14</initial-response><bind xmlns='urn:xmpp:bind:0'/></authenticate>"
-        )
-        self._hear(f"<challenge xmlns='{SASL2}'>cj14</challenge>")
-        self._say(f"<response xmlns='{SASL2}'>Yz1iaXdz</response>")
-        self._hear(
-            f"<success xmlns='{SASL2}'><authorization-identifier>{ACCOUNT}"
-            "</authorization-identifier><bound xmlns='urn:xmpp:bind:0'/></success>"
-        )
-        self._hear("<stream:features/>")
-        self._say("<presence/>")
-
-    def _open(self) -> None:
-        self._say(HEADER)
-        self._hear(HEADER.replace(" to=", " id='s1' from="))
-
-    def _bind(self) -> None:
-        random, id_ = self._random, self._id()
-        self._hear(f"<stream:features><bind xmlns='{BIND}'/><sm xmlns='{SM}'/></stream:features>")
-        self._say(f"<iq type='set' id='{id_}'><bind xmlns='{BIND}'/></iq>")
-        self._hear(
-            f"<iq type='result' id='{id_}' to='{ACCOUNT}'><bind xmlns='{BIND}'><jid>{ACCOUNT}"
-            "</jid></bind></iq>"
-        )
-        if random.random() < 0.5:
-            self._say(f"<enable xmlns='{SM}' resume='true'/>")
-            self._hear(f"<enabled xmlns='{SM}' id='x' resume='true'/>")
+            self._pass(ENABLED)
             self._can_resume = True
-        self._say("<presence><priority>5</priority></presence>")
-        self._hear(f"<presence from='{ACCOUNT}' to='{ACCOUNT}'><priority>5</priority></presence>")
+        self._pass(PRESENT)
 
-    def _join(self, room: str, nickname: str) -> None:
+    def _join(self, room: str, me: str) -> None:
         random = self._random
-        self._say(f"<presence to='{room}/{nickname}'><x xmlns='{MUC}'/></presence>")
-        given = nickname
-        for name in random.sample(NAMES, 3):
-            self._seat(room, name)
-        codes = "<status code='110'/>"
-        if random.random() < 0.2:
-            codes += "<status code='201'/>"
-        self._seat(room, given, codes)
+        muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
+        self._pass(f">>> <presence to='{room}/{me}'>{muc}</presence>")
+        for who in random.sample(NAMES, 3):
+            self._pass(SEATED, room, who=who)
+        created = "<status code='201'/>" if random.random() < 0.2 else ""
+        self._pass(SEATED, room, who=me, codes=f"<status code='110'/>{created}")
         for _ in range(random.randint(0, 4)):
-            self._hear(
-                f"<message from='{_attribute(room, random.choice(NAMES))}' to='{ACCOUNT}' "
-                f"type='groupchat'><body>{random.choice((*WORDS, nickname + ': ping'))}</body>"
-                "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/></message>"
-            )
-        self._hear(f"<message from='{room}' to='{ACCOUNT}' type='groupchat'><subject/></message>")
-        self._rooms[room] = nickname
+            self._pass(OLD, room)
+        self._pass(SUBJECT, room)
+        self._rooms[room] = me
 
-    def _seat(self, room: str, name: str, codes: str = "", *, type_: str = "") -> None:
-        item = f"<item affiliation='none' role='{'none' if type_ else 'participant'}'/>"
-        kind = f" type='{type_}'" if type_ else ""
-        self._hear(
-            f"<presence from='{_attribute(room, name)}' to='{ACCOUNT}'{kind}>"
-            f"<x xmlns='{USER}'>{item}{codes}</x></presence>"
-        )
+    def _leave(self, room: str, me: str) -> None:
+        leave = f">>> <presence to='{room}/{me}' type='unavailable'/>"
+        self._pass(leave + GONE, room, who=me, codes="<status code='110'/>")
 
-    def _leave(self, room: str) -> None:
-        nickname = self._rooms.pop(room)
-        self._say(f"<presence to='{room}/{nickname}' type='unavailable'/>")
-        self._seat(room, nickname, "<status code='110'/>", type_="unavailable")
-
-    def talk_of_others(self) -> None:
-        room, _ = self._room()
+    def others_talk(self, room: str, me: str) -> None:
         for _ in range(self._random.randint(1, 8)):
-            self._hear_groupchat(room, self._random.choice(WORDS), self._random.choice((0.2, 5)))
+            self._pass(HEARD, room, me)
 
-    def _hear_groupchat(self, room: str, body: str, pause: float | None = None) -> None:
-        random = self._random
-        more = random.choice(
-            (
-                "",
-                "<active xmlns='http://jabber.org/protocol/chatstates'/>",
-                f"<replace xmlns='urn:xmpp:message-correct:0' id='{self._id()}'/>",
-                "<stanza-id xmlns='urn:xmpp:sid:0' id='s' by='room@muc.example.org'/>",
-            )
-        )
-        self._hear(
-            f"<message from='{_attribute(room, random.choice(NAMES))}' to='{ACCOUNT}' "
-            f"type='groupchat' id='{self._id()}'><body>{body}</body>{more}</message>",
-            pause,
-        )
+    def others_come_and_go(self, room: str, me: str) -> None:
+        self._pass(SEATED, room, me, who="Ann")
+        codes = self._random.choice(("", "<status code='307'/>"))
+        self._pass(GONE, room, me, who="Ann", codes=codes)
 
-    def answer_a_command(self) -> None:
-        room, nickname = self._room()
-        self._hear_groupchat(room, f"{nickname}: ping", 3)
-        self._speak(room, nickname, self._random.choice(WORDS))
+    def take_another_nickname(self, room: str, me: str) -> None:
+        self._pass(RENAMED, room, me)
+        self._rooms[room] = f"{me}x"
+        self._pass(SEATED, room, who=f"{me}x", codes="<status code='110'/>")
 
-    def _speak(self, room: str, nickname: str, body: str, pause: float | None = None) -> None:
-        told = f"type='groupchat' id='{self._id()}'><body>{body}</body></message>"
-        self._say(f"<message to='{room}' {told}", pause)
-        self._hear(f"<message from='{room}/{nickname}' to='{ACCOUNT}' {told}")
-
-    def announce(self) -> None:
-        self._speak(*self._room(), f"It is {self._id()}.", 4)
-
-    def answer_in_private(self) -> None:
-        room, nickname = self._room()
-        who = _attribute(room, self._random.choice(NAMES))
-        self._hear(
-            f"<message from='{who}' to='{ACCOUNT}' type='chat'><body>{nickname}: psst</body>"
-            f"<x xmlns='{USER}'/></message>",
-            3,
-        )
-        self._say(f"<message to='{who}' type='chat'><body>yes?</body><x xmlns='{USER}'/></message>")
-
-    def answer_a_friend(self) -> None:
-        self._hear(
-            f"<message from='ann@example.net/x' to='{ACCOUNT}' type='chat'><body>hi</body>"
-            "<request xmlns='urn:xmpp:receipts'/></message>",
-            3,
-        )
-        self._say("<message to='ann@example.net/x'><received xmlns='urn:xmpp:receipts'/></message>")
-        self._say("<message to='ann@example.net/x' type='chat'><body>hi</body></message>")
-
-    def be_asked(self) -> None:
-        id_ = self._id()
-        room, _ = self._room()
-        query = self._random.choice(
-            (
-                "<ping xmlns='urn:xmpp:ping'/>",
-                "<query xmlns='http://jabber.org/protocol/disco#info'/>",
-                "<query xmlns='jabber:iq:version'/>",
-            )
-        )
-        from_ = self._random.choice((" from='example.org'", "", f" from='{room}/Ann'"))
-        self._hear(f"<iq type='get' id='{id_}' to='{ACCOUNT}'{from_}>{query}</iq>")
-        self._say(f"<iq type='result' id='{id_}'{from_.replace('from', 'to')}/>")
-
-    def ask(self) -> None:
-        id_ = self._id()
-        room, nickname = self._room()
-        to = self._random.choice((" to='example.org'", "", f" to='{room}/{nickname}'"))
-        self._say(f"<iq type='get' id='{id_}'{to}><ping xmlns='urn:xmpp:ping'/></iq>", 30)
-        from_ = to.replace("to=", "from=")
-        self._hear(f"<iq type='result' id='{id_}'{from_} to='{ACCOUNT}'/>")
-
-    def ask_the_archive(self) -> None:
-        id_ = self._id()
-        room, nickname = self._room()
-        self._say(f"<iq type='set' id='{id_}' to='{room}'><query xmlns='urn:xmpp:mam:2'/></iq>")
-        for body in (f"{nickname}: ping", "old"):
-            self._hear(
-                f"<message from='{room}' to='{ACCOUNT}'><result xmlns='urn:xmpp:mam:2' id='r'>"
-                "<forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client' "
-                f"from='{room}/Ann' type='groupchat'><body>{body}</body></message></forwarded>"
-                "</result></message>"
-            )
-        self._hear(
-            f"<iq type='result' id='{id_}' from='{room}' to='{ACCOUNT}'>"
-            "<fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"
-        )
-
-    def see_others_come_and_go(self) -> None:
-        room, _ = self._room()
-        name = self._random.choice(NAMES)
-        self._seat(room, name)
-        self._seat(
-            room, name, self._random.choice(("", "<status code='307'/>")), type_="unavailable"
-        )
-
-    def get_another_role(self) -> None:
-        room, nickname = self._room()
-        self._hear(
-            f"<presence from='{room}/{nickname}' to='{ACCOUNT}'><x xmlns='{USER}'>"
-            "<item affiliation='admin' role='moderator'/><status code='110'/></x></presence>"
-        )
-
-    def take_another_nickname(self) -> None:
-        room, nickname = self._room()
-        new = f"{nickname}x"
-        self._say(f"<presence to='{room}/{new}'/>")
-        codes = "<status code='303'/><status code='110'/>"
-        self._hear(
-            f"<presence from='{room}/{nickname}' to='{ACCOUNT}' type='unavailable'>"
-            f"<x xmlns='{USER}'><item nick='{new}'/>{codes}</x></presence>"
-        )
-        self._seat(room, new, "<status code='110'/>")
-        self._rooms[room] = new
-
-    def be_kicked_and_stay_away(self) -> None:
+    def be_kicked_and_stay_away(self, room: str, me: str) -> None:
         if len(self._rooms) > 1:
-            room, nickname = self._room()
             del self._rooms[room]
             self.was_put_out = True
-            self._seat(
-                room, nickname, "<status code='307'/><status code='110'/>", type_="unavailable"
-            )
+            self._pass(GONE, room, who=me, codes="<status code='307'/><status code='110'/>")
 
-    def leave_and_come_back(self) -> None:
-        room, nickname = self._room()
-        self._leave(room)
-        self._join(room, nickname)
+    def leave_and_come_back(self, room: str, me: str) -> None:
+        self._leave(room, me)
+        self._join(room, me)
 
-    def acknowledge(self) -> None:
-        self._say(f"<r xmlns='{SM}'/>")
-        self._hear(f"<a xmlns='{SM}' h='3'/>")
-        self._hear(f"<r xmlns='{SM}'/>")
-        self._say(f"<a xmlns='{SM}' h='9'/>")
-
-    def resume(self) -> None:
-        if not self._can_resume:
-            return
-        self._open()
-        names = "<mechanism>PLAIN</mechanism>"
-        self._hear(
-            f"<stream:features><mechanisms xmlns='{SASL}'>{names}</mechanisms></stream:features>"
-        )
-        self._say(f"<auth xmlns='{SASL}' mechanism='PLAIN'>AGJvdABzM2NyM3Q=</auth>")
-        self._hear(f"<success xmlns='{SASL}'/>")
-        self._open()
-        self._hear(f"<stream:features><sm xmlns='{SM}'/></stream:features>")
-        self._say(f"<resume xmlns='{SM}' previd='x' h='9'/>")
-        self._hear(f"<resumed xmlns='{SM}' previd='x' h='3'/>")
-
-    def mark_and_react(self) -> None:
-        room, _ = self._room()
-        for payload in (
-            "<reactions xmlns='urn:xmpp:reactions:0' id='x'><reaction>👍</reaction></reactions>",
-            "<composing xmlns='http://jabber.org/protocol/chatstates'/>",
-            "<displayed xmlns='urn:xmpp:chat-markers:0' id='x'/>",
-        ):
-            self._say(f"<message to='{room}' type='groupchat'>{payload}</message>")
-
-    def be_quiet(self) -> None:
-        self._hear(f"<presence from='ann@example.net/x' to='{ACCOUNT}'/>", 100)
+    def resume(self, room: str, me: str) -> None:
+        if self._can_resume:
+            self._pass(RESUMED, room, me)
 
 
-def _attribute(room: str, name: str) -> str:
-    return f"{room}/{name.replace(chr(39), '&apos;')}"
-
-
-DEEDS: tuple[Callable[[Healthy], None], ...] = (
-    Healthy.talk_of_others,
-    Healthy.talk_of_others,
-    Healthy.answer_a_command,
-    Healthy.answer_a_command,
-    Healthy.announce,
-    Healthy.answer_in_private,
-    Healthy.answer_a_friend,
-    Healthy.be_asked,
-    Healthy.ask,
-    Healthy.ask_the_archive,
-    Healthy.see_others_come_and_go,
-    Healthy.get_another_role,
+CHANGES: tuple[Callable[[Healthy, str, str], None], ...] = (
+    *(Healthy.others_talk, Healthy.others_talk),
+    Healthy.others_come_and_go,
     Healthy.take_another_nickname,
     Healthy.be_kicked_and_stay_away,
     Healthy.leave_and_come_back,
-    Healthy.acknowledge,
     Healthy.resume,
-    Healthy.mark_and_react,
-    Healthy.be_quiet,
 )
+"""What has to know what came before, or comes several times."""

@@ -1,7 +1,7 @@
 """Pages in a real Chromium, and everything that it complains of or asks the network for."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,24 +64,46 @@ def showing(
     at: str = "",
     width: int = 1_280,
     height: int = 800,
-    **options: Any,
+    timezone_id: str = "",
+    **media: Any,
 ) -> Iterator[Window]:
-    """Open the page of a timeline in its JSON form, or a text of HTML, from disk."""
+    """Open the page of a timeline in its JSON form, or a text of HTML, from disk.
+
+    A browser has one window, in which one page comes after the other: to open another is what
+    costs most.
+    """
     file = folder / "page.html"
     file.write_text(encoded if isinstance(encoded, str) else as_html(encoded), "utf-8")
-    context = browser.new_context(viewport={"width": width, "height": height}, **options)
-    window = Window(context.new_page())
-    window.page.on("console", lambda message: window.complaints.append(message.text))
-    window.page.on("pageerror", lambda error: window.complaints.append(str(error)))
-    window.page.on("dialog", lambda dialog: window.complaints.append(dialog.message))
-    window.page.on("request", lambda request: window.requests.append(request.url))
-    # What must never happen would be answered here, and not by the network.
-    context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
+    page = browser.contexts[0].pages[0] if browser.contexts else _opened(browser)
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(**{"media": "null", "color_scheme": "null", "reduced_motion": "null"} | media)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Emulation.setTimezoneOverride", {"timezoneId": timezone_id})
+    window = Window(page)
+    heard: tuple[tuple[Any, Callable[[Any], None]], ...] = (
+        ("console", lambda message: window.complaints.append(message.text)),
+        ("pageerror", lambda error: window.complaints.append(str(error))),
+        ("dialog", lambda dialog: window.complaints.append(dialog.message)),
+        ("request", lambda request: window.requests.append(request.url)),
+    )
+    for event, listener in heard:
+        page.on(event, listener)
     try:
-        window.page.goto(f"{file.as_uri()}{at}")
-        window.page.evaluate(SETTLED)
+        page.goto(f"{file.as_uri()}{at}")
+        page.evaluate(SETTLED)
         yield window
         assert window.requests == [file.as_uri()]
         assert window.complaints == []
     finally:
-        context.close()
+        for event, listener in heard:
+            page.remove_listener(event, listener)
+        devtools.send("Emulation.setTimezoneOverride", {"timezoneId": ""})
+        devtools.detach()
+        page.goto("about:blank")
+
+
+def _opened(browser: Browser) -> Page:
+    context = browser.new_context()
+    # What must never happen would be answered here, and not by the network.
+    context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
+    return context.new_page()
