@@ -25,6 +25,16 @@ FLAGS = (
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Waits until what was changed is on the screen."""
 
+OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('text')].filter(it => it.firstChild?.data)
+            .map(it => ({it, box: it.getBoundingClientRect()}))
+        return boxes.flatMap((one, index) => boxes.slice(index + 1, index + 40).filter(other =>
+            one.box.left < other.box.right - 1 && other.box.left < one.box.right - 1 &&
+            one.box.top < other.box.bottom - 4 && other.box.top < one.box.bottom - 4
+        ).map(other => one.it.textContent + ' / ' + other.it.textContent))
+    })"""
+"""The pairs of texts in the drawings that lie over each other."""
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
@@ -49,6 +59,9 @@ class Window:
     def overflow(self) -> int:
         """By how many pixels the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+    def overlaps(self) -> list[str]:
+        return list(self.page.evaluate(OVERLAPS))
 
     def selected(self) -> str:
         """The id of the event that is selected, as a screen reader hears it."""
@@ -76,7 +89,9 @@ def showing(
     file.write_text(encoded if isinstance(encoded, str) else as_html(encoded), "utf-8")
     page = browser.contexts[0].pages[0] if browser.contexts else _opened(browser)
     page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(**{"media": "null", "color_scheme": "null", "reduced_motion": "null"} | media)
+    page.emulate_media(
+        **{"media": "null", "color_scheme": "null", "reduced_motion": "null"} | media
+    )
     devtools = page.context.new_cdp_session(page)
     devtools.send("Emulation.setTimezoneOverride", {"timezoneId": timezone_id})
     window = Window(page)
