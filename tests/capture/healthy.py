@@ -177,11 +177,11 @@ class Healthy:
         for number in range(random.randint(1, 3)):
             self._join(f"room{number}@muc.example.org", f"bot{number}")
         for _ in range(deeds):
-            deed = random.choice((*DEEDS.split("\n\n"), *CHANGES))
-            if callable(deed):
-                deed(self, *random.choice([*self._rooms.items()]))
-            else:
+            deed = random.choice(POSSIBLE)
+            if isinstance(deed, str):
                 self._pass(deed)
+            else:
+                deed(self, *random.choice([*self._rooms.items()]))
         for room, me in [*self._rooms.items()][: random.randint(0, 3)]:
             self._leave(room, me)
         if random.random() < 0.7:
@@ -260,7 +260,8 @@ class Healthy:
             self._pass(RESUMED, room, me)
 
 
-CHANGES: tuple[Callable[[Healthy, str, str], None], ...] = (
+POSSIBLE: tuple[str | Callable[[Healthy, str, str], None], ...] = (
+    *DEEDS.split("\n\n"),
     *(Healthy.others_talk, Healthy.others_talk),
     Healthy.others_come_and_go,
     Healthy.take_another_nickname,
@@ -268,4 +269,3 @@ CHANGES: tuple[Callable[[Healthy, str, str], None], ...] = (
     Healthy.leave_and_come_back,
     Healthy.resume,
 )
-"""What has to know what came before, or comes several times."""
