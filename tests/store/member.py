@@ -27,6 +27,7 @@ class Member:
         return self._told.poll(SECONDS) and self._told.recv() is None
 
     def hears(self, mark: int) -> None:
+        """Record what is said in the room, or, if `mark` is below zero, what it alone hears."""
         self._told.send(mark)
 
     def kill(self) -> None:
@@ -46,7 +47,8 @@ def _record(told: Connection, place: Place, run: str) -> None:
     told.send(None)
     try:
         while True:
-            recorder.add(said(told.recv(), at=time.time()))
+            heard = said(told.recv(), at=time.time())
+            recorder.add(heard._replace(shared=heard.event["jid"] >= 0))
     except EOFError:
         while recorder.warnings or recorder._added != recorder._written:  # noqa: SLF001 - tells nobody
             time.sleep(0.1)

@@ -1,5 +1,7 @@
 """Many bridges on one PostgreSQL: what they read, through what, and by which clocks."""
 
+import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,15 +19,53 @@ from bridge.store.writer import Entered, Moment, Writer
 from tests.servers.certificates import Authority
 from tests.servers.postgresql import PASSWORD, USER, Postgresql, running_pgbouncer
 from tests.store.hall import EPOCH, ROOM, said
-from tests.store.recorded import rows
+from tests.store.member import Member
+from tests.store.recorded import rows, selected
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 QUERY = Query((ROOM,), "localhost")
+IDS = "SELECT id FROM events ORDER BY id"
+RECORDERS, READERS, EACH = 16, 4, 10
 
 
 @pytest.fixture
 def team(postgresql: Postgresql, tmp_path: Path) -> Team:
     return postgresql.team(tmp_path)
+
+
+async def test_whoever_reads_on_from_a_cursor_sees_every_id_of_sixteen_recorders(
+    team: Team,
+) -> None:
+    open_store(team).close()
+    over, told = threading.Event(), [list[int]() for _ in range(READERS)]
+
+    def read(ids: list[int]) -> None:
+        place, last = 0, False
+        with closing(open_store(team, writable=False)) as database:
+            while not last:
+                last = over.is_set()
+                newest = database.newest()
+                while place < newest:
+                    events, place = database.page(QUERY, after=place, until=newest, limit=50)
+                    ids += [event.id for event in events]
+
+    with ThreadPoolExecutor(READERS) as threads:
+        readers = [threads.submit(read, ids) for ids in told]
+        members = [Member(team, f"run{number}") for number in range(RECORDERS)]
+        assert all(member.is_in() for member in members)
+        for number in range(EACH):
+            for run, member in enumerate(members):
+                member.hears(number)  # of which everybody tells
+                member.hears(-1 - number - EACH * run)
+            await asyncio.sleep(0.02)
+        for member in members:
+            member.end()
+        over.set()
+        for reader in readers:
+            reader.result()
+    assert told == [[row[0] for row in selected(team, IDS)]] * READERS
+    marks = sorted(event["jid"] for event in rows(team, "kind = 'message'"))
+    assert marks == [*range(-EACH * RECORDERS, EACH)]
 
 
 def test_of_writers_that_commit_crosswise_a_reader_misses_no_event(
