@@ -138,7 +138,7 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
 
     values: dict[str, str] = {}
     lines: list[int] = []
-    for binding in parse_stream(io.StringIO(text, newline="")):
+    for binding in parse_stream(io.StringIO(text, newline=None)):
         if binding.error:
             statement = binding.original.string
             blank = len(statement) - len(statement.lstrip())
