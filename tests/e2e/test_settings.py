@@ -75,7 +75,7 @@ async def test_a_file_beside_the_package_leads_into_the_room(
 async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check(
     sandbox: XmppServer, places: Places
 ) -> None:
-    settings = sandbox.environment()
+    settings = sandbox.environment(BRIDGE_SEND_RATE="2")  # no token comes back within the test
     write_settings(places.elsewhere, settings)
     async with places.run() as run:
         await run.joined()
