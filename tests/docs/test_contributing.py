@@ -4,16 +4,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.pages import TOP, Block, blocks, section
-
-SECONDS = 60.0
-"""Limit for one command."""
+from tests.docs.pages import TOP, Block, blocks, run, section
 
 
 @dataclass(frozen=True)
@@ -48,18 +44,10 @@ def _change(home: Path, diff: Block, *, is_taken_out: bool) -> None:
 
 
 def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> str:
-    ran = subprocess.run(
-        [sys.executable, "-m", module, *command],
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(home)},
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(home)}
+    code, shown, problems = run(home, sys.executable, "-m", module, *command, said=said, **environ)
+    assert code == 0, shown + problems
+    return shown
 
 
 RULES = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tests.docs.pages import (
     pattern,
     prose,
     quoted,
+    run,
     section,
     shown_as,
     tables,
@@ -30,8 +30,6 @@ from tests.e2e.bridge_process import TOOLS, BridgeProcess, RpcFailedError
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
-SECONDS = 60.0
-"""Limit for one command of a page."""
 ENVIRONMENT = Path(sys.executable).parent.parent
 COMMAND = str(ENVIRONMENT / "bin" / "xmpp-bridge")
 INSTALLS = re.compile(r"python3 -m venv \.venv|\.venv/bin/pip install .*")
@@ -64,19 +62,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def _run(home: Path, command: str, said: str = "", **environ: str) -> str:
-    ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": f"{home}/.venv/bin:/usr/bin:/bin", "HOME": str(home), **environ},
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "Traceback" not in ran.stderr
-    return ran.stdout
+    environ["PATH"] = f"{home}/.venv/bin:/usr/bin:/bin"
+    shell = ("bash", "-euo", "pipefail", "-c")
+    code, shown, problems = run(home, *shell, command, said=said, **environ)
+    assert code == 0, problems
+    assert "Traceback" not in problems
+    return shown
 
 
 COMMANDS = [

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.docs.pages import PAGES, blocks, quoted, section, tables
+from tests.docs.pages import PAGES, blocks, quoted, run, section, tables
 from tests.servers.server import XmppServer, write_settings
 
-SECONDS = 60.0
-"""Limit for one command of the page."""
 PAGE = PAGES["docs/monitoring.md"]
 (TEXTFILE, CI) = (one.text for one in blocks(PAGE, "sh"))
 (MAIL, METRICS) = (one.text for one in blocks(PAGE, "cron"))
@@ -36,17 +33,9 @@ def _settings(home: Path, environment: Mapping[str, str]) -> None:
     write_settings(home / ".config" / "xmpp-bridge.env", environment)
 
 
-def _run(command: str, home: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+def _run(command: str, home: Path, **environ: str) -> tuple[int, str, str]:
     """Run it as cron does: in `sh`, and with a short PATH."""
-    return subprocess.run(
-        ["sh", "-c", command],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), **environ},
-        timeout=SECONDS,
-        check=False,
-    )
+    return run(home, "sh", "-c", command, **environ)
 
 
 def _crontab(line: str) -> str:
@@ -66,22 +55,21 @@ def _metrics(home: Path) -> dict[str, float]:
 def test_the_collector_finds_the_metrics_of_every_check(home: Path, prosody: XmppServer) -> None:
     path = f"{home}/xmpp-debug-bridge/.venv/bin:/usr/bin:/bin"
     _settings(home, prosody.environment())
-    assert _run(TEXTFILE, home, PATH=path).returncode == 0
+    assert _run(TEXTFILE, home, PATH=path)[0] == 0
     well = _metrics(home)
-    silent = _run(_crontab(MAIL), home)
-    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+    assert _run(_crontab(MAIL), home) == (0, "", "")
     rows = tables(section("docs/monitoring.md", "## Prometheus"))["metric"]
     assert {quoted(row[0])[0] for row in rows} == well.keys()
     _settings(home, prosody.environment(XMPP_PASSWORD="wrong-4711-wrong"))
     _run(_crontab(METRICS), home)
     assert (well["xmpp_bridge_check_up"], _metrics(home)["xmpp_bridge_check_up"]) == (1, 0)
     assert {*re.findall(r"xmpp_bridge_[a-z_]+", ALERTS.text)} <= well.keys()
-    assert "[not-authorized]" in _run(_crontab(MAIL), home).stdout
+    assert "[not-authorized]" in _run(_crontab(MAIL), home)[1]
 
 
 def test_a_job_keeps_the_outcome_of_its_checks(home: Path, sandbox: XmppServer) -> None:
     path = f"{home}/xmpp-debug-bridge/.venv/bin:/usr/bin:/bin"
-    assert _run(CI, home, **sandbox.environment(), PATH=path).returncode == 0
+    assert _run(CI, home, **sandbox.environment(), PATH=path)[0] == 0
     told = json.loads((home / "check.json").read_text())
     assert (told["ok"], len(told["runs"])) == (True, 3)
 
@@ -95,5 +83,5 @@ def test_the_command_of_icinga_is_one_that_runs(home: Path, sandbox: XmppServer)
     assert not values
     command[0] = command[0].replace("/home/you", str(home))
     _settings(home, sandbox.environment(MUC_ROOM="lobby@rooms.localhost"))
-    ran = _run(shlex.join(command), home)
-    assert (ran.returncode, ran.stdout[:10]) == (0, "XMPP OK - ")
+    code, shown, _ = _run(shlex.join(command), home)
+    assert (code, shown[:10]) == (0, "XMPP OK - ")

@@ -1,25 +1,16 @@
 """docs/testing-a-bot.md from top to bottom, as a newcomer does it."""
 
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
+from tests.docs.pages import PAGES, TOP, blocks, pattern, run, shown_as
 from tests.servers.server import XmppServer
 
 PAGE = PAGES["docs/testing-a-bot.md"]
-SECONDS = 120.0
-"""Limit for one command."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    output: str
-    code: int
 
 
 @dataclass(frozen=True)
@@ -28,19 +19,12 @@ class Newcomer:
 
     folder: Path
 
-    def run(self, command: str) -> Ran:
-        environ = {"PATH": f"{self.folder}/.venv/bin:/usr/bin:/bin", "HOME": str(self.folder)}
-        ran = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return Ran(ran.stdout, ran.returncode)
+    def run(self, command: str, code: int = 0) -> str:
+        """Run a command that ends so; return all that it wrote."""
+        path = f"{self.folder}/.venv/bin:/usr/bin:/bin"
+        ended, shown, _ = run(self.folder, "bash", "-c", f"exec 2>&1; {command}", PATH=path)
+        assert ended == code, shown
+        return shown
 
     def save(self, name: str, text: str) -> None:
         """Save a block of the page, or what it tells of."""
@@ -75,16 +59,14 @@ def test_it_goes_from_an_empty_folder_to_red_to_green_and_on(
     red, green = blocks(PAGE, "console")
     command = red.lines[0].removeprefix("$ ")
 
-    ran = newcomer.run(command)
-    assert ran.code == 1
-    assert pattern(red.lines[1:]).fullmatch(shown_as(f"{ran.output}exit code 1\n")), ran.output
+    shown = newcomer.run(command, 1)
+    assert pattern(red.lines[1:]).fullmatch(shown_as(f"{shown}exit code 1\n")), shown
 
     (diff,) = blocks(PAGE, "diff")
     newcomer.save("bot.py", _patched(bot.text, diff.text))
     assert green.lines[0] == red.lines[0]
-    ran = newcomer.run(command)
-    assert ran.code == 0, ran.output
-    assert pattern(green.lines[1:]).fullmatch(shown_as(ran.output)), ran.output
+    shown = newcomer.run(command)
+    assert pattern(green.lines[1:]).fullmatch(shown_as(shown)), shown
 
     newcomer.save("test_bot.py", tests.text)
     newcomer.save("actors.env", _settings(prosody, "witness"))
@@ -92,10 +74,9 @@ def test_it_goes_from_an_empty_folder_to_red_to_green_and_on(
     commands = [line for block in blocks(PAGE, "sh")[1:] for line in block.lines]
     assert len(commands) == 3
     for line in commands:
-        ran = newcomer.run(line)
-        assert ran.code == 0, ran.output
-        assert re.search(r"\d passed in", ran.output)
-        assert "Warning" not in ran.output or line == "pytest"
+        shown = newcomer.run(line)
+        assert re.search(r"\d passed in", shown)
+        assert "Warning" not in shown or line == "pytest"
     assert (newcomer.folder / "report.xml").exists()
 
 
