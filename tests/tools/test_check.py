@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -146,42 +145,23 @@ async def test_new_warnings_and_problems_go_to_the_log_once(
     assert told == [("WARNING", "NODE_TLS_REJECT_UNAUTHORIZED"), ("ERROR", "MUC_ROOM")]
 
 
-@pytest.fixture
-def silence() -> Iterator[Callable[[], str]]:
-    """Makes the address of a server that takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield lambda: f"xmpp://127.0.0.1:{listener.getsockname()[1]}"
-
-
-async def test_one_check_waits_for_another_and_not_for_ever(
-    desk: Desk, silence: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+async def test_one_check_waits_for_another_not_for_ever_and_reads_the_settings_in_its_turn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "TURN_SECONDS", 0.2)
-    desk.write(**nowhere(XMPP_SERVICE=silence()))
-    current = desk.current()
-    first = asyncio.create_task(desk.check(current))
-    async with asyncio.timeout(10.0):
-        while not current.check_lock.locked():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0)
-    with pytest.raises(ToolError) as refusal:
-        await desk.check(current)
-    assert refusal.value.condition == "resource-constraint"
-    first.cancel()
-    await asyncio.wait((first,))
-    desk.write(**nowhere())
-    assert (await desk.check(current))["condition"] == "connection-refused"
-
-
-async def test_a_check_that_waited_reads_the_settings_after_its_turn_came(
-    desk: Desk, silence: Callable[[], str]
-) -> None:
-    desk.write(**nowhere(XMPP_SERVICE=silence()))
-    current = desk.current()
-    first = asyncio.create_task(desk.check(current))
-    async with asyncio.timeout(10.0):
-        while len(desk.told) < 3:  # noqa: ASYNC110 - connected, and the server silent
-            await asyncio.sleep(0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        desk.write(**nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{silent.getsockname()[1]}"))
+        current = desk.current()
+        first = asyncio.create_task(desk.check(current))
+        async with asyncio.timeout(10.0):
+            while len(desk.told) < 3:  # noqa: ASYNC110 - connected, and the server silent
+                await asyncio.sleep(0.01)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(check, "TURN_SECONDS", 0.2)
+            with pytest.raises(ToolError) as refusal:
+                await desk.check(current)
+        assert refusal.value.condition == "resource-constraint"
         second = asyncio.create_task(desk.check(current))
+        await asyncio.sleep(0)  # now it waits
         desk.write(**nowhere())
         first.cancel()
         assert (await second)["condition"] == "connection-refused"
