@@ -1,5 +1,6 @@
 """Drives Profanity, a program for terminals, as slixmpp_bot.py says; its log goes to stderr."""
 
+import ctypes
 import os
 import pty
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
+PR_SET_PDEATHSIG = 1
 ACCOUNT = """\
 [bot]
 enabled=true
@@ -41,6 +43,8 @@ class Bot:
         if not self._child:
             environment = os.environ | {"TERM": "xterm", "XDG_DATA_HOME": f"{self._folder}/data"}
             environment |= {"XDG_CONFIG_HOME": self._folder, "COLUMNS": "200", "LINES": "50"}
+            # Without its terminal it would go on, and take a processor for itself.
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             command = ["profanity", "-l", "DEBUG", "-f", str(log), "-a", "bot"]
             os.execvpe(command[0], command, environment)  # noqa: S606 - it is to have a terminal
         Thread(target=self._follow, args=(log, number), daemon=True).start()
