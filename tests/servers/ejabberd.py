@@ -166,8 +166,10 @@ modules:
         # Its schedulers sleep at once where there is nothing to do, and do not spin first.
         *("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"),
         *("-mnesia", "dir", f'"{spool}"'),
-        # Its log drops what goes beyond 500 entries a second, unless told otherwise.
+        # Unless told otherwise its log drops what goes beyond 500 entries a second, and begins
+        # anew after 10 MB.
         *("-ejabberd", "log_burst_limit_count", "1000000"),
+        *("-ejabberd", "log_rotate_size", "1000000000"),
         *("-s", "ejabberd"),
         *("-eval", f'ok = file:eval("{accounts}").'),
     ]
