@@ -4,7 +4,6 @@ show is real.
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,6 @@ PAGES = {
 """The text of each page under its path from the top of the repository."""
 
 README = PAGES["README.md"]
-
-SECONDS = 120.0
-"""Limit for one command of a page."""
 
 ELISION = "..."
 """What stands in an example for what was left out of it."""
@@ -133,21 +129,6 @@ def pattern(lines: list[str]) -> "re.Pattern[str]":
 def shown_as(output: str) -> str:
     """Return what a command wrote, as `pattern` wants it."""
     return "".join(f"{alike(line)}\n" for line in output.splitlines())
-
-
-def run(folder: Path, *command: str, said: str = "", **environ: str) -> tuple[int, str, str]:
-    """Run a command at home in `folder`; return its exit code and what it wrote on each stream."""
-    ran = subprocess.run(
-        command,
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environ},
-        timeout=SECONDS,
-        check=False,
-    )
-    return ran.returncode, ran.stdout, ran.stderr
 
 
 def check(shown: Any, real: Any, where: str = "", same: dict[str, str] | None = None) -> None:

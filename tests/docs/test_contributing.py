@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.pages import TOP, Block, blocks, run, section
+from tests.docs.pages import TOP, Block, blocks, section
+from tests.e2e.bridge_process import ran as run
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ def _change(home: Path, diff: Block, *, is_taken_out: bool) -> None:
 
 def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> str:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(home)}
-    code, shown, problems = run(home, sys.executable, "-m", module, *command, said=said, **environ)
-    assert code == 0, shown + problems
-    return shown
+    ran = run(home, sys.executable, "-m", module, *command, said=said, **environ)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
 
 
 RULES = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib", "tests")

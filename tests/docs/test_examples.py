@@ -21,12 +21,12 @@ from tests.docs.pages import (
     pattern,
     prose,
     quoted,
-    run,
     section,
     shown_as,
     tables,
 )
 from tests.e2e.bridge_process import TOOLS, BridgeProcess, RpcFailedError
+from tests.e2e.bridge_process import ran as run
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -64,10 +64,10 @@ def home(tmp_path: Path) -> Path:
 def _run(home: Path, command: str, said: str = "", **environ: str) -> str:
     environ["PATH"] = f"{home}/.venv/bin:/usr/bin:/bin"
     shell = ("bash", "-euo", "pipefail", "-c")
-    code, shown, problems = run(home, *shell, command, said=said, **environ)
-    assert code == 0, problems
-    assert "Traceback" not in problems
-    return shown
+    ran = run(home, *shell, command, said=said, **environ)
+    assert ran.returncode == 0, ran.stderr
+    assert "Traceback" not in ran.stderr
+    return ran.stdout
 
 
 COMMANDS = [

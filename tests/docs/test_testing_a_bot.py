@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, blocks, pattern, run, shown_as
+from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
+from tests.e2e.bridge_process import ran as run
 from tests.servers.server import XmppServer
 
 PAGE = PAGES["docs/testing-a-bot.md"]
@@ -22,9 +23,9 @@ class Newcomer:
     def run(self, command: str, code: int = 0) -> str:
         """Run a command that ends so; return all that it wrote."""
         path = f"{self.folder}/.venv/bin:/usr/bin:/bin"
-        ended, shown, _ = run(self.folder, "bash", "-c", f"exec 2>&1; {command}", PATH=path)
-        assert ended == code, shown
-        return shown
+        ran = run(self.folder, "bash", "-c", f"exec 2>&1; {command}", PATH=path)
+        assert ran.returncode == code, ran.stdout
+        return ran.stdout
 
     def save(self, name: str, text: str) -> None:
         """Save a block of the page, or what it tells of."""
