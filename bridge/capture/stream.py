@@ -149,6 +149,9 @@ class Stream:
     """The newest messages that the client sent, by id."""
     waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
     """What has to be answered, oldest first: by its kind, id and other side."""
+    early_answer: tuple[tuple[str, str, str], int] = ("", "", ""), 0
+    """The latest answer to nothing that waited, and how many stanzas had passed: some libraries log
+    an answer before its request, since they log what they sent once it is written."""
     answered: dict[str, int] = field(default_factory=dict)
     """How often the client answered a message, by its `key_of`. Words that it once passed over are
     taken out: a client that speaks unasked seems to answer whatever was said just before."""
@@ -216,15 +219,21 @@ class Stream:
         return late
 
     def wait(self, kind: str, id_: str, other: str, stanza: Stanza, what: str) -> None:
-        """Expect an answer."""
+        """Expect an answer, unless the log has it just before the request."""
         key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
+        answered, number = self.early_answer
+        if answered == key and self.count - number <= PATIENCE_STANZAS:
+            return
         self.waiting[key] = Awaited(outline(stanza), self.count, what[:MAX_TEXT])
         if len(self.waiting) > MAX_WAITING:
             del self.waiting[next(iter(self.waiting))]
 
     def answer(self, kind: str, id_: str, other: str) -> None:
         """Note that the answer has come."""
-        self.waiting.pop((kind, id_[:MAX_TEXT], other[:MAX_TEXT]), None)
+        key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
+        if self.waiting.pop(key, None) is None and id_:
+            # Acknowledgements have no id, and may come unasked.
+            self.early_answer = key, self.count
 
     def forget(self) -> None:
         """Forget what only rules need: no further stanza comes."""

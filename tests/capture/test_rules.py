@@ -213,6 +213,16 @@ CASES = {
         [*LOGIN, "<<< <iq type='get' id='p' from='a@b'><ping xmlns='urn:xmpp:ping'/></iq>", *QUIET],
         ("unanswered", "warning", 13, "ping"),
     ),
+    "a request with an id that was used before not answered": (
+        [
+            *LOGIN,
+            ">>> <iq type='get' id='q' to='a@b'><x xmlns='urn:x'/></iq>",
+            "<<< <iq type='result' id='q' from='a@b'/>",
+            ">>> <iq type='get' id='q' to='a@b'><x xmlns='urn:x'/></iq>",
+            *QUIET,
+        ],
+        ("unanswered", "warning", 15, "a@b"),
+    ),
     "its request not answered": (
         timed(
             *LOGIN, ">>> <iq type='get' id='q' to='a@b'><x xmlns='urn:x'/></iq>", "pause 10", *QUIET
@@ -341,6 +351,14 @@ def passed() -> Iterator[Passed]:
         now = int(minutes) * 60 + float(seconds)
         yield Passed(now - before, arrow == ">>>", xml)
         before = now
+
+
+def test_an_answer_that_is_logged_just_before_its_request_is_its_answer() -> None:
+    answer = "<<< <iq type='result' id='q' from='a@b'/>"
+    request = ">>> <iq type='get' id='q' to='a@b'><ping xmlns='urn:xmpp:ping'/></iq>"
+    assert found(*LOGIN, answer, request, *QUIET) == []
+    (unanswered,) = found(*LOGIN, answer, *QUIET, request, *QUIET)
+    assert unanswered.name == "unanswered"
 
 
 WHOLE = "<iq type='result' id='1'/>"
