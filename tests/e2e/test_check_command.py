@@ -53,6 +53,11 @@ async def test_repeated_as_json_it_has_every_run(prosody: XmppServer, tmp_path: 
     assert [one["ok"] for one in told["runs"]] == [True, True]
     names = STAGES[1:] + IN_THE_ROOM
     assert list(told["medianMs"]) == list(told["worstMs"]) == names
+    for name in names:
+        phases = [each for run in told["runs"] for each in run["phases"] if each["name"] == name]
+        taken = [phase["ms"] for phase in phases]
+        assert told["worstMs"][name] == max(taken)
+        assert told["medianMs"][name] == pytest.approx(sum(taken) / 2, abs=0.001)
     assert "東京" in told["runs"][0]["phases"][-2]["detail"]
 
 
@@ -109,7 +114,7 @@ async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_be
     assert re.findall(r"(?m)^([a-z]+) +\.\.\.$", plain) == [*STAGES[1:], *IN_THE_ROOM]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_in_the_middle_hangs_up(number: signal.Signals, tmp_path: Path) -> None:
     reached = asyncio.Event()
     left = asyncio.Event()

@@ -243,6 +243,13 @@ async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain(
     assert client.bench.running == 0
 
 
+async def test_a_call_cancelled_before_it_starts_never_does() -> None:
+    client = Client()
+    client.send(request(1, "wait"), notification("notifications/cancelled", requestId=1))
+    assert await client.settled() == await client.end() == []
+    assert not client.bench.started.is_set()
+
+
 async def test_stopping_the_session_cancels_its_calls_and_answers_those_in_the_queue() -> None:
     client, calls = Client(), range(MAX_CALLS_AT_ONCE)
     client.send(notification("wait", name="no id"), *(request(one, "wait") for one in calls))
