@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from bridge.capture.causes import cause
 from bridge.capture.connecting import cut
 from bridge.capture.finding import Finding, Severity, explanation
-from bridge.capture.reader import Captured
 from bridge.capture.rules import findings_of
 from bridge.capture.stanza import HEADER, HOLE, SM, STREAMS, Stanza, bare
 from bridge.capture.stream import Stream
@@ -119,9 +118,9 @@ class Capture:
         self._open: dict[str, list[Examined]] = {}
         """The streams under way, by session; the last is that of the latest stanza."""
 
-    def take(self, captured: Captured) -> None:
+    def take(self, stanza: Stanza) -> None:
         """Take a stanza, and let the rules look at it."""
-        session, stanza = captured
+        session = stanza.session
         is_hole = stanza.element.tag == HOLE
         if is_hole and not stanza.element.text:
             self.holes += 1

@@ -7,9 +7,10 @@ may have lost it.
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element, ParseError, XMLParser
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from bridge.capture.formats import FORMATS, JSON, Format
 from bridge.capture.stanza import FOOTER, HOLE, STREAMS, LogPlace, Stanza
@@ -85,14 +86,8 @@ _STAMPED = re.compile(
 
 def _is_piece(line: str) -> bool:
     """Whether a line ends an element that it does not begin."""
-    depth = 0
-    for tag in _TAG.finditer(line):
-        if tag[1]:
-            depth -= 1
-        elif not tag[0].endswith("/>"):
-            depth += 1
-        if depth < 0:
-            return True
+    if any(depth < 0 for depth, _ in _depths(line)):
+        return True
     # A whole element with a namespace may have lost its prefix.
     return "xmlns=" in line or _PIECE.search(_TAG.sub("", line)) is not None
 
@@ -100,14 +95,6 @@ def _is_piece(line: str) -> bool:
 def _is_begun(rest: str) -> bool:
     """Whether what is left of an entry is part of a stanza."""
     return rest.lstrip().startswith("<") or _PIECE.search(rest) is not None
-
-
-class Captured(NamedTuple):
-    """A stanza, and the stream that it belongs to as far as the log names it."""
-
-    session: str
-    """What the log calls the stream; empty if it does not tell its streams apart."""
-    stanza: Stanza
 
 
 class _Entry(NamedTuple):
@@ -147,7 +134,7 @@ class LogReader:
         """The lines of a JSON object that goes on in the next line."""
         self._object_length = 0
 
-    def feed(self, data: bytes) -> list[Captured]:
+    def feed(self, data: bytes) -> list[Stanza]:
         """Read a line; return the stanzas that are known to be whole by now, and the holes."""
         self.lines += 1
         if len(data) >= MAX_LINE_BYTES:
@@ -168,7 +155,7 @@ class LogReader:
             return self._read_json(line)
         return self._read_line(line)
 
-    def end(self) -> list[Captured]:
+    def end(self) -> list[Stanza]:
         """Return what the end of the log finishes or cuts off."""
         captured = self._close()
         if self._object:
@@ -178,14 +165,14 @@ class LogReader:
         self._rests.clear()
         return captured
 
-    def _read_line(self, line: str) -> list[Captured]:
+    def _read_line(self, line: str) -> list[Stanza]:
         # A tag at the beginning of a line has no direction in front of it.
         is_xml = _TAG_FIRST.match(line) is not None
         match, format_ = (None, FORMATS[0]) if is_xml else self._begun(line)
         # Within a stanza, a line in another format is part of what somebody wrote.
         if match is None or (self._open is not None and format_ is not self._open.format):
             return self._continue(line, is_xml)
-        before = [] if self._open is None else self._close()
+        before = self._close()
         session = words["session"] or "" if "session" in (words := match.groupdict()) else ""
         self._is_of_server = session != ""
         seconds, at = time_in(line[: match.start("word")])
@@ -200,7 +187,7 @@ class LogReader:
         if captured is None:
             self._open, self._length = entry, len(xml)
             return before
-        return before + captured if before else captured
+        return before + captured
 
     def _begun(self, line: str) -> tuple[re.Match[str] | None, Format]:
         """Return the match of the entry that a line begins, and its format."""
@@ -214,7 +201,7 @@ class LogReader:
                     match, format_, end = other, each, other.start("word")
         return match, format_
 
-    def _whole(self, entry: _Entry) -> list[Captured] | None:
+    def _whole(self, entry: _Entry) -> list[Stanza] | None:
         """Return the stanzas of an entry of one line; None if it goes on in the next line."""
         text = entry.text[0]
         if entry.format.raw:
@@ -227,7 +214,7 @@ class LogReader:
             return None
         return self._captured(entry, elements)
 
-    def _continue(self, line: str, is_xml: bool) -> list[Captured]:
+    def _continue(self, line: str, is_xml: bool) -> list[Stanza]:
         """Read a line that begins no entry; it `is_xml` if it begins with a tag."""
         if self._open is None:
             if "<" not in line and ">" not in line and "xmlns=" not in line:
@@ -245,7 +232,7 @@ class LogReader:
                 return [self._hole(session, sent)]
         return []
 
-    def _close(self) -> list[Captured]:
+    def _close(self) -> list[Stanza]:
         """Return the stanzas of the open entry, after which another one begins."""
         entry, self._open = self._open, None
         if entry is None:
@@ -262,7 +249,7 @@ class LogReader:
             captured.append(self._hole(entry.session, entry.sent, entry.place))
         return captured
 
-    def _of_socket(self, entry: _Entry, text: str) -> list[Captured]:
+    def _of_socket(self, entry: _Entry, text: str) -> list[Stanza]:
         """Return the stanzas that end in the data of a socket; keep what begins another."""
         key = entry.session, entry.sent
         begun = self._rests.pop(key, "")
@@ -282,20 +269,18 @@ class LogReader:
                     captured.append(self._hole(*oldest))
         return captured
 
-    def _captured(self, entry: _Entry, elements: list[Element]) -> list[Captured]:
+    def _captured(self, entry: _Entry, elements: list[Element]) -> list[Stanza]:
         name = entry.format.name
         whole = len(elements) - [element.tag for element in elements].count(HOLE)
         self.formats[name] = self.formats.get(name, 0) + whole
         _, session, sent, _, place, seconds = entry
-        return [Captured(session, Stanza(sent, element, place, seconds)) for element in elements]
+        return [Stanza(sent, element, place, seconds, session) for element in elements]
 
-    def _hole(
-        self, session: str = "", sent: bool = False, place: LogPlace | None = None
-    ) -> Captured:
+    def _hole(self, session: str = "", sent: bool = False, place: LogPlace | None = None) -> Stanza:
         place = place or LogPlace(self._file, self.lines, "")
-        return Captured(session, Stanza(sent, Element(HOLE), place, None))
+        return Stanza(sent, Element(HOLE), place, None, session)
 
-    def _read_json(self, line: str) -> list[Captured]:
+    def _read_json(self, line: str) -> list[Stanza]:
         """Read a line that is a JSON object, or belongs to one."""
         self._object.append(line)
         self._object_length += len(line)
@@ -322,7 +307,7 @@ class LogReader:
         self._object.clear()
         self._object_length = 0
 
-    def _read_object(self, value: dict[str, Any]) -> list[Captured]:
+    def _read_object(self, value: dict[str, Any]) -> list[Stanza]:
         texts = (value.get(name) for name in _MESSAGES if "xml" not in value)
         if text := next((text for text in texts if isinstance(text, str)), ""):
             self._is_of_objects = True
@@ -398,15 +383,18 @@ def elements_of(text: str) -> tuple[list[Element], str]:
 
 def _end_of_element(text: str, begin: int) -> int:
     """Return where the element that begins there ends; 0 if it does not."""
+    return next((end for depth, end in _depths(text, begin) if depth <= 0), 0)
+
+
+def _depths(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield how many elements are open after each tag, and where the tag ends."""
     depth = 0
     for tag in _TAG.finditer(text, begin):
         if tag[1]:
             depth -= 1
         elif not tag[0].endswith("/>"):
             depth += 1
-        if depth <= 0:
-            return tag.end()
-    return 0
+        yield depth, tag.end()
 
 
 def _hole_because(piece: str) -> Element:
@@ -438,10 +426,9 @@ def _parsed(text: str) -> list[Element] | None:
     """Return the elements that a text consists of; None if it is anything else."""
     if len(text) > MAX_NAMESPACE_BYTES and _takes_memory(text):
         return None
-    parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
     try:
-        parser.feed(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")
-        root = parser.close()
+        # Within an element nothing can be declared that expands.
+        root = fromstring(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")  # noqa: S314
     except (ParseError, ValueError):
         return None
     elements: list[Element] = list(root)

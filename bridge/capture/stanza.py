@@ -52,6 +52,8 @@ class Stanza(NamedTuple):
     place: LogPlace
     seconds: float | None
     """The time in seconds, of which only differences mean anything; None if the log has none."""
+    session: str = ""
+    """What the log calls the stream; empty if it does not tell its streams apart."""
 
 
 MAX_TEXT = 512
@@ -63,14 +65,13 @@ def outline(stanza: Stanza) -> Stanza:
 
     Its tag stays, the address of the other side, and why it is a hole.
     """
-    sent, element, place, seconds = stanza
+    element, name = stanza.element, "to" if stanza.sent else "from"
     kept = Element(element.tag)
-    name = "to" if sent else "from"
     if other := element.get(name):
         kept.set(name, other[:MAX_TEXT])
     if element.tag == HOLE:
         kept.text = element.text
-    return Stanza(sent, kept, place, seconds)
+    return stanza._replace(element=kept)
 
 
 def bare(jid: str) -> str:

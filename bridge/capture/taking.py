@@ -145,11 +145,11 @@ def _take_success(stream: Stream, stanza: Stanza) -> None:
     success = stanza.element
     jid = success.findtext(f"{SASL2}authorization-identifier") or stream.account
     stream.account = jid[:MAX_TEXT]
-    if (bound := success.find(f"{BIND2}bound")) is not None:
+    if success.find(f"{BIND2}bound") is not None:
         stream.bound = True
-        _take_enabled(stream, bound.find(f"{SM}enabled"))
+        _take_enabled(stream, stanza)
     elif success.find(f"{SM}resumed") is not None:
-        _take_resumed(stream)
+        _take_resumed(stream, stanza)
 
 
 def _take_presence(stream: Stream, stanza: Stanza) -> None:
@@ -308,17 +308,15 @@ def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
         stream.wait("acknowledgement", "", "", stanza, "")
     elif stanza.element.tag == f"{SM}a" and not stanza.sent:
         stream.answer("acknowledgement", "", "")
-    elif stanza.element.tag == f"{SM}enabled":
-        _take_enabled(stream, stanza.element)
-    elif stanza.element.tag == f"{SM}resumed":
-        _take_resumed(stream)
 
 
-def _take_enabled(stream: Stream, enabled: Element | None) -> None:
-    stream.resumption_id = enabled.get("id", "")[:MAX_TEXT] if enabled is not None else ""
+def _take_enabled(stream: Stream, stanza: Stanza) -> None:
+    ids = (each.get("id", "") for each in stanza.element.iter(f"{SM}enabled"))
+    stream.resumption_id = next(ids, "")[:MAX_TEXT]
 
 
-def _take_resumed(stream: Stream) -> None:
+def _take_resumed(stream: Stream, stanza: Stanza) -> None:
+    del stanza
     stream.bound = True
     stream.is_complete = False  # its rooms are those of the former stream
 
@@ -344,7 +342,7 @@ _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
     "iq": _take_iq,
     f"{SM}r": _take_acknowledgement,
     f"{SM}a": _take_acknowledgement,
-    f"{SM}enabled": _take_acknowledgement,
-    f"{SM}resumed": _take_acknowledgement,
+    f"{SM}enabled": _take_enabled,
+    f"{SM}resumed": _take_resumed,
 }
 """What each element does to the state of a stream."""

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from bridge.capture.capture import Capture, verdict
 from bridge.capture.finding import Finding
-from bridge.capture.reader import Captured, elements_of
+from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace, Stanza, bare
 from bridge.sandbox.stream import Stream
 from bridge.text import iso, one_line
@@ -24,7 +24,7 @@ class BotStreams:
         now = time.time()
         place = LogPlace("", 0, iso(now))
         for element in elements_of(xml)[0]:
-            self._capture.take(Captured(str(id(stream)), Stanza(sent, element, place, now)))
+            self._capture.take(Stanza(sent, element, place, now, str(id(stream))))
 
     def end_test(self) -> None:
         """Forget what was found; streams that go on are looked at from here on."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from bridge.capture.capture import Capture, Examined
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.reader import Captured, LogReader
+from bridge.capture.reader import LogReader
+from bridge.capture.stanza import Stanza
 
 STREAMS = "http://etherx.jabber.org/streams"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -102,7 +103,7 @@ def timed(*lines: str, step: float = 0.1) -> list[str]:
     return result
 
 
-def captured(*lines: str) -> Iterator[Captured]:
+def captured(*lines: str) -> Iterator[Stanza]:
     reader = LogReader("bot.log")
     for line in lines:
         yield from reader.feed(line.encode() + b"\n")

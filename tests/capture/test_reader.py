@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from bridge.capture import reader as reading
-from bridge.capture.reader import Captured, LogReader
-from bridge.capture.stanza import FOOTER, HEADER, HOLE, local
+from bridge.capture.reader import LogReader
+from bridge.capture.stanza import FOOTER, HEADER, HOLE, Stanza, local
 from tests.capture.healthy import Passed
 from tests.capture.logs import ASK, LOGIN, bounce, examined, refusal, says
 from tests.capture.writers import WRITERS, written
@@ -25,7 +25,7 @@ PIECES = [
 ]
 
 
-def read(lines: Iterable[str | bytes]) -> list[Captured]:
+def read(lines: Iterable[str | bytes]) -> list[Stanza]:
     reader, captured = LogReader("log"), []
     for line in lines:
         data = line.encode() if isinstance(line, str) else line
@@ -33,8 +33,8 @@ def read(lines: Iterable[str | bytes]) -> list[Captured]:
     return captured + reader.end()
 
 
-def shape(captured: Iterable[Captured]) -> list[tuple[bool, str]]:
-    return [(one.stanza.sent, local(one.stanza.element.tag)) for one in captured]
+def shape(captured: Iterable[Stanza]) -> list[tuple[bool, str]]:
+    return [(one.sent, local(one.element.tag)) for one in captured]
 
 
 EXPECTED = [(sent, xml[1:].partition(" ")[0].rstrip("/>")) for _, sent, xml in PIECES]
@@ -45,7 +45,7 @@ def test_a_format_gives_back_what_was_written_in_it(format_: str) -> None:
     log = written(format_, PIECES)
     captured = read(log.split("\n"))
     assert shape(captured) == EXPECTED
-    assert captured[1].stanza.element.findtext("body") == "ä \\ \"x\" 'y' <z>"
+    assert captured[1].element.findtext("body") == "ä \\ \"x\" 'y' <z>"
 
 
 @pytest.mark.parametrize("format_", WRITERS)
@@ -116,7 +116,7 @@ def test_what_is_around_the_stanzas_changes_nothing_and_makes_no_hole(dirt: str)
 def test_headers_and_footers_are_told() -> None:
     header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
     captured = read([f">>> <?xml version='1.0'?>{header}", "<<< <presence/></stream:stream>"])
-    assert [one.stanza.element.tag for one in captured] == [HEADER, "presence", FOOTER]
+    assert [one.element.tag for one in captured] == [HEADER, "presence", FOOTER]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_headers_and_footers_are_told() -> None:
 )
 def test_words_that_stand_for_headers_and_footers_are_read(line: str, sent: bool, tag: str) -> None:
     (captured,) = read([line])
-    assert (captured.stanza.sent, captured.stanza.element.tag) == (sent, tag)
+    assert (captured.sent, captured.element.tag) == (sent, tag)
 
 
 def test_socket_data_that_is_cut_anywhere_is_joined() -> None:
@@ -185,15 +185,15 @@ def test_a_body_in_the_form_of_another_format_forges_no_stanza(lines: list[str])
 def test_a_long_namespace_with_many_names_takes_no_memory() -> None:
     names = "".join(f"<p:a{number}/>" for number in range(10_000))
     (captured,) = read([f"RECV: <iq><q xmlns:p='{'n' * 4000}'>{names}</q></iq>"])
-    assert captured.stanza.element.tag == HOLE
+    assert captured.element.tag == HOLE
 
 
 def test_a_stanza_is_read_up_to_its_most_names() -> None:
     for more, tag in ((0, "iq"), (1, HOLE)):
         inner = "<a/>" * (reading.MAX_NAMES - 1 + more)
         (captured,) = read([f"RECV: <iq>{inner}</iq>"])
-        assert captured.stanza.element.tag == tag
-        assert captured.stanza.element.text is None
+        assert captured.element.tag == tag
+        assert captured.element.text is None
 
 
 def test_prosodys_own_lines_tell_the_ends_of_streams() -> None:
@@ -229,14 +229,14 @@ def test_what_looks_like_a_part_of_a_stanza_is_none(line: str) -> None:
 
 def test_latin_1_is_read() -> None:
     (captured,) = read([b"SEND: <message><body>\xe4</body></message>"])
-    assert captured.stanza.element.findtext("body") == "ä"
+    assert captured.element.findtext("body") == "ä"
 
 
 @pytest.mark.parametrize("written", ["\x0b", "&#11;", "&#xB;"])
 def test_a_character_that_xml_cannot_have_is_named(written: str) -> None:
     (captured,) = read([f"SEND: <message><body>{written}</body></message>"])
-    assert captured.stanza.element.tag == HOLE
-    assert "U+000B" in (captured.stanza.element.text or "")
+    assert captured.element.tag == HOLE
+    assert "U+000B" in (captured.element.text or "")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_character_that_xml_cannot_have_is_named(written: str) -> None:
     ids=lambda line: line[:40],
 )
 def test_a_part_of_a_stanza_and_what_cannot_be_undone_is_a_hole(line: str) -> None:
-    assert [one.stanza.element.tag for one in read([line])] == [HOLE]
+    assert [one.element.tag for one in read([line])] == [HOLE]
 
 
 def test_an_entry_is_read_up_to_its_limit_and_a_longer_one_is_a_hole() -> None:
@@ -261,7 +261,7 @@ def test_an_entry_is_read_up_to_its_limit_and_a_longer_one_is_a_hole() -> None:
     for more, tag in ((0, "message"), (1, HOLE)):
         body = "x" * (reading.MAX_ENTRY_CHARACTERS - around + more)
         captured = read(["SEND: <message>", f"{body}</message>"])
-        assert [one.stanza.element.tag for one in captured] == [tag]
+        assert [one.element.tag for one in captured] == [tag]
 
 
 def test_a_line_is_read_up_to_its_limit_and_a_longer_one_is_a_hole(
@@ -269,15 +269,15 @@ def test_a_line_is_read_up_to_its_limit_and_a_longer_one_is_a_hole(
 ) -> None:
     line = b"SEND: <presence/>"
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 2)
-    assert [one.stanza.element.tag for one in read([line])] == ["presence"]
+    assert [one.element.tag for one in read([line])] == ["presence"]
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(line) + 1)
-    assert [one.stanza.element.tag for one in read([line])] == [HOLE]
+    assert [one.element.tag for one in read([line])] == [HOLE]
 
 
 def test_the_rests_of_too_many_streams_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_RESTS", 2)
     lines = [f'({one}|<0.{one}.0>) Send XML on stream = <<"<mess">>' for one in range(4)]
-    assert [one.stanza.element.tag for one in read(lines)] == [HOLE] * 4
+    assert [one.element.tag for one in read(lines)] == [HOLE] * 4
 
 
 WITHIN = "RECV: <message from='r@x/a'><body>hi"
@@ -295,7 +295,7 @@ WITHIN = "RECV: <message from='r@x/a'><body>hi"
 def test_a_line_of_a_body_that_looks_like_json_is_part_of_the_body(line: str) -> None:
     captured = read([WITHIN, line, "</body></message>", "SEND: <presence/>"])
     assert shape(captured) == [(False, "message"), (True, "presence")]
-    assert captured[0].stanza.element.findtext("body") == f"hi\n{line}\n"
+    assert captured[0].element.findtext("body") == f"hi\n{line}\n"
 
 
 def test_an_object_without_an_end_is_a_hole() -> None:
