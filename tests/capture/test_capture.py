@@ -8,7 +8,7 @@ from bridge.capture import capture as capturing
 from bridge.capture.capture import Capture
 from bridge.capture.finding import Severity
 from bridge.capture.stream import MAX_MESSAGES, MAX_ROOMS, MAX_ROOMS_SHOWN, MAX_WAITING
-from tests.capture.logs import ACCOUNT, ASK, LOGIN, captured, error, examined
+from tests.capture.logs import ACCOUNT, ASK, IN, LOGIN, ROOM, captured, error, examined
 
 
 def bounce(number: int) -> str:
@@ -37,7 +37,7 @@ def test_of_too_many_streams_the_oldest_without_an_error_is_dropped(
     for line in [*LOGIN, bounce(1), *LOGIN, *LOGIN, *LOGIN, *LOGIN]:
         for each in captured(line):
             capture.take(each)
-    assert capture.left_out == 2
+    assert (capture.left_out, len(capture.streams)) == (2, 3)
     assert [each.has_error() for each in capture.streams].count(True) >= 1
 
 
@@ -46,6 +46,13 @@ def test_of_too_many_streams_at_once_the_first_is_given_up(monkeypatch: pytest.M
     names = ("c2s1", "c2s2", "c2s3", "c2s3", "c2s1")
     streams = examined(*[f"{name}\tdebug\tRECV: <presence/>" for name in names])
     assert [each.stream.count for each in streams] == [1, 1, 2, 1]
+
+
+def test_a_stanza_without_an_address_of_ours_is_of_the_stream_that_is_in_its_room() -> None:
+    other = [line.replace(ACCOUNT, "other@example.org/r") for line in LOGIN]
+    heard = f"<<< <message from='{ROOM}/Ann' type='groupchat'><body>hi</body></message>"
+    first, second = examined(*IN, *other, heard, heard)
+    assert (first.stream.count, second.stream.count) == (len(IN) + 2, len(other))
 
 
 LONG = "x" * 10_000

@@ -71,6 +71,15 @@ def test_the_command_that_should_be_answered_is_told_by_the_user() -> None:
     assert (ran.returncode, "silent" in ran.stdout) == (1, True)
 
 
+def test_a_note_is_shown_only_where_everything_is_asked_for() -> None:
+    renamed = JOIN[1].replace("code='110'/>", "code='110'/><status code='210'/>")
+    text = "\n".join([*LOGIN, ASK, renamed])
+    ran = explain(text=text)
+    assert (ran.returncode, " note " in ran.stdout) == (0, False)
+    assert ran.stdout.splitlines()[1:] == ["  nothing wrong was found", "No error was found."]
+    assert "  note " in explain("--all", text=text).stdout
+
+
 def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None:
     ran = explain(text="nothing\nhere\n")
     assert (ran.returncode, ran.stdout) == (2, "")
