@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import chain
 from statistics import median
 
 from bridge.logs import complain, write_out
@@ -16,7 +15,7 @@ from bridge.text import one_line
 from bridge.views import monitoring
 from bridge.views.monitoring import Level, Limits
 from bridge.views.output import complain_of, look_of
-from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
+from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor, paragraph
 from bridge.xmpp.checks.probe import Probe
 from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
@@ -26,9 +25,6 @@ HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
 
 RUN_WIDTH = 6 + len("FAILED") + len("999999.9 ms") + 2
 """Columns before the reason why one run of several failed."""
-
-PARAGRAPH_INDENT = 2
-"""Columns by which the further lines of a paragraph are indented."""
 
 
 @dataclass(eq=False)
@@ -46,7 +42,7 @@ class CheckView:
     def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
         where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
-        return self._paragraph(f"Checking the way into {where}")
+        return paragraph(f"Checking the way into {where}", self.columns())
 
     def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
         """Return lines with the name, the outcome and the time of a stage, and what it found.
@@ -100,8 +96,10 @@ class CheckView:
                     failed.append(f"[{condition}] {stage.hint}".rstrip())
                 elif stage.hint and stage.hint not in report.diagnosis:
                     passed.append(f"{stage.name}: {stage.hint}")
-        advice = map(self._paragraph, dict.fromkeys([*failed, *passed]))
-        return [*map(paint, self._paragraph(text)), *chain.from_iterable(advice)]
+        lines = [*map(paint, paragraph(text, self.columns()))]
+        for advice in dict.fromkeys([*failed, *passed]):
+            lines += paragraph(advice, self.columns())
+        return lines
 
     def _under_rooms(
         self, lines: Iterable[tuple[str | None, str]], former: str | None = None
@@ -114,7 +112,7 @@ class CheckView:
         named: list[str] = []
         for room, line in lines:
             if room is not None and room != former:
-                named += map(self.paint.bold, self._paragraph(room))
+                named += map(self.paint.bold, paragraph(room, self.columns()))
             former = room
             named.append(line)
         return named
@@ -125,9 +123,6 @@ class CheckView:
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
         first, *rest = hanging(f"{head}  ", used, text, used, self.columns())
         return [first.rstrip(), *rest]
-
-    def _paragraph(self, text: str) -> list[str]:
-        return hanging("", 0, text, PARAGRAPH_INDENT, self.columns())
 
 
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:

@@ -57,16 +57,8 @@ def _stream_as_json(examined: Examined) -> dict[str, Any]:
 
 
 def _finding_as_json(finding: Finding) -> dict[str, Any]:
-    result = {
-        "name": finding.name,
-        "severity": finding.severity,
-        "message": finding.message,
-        "hint": finding.hint,
-        "clause": finding.clause,
-        "file": finding.place.file,
-        "line": finding.place.line,
-        "at": finding.place.at,
-    }
+    names = ("name", "severity", "message", "hint", "clause")
+    result = {name: getattr(finding, name) for name in names} | finding.place._asdict()
     return {name: value for name, value in result.items() if value}
 
 

@@ -96,7 +96,7 @@ class Log:
             if backward or not walk.more:
                 return since
 
-    async def follow(self, cursor: str, pause_ms: int = FOLLOW_MS) -> None:
+    async def follow(self, cursor: str, pause_ms: int) -> None:
         """Show what is recorded after the cursor, until nobody reads any more."""
         stdout = select.poll()
         stdout.register(1, 0)  # `poll` reports that a reader such as `head` has left

@@ -12,13 +12,10 @@ from getpass import getpass
 from bridge.logs import write_out
 from bridge.text import one_line
 from bridge.views.output import look_of
-from bridge.views.screen import hanging
+from bridge.views.screen import paragraph
 
 with suppress(ImportError):  # some builds of Python lack it
     import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
-
-INDENT = 2
-"""Columns by which the further lines of a paragraph are indented."""
 
 
 def is_possible() -> bool:
@@ -29,7 +26,7 @@ def is_possible() -> bool:
 def say(text: str, *, failed: bool = False) -> None:
     """Show a paragraph, broken into lines."""
     paint, columns = look_of(sys.stdout)
-    lines = hanging("", 0, one_line(text), INDENT, columns())
+    lines = paragraph(one_line(text), columns())
     write_out("\n".join(map(paint.red, lines) if failed else lines))
 
 

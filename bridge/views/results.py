@@ -4,11 +4,10 @@ No text of a stranger begins at the left edge.
 """
 
 from collections.abc import Callable
-from itertools import chain
 from typing import Any, TypeAlias
 
 from bridge.text import one_line
-from bridge.views.screen import Paint, hanging
+from bridge.views.screen import Paint, hanging, paragraph
 from bridge.xmpp.model.formatting import format_event
 
 View: TypeAlias = Callable[[dict[str, Any], Paint, Callable[[], int | None]], list[str]]
@@ -20,18 +19,20 @@ NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + 2
 """Columns before what was found."""
 
-INDENT = 2
-"""Columns by which the further lines of a paragraph are indented."""
+INDENT = " " * 2
+"""What stands before an answer."""
 
 
 def sent(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
     """Return the room, the time that its copy took, and the answers that were waited for."""
     text = f"{one_line(result['to'])} sent it back after {result['roundTripMs']:.1f} ms"
-    lines = hanging("", 0, text, INDENT, columns())
+    lines = paragraph(text, columns())
     if result.get("answers") == []:
         lines.append(paint.red("No answer."))
-    warnings = (hanging("", 0, text, INDENT, columns()) for text in result.get("warnings", ()))
-    return lines + _answers(result, columns()) + [*map(paint.red, chain(*warnings))]
+    lines += _answers(result, columns())
+    for warning in result.get("warnings", ()):
+        lines += map(paint.red, paragraph(warning, columns()))
+    return lines
 
 
 def diagnosis(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
@@ -42,10 +43,10 @@ def diagnosis(result: dict[str, Any], paint: Paint, columns: Callable[[], int | 
         head = f"{finding['name']:<{NAME_WIDTH}}{marks[finding['ok']]}  "
         lines += hanging(head, HEAD_WIDTH, finding["detail"], HEAD_WIDTH, columns())
     lines += [*_answers(result, columns()), ""]
-    lines += map(paint.bold, hanging("", 0, result["verdict"], INDENT, columns()))
+    lines += map(paint.bold, paragraph(result["verdict"], columns()))
     hints = dict.fromkeys(each["hint"] for each in result["findings"] if each["ok"] is False)
     for text in (*hints, f"Looked at what happened since {result['since']}."):
-        lines += hanging("", 0, text, INDENT, columns())
+        lines += paragraph(text, columns())
     return lines
 
 
@@ -54,5 +55,5 @@ def _answers(result: dict[str, Any], columns: int | None) -> list[str]:
     for answer in result.get("answers", ()):
         event = {name: value for name, value in answer.items() if name != "at"}
         text = f"after {answer['answerMs']:.1f} ms {format_event(event)}"
-        lines += hanging(" " * INDENT, INDENT, text, INDENT, columns)
+        lines += hanging(INDENT, len(INDENT), text, len(INDENT), columns)
     return lines

@@ -93,6 +93,11 @@ def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -
     return [head + first, *(" " * indent + line for line in rest)]
 
 
+def paragraph(text: str, columns: int | None, indent: int = 2) -> list[str]:
+    """Return `text` from the left edge on, its further lines indented; see `hanging`."""
+    return hanging("", 0, text, indent, columns)
+
+
 @dataclass(frozen=True)
 class Paint:
     """Puts colour around a text, or leaves it unchanged."""

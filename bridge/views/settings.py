@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from bridge.settings.table import TABLE, Configuration
-from bridge.views.screen import hanging
+from bridge.views.screen import hanging, paragraph
 
-INDENT = 4
-"""Columns by which the meaning of a setting is indented."""
+INDENT = " " * 4
+"""What stands before the meaning of a setting."""
 
 
 def rows_of(configuration: Configuration) -> list[dict[str, str | None]]:
@@ -27,10 +27,6 @@ def listing(rows: Sequence[dict[str, str | None]], columns: int | None) -> list[
     lines = []
     for row in rows:
         said = f"={row['value']} ({row['source']})" if row["value"] else " is not set"
-        lines += _entry(f"{row['variable']}{said}", row["meaning"] or "", columns)
+        lines += paragraph(f"{row['variable']}{said}", columns, len(INDENT))
+        lines += hanging(INDENT, len(INDENT), row["meaning"] or "", len(INDENT), columns)
     return lines
-
-
-def _entry(head: str, meaning: str, columns: int | None) -> list[str]:
-    below = hanging(" " * INDENT, INDENT, meaning, INDENT, columns)
-    return [*hanging("", 0, head, INDENT, columns), *below]

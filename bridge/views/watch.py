@@ -14,7 +14,7 @@ from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import one_line, visible
 from bridge.views.output import Output, complain_of, look_of
-from bridge.views.screen import Paint, cut, hanging, padded, width
+from bridge.views.screen import Paint, cut, hanging, padded, paragraph, width
 from bridge.views.selection import Selection
 from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.stanzas import xml_of
@@ -102,16 +102,13 @@ class RoomView:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
-            named = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
-            above += map(self.paint.dim, named)
+            above += map(self.paint.dim, paragraph(f"--- {room}", columns, EVENT_INDENT))
         if isinstance(event, events.MessageReceived):
             lines = self._message(event, columns)
         else:
             lines = self._other(event, columns)
         if by:
-            above += map(
-                self.paint.dim, hanging("", 0, f"--- {one_line(by)}", EVENT_INDENT, columns)
-            )
+            above += map(self.paint.dim, paragraph(f"--- {one_line(by)}", columns, EVENT_INDENT))
         return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
