@@ -268,6 +268,21 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
     assert not [one for one in standing.sent if one.get("type") == "unavailable"]
 
 
+async def test_who_is_put_out_while_the_archive_is_read_is_told_why() -> None:
+    pongs = iter([OUT])
+    standing = Standing(lambda _: next(pongs, RESULT))
+    timing = replace(TIMING, idle_before_ping=0.01, check_interval=0.01)
+    async with inside(standing, timing) as staying:
+        await staying.joined()
+        standing.archive_answers = False
+        standing.on_send = staying.admit
+        await staying.joined()
+        async with asyncio.timeout(SECONDS):
+            await standing.archive_asked.wait()
+        staying.membership.receive(parsed(KICKED))
+        assert await staying.condition() == "not-allowed"
+
+
 async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
     def cut(element: Element) -> None:
         raise ConnectionFailedError(END)
