@@ -246,7 +246,8 @@ class Setup:
             say(f"{number:>3}  {one_line(room.jid, JID_CHARACTERS)}  {name}".rstrip())
         if len(attempt.rooms) > MAX_ROOMS:
             say(f"... and {len(attempt.rooms) - MAX_ROOMS} more")
-        say(f"A room is its number, its name at {service}, or its JID. Put commas between several.")
+        number = "its number, " * bool(rooms)
+        say(f"A room is {number}its name at {service}, or its JID. Put commas between several.")
 
         def jids(text: str) -> str:
             items = (item.strip() for item in text.split(",") if item.strip())

@@ -316,7 +316,7 @@ class _Loading:
         required = {row.name: row.required for row in TABLE if row.required}
         if not domain and not self._rejected("XMPP_SERVICE", "XMPP_USERNAME"):
             required["XMPP_DOMAIN"] = (
-                "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,"
+                "the account's domain (example.org), here or in the JID in XMPP_USERNAME,"
             )
         for name, right in required.items():
             # An unusable --env-file may set the variable, so nobody knows that it is missing.

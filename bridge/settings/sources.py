@@ -149,7 +149,9 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
     if lines:
         named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
         named += " and more" if len(lines) > MAX_LINES_NAMED else ""
-        warning = f"{name}: ignored, not of the form NAME=value: line {named}"
+        named = f"lines {named}" if len(lines) > 1 else f"line {named}"
+        form = "not of the form NAME=value, or a quotation mark is not closed"
+        warning = f"{name}: {named} ignored: {form}"
     return VariableSource(name, path.parent, trusted, set_in(values), warning)
 
 

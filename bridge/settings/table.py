@@ -109,7 +109,7 @@ class Settings(NamedTuple):
     """The settings of the participant, complete and valid.
 
     Each field has the name of a row. The values may be parts of what the user wrote: if
-    XMPP_USERNAME is a full JID, `username` is its local part and `domain` its domain.
+    XMPP_USERNAME is a JID, `username` is its local part and `domain` its domain.
     """
 
     username: str
@@ -187,9 +187,9 @@ class Configuration:
     # Formatted by hand: in each row, what loading needs comes before what people read.
     # fmt: off
     username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
-        meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
+        meaning="the account's JID, or its local part alone together with `XMPP_DOMAIN`",
         credential="[?#:]", example="bot@example.org",
-        required="the account's name or full JID (bot@example.org)")
+        required="the account's JID (bot@example.org)")
     password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
         meaning="the account's password; blanks at its ends count",
         required="the account's password")

@@ -132,6 +132,7 @@ def room(value: str) -> str:
     bare, slash, _ = value.partition("/")
     local, at, host = bare.partition("@")
     _expect(at, "which names no room at a service; room@conference.example.org")
+    _expect("@" not in host, "which has more than one '@'; one room, or commas between several,")
     jid = f"{_local_part(local)}@{domain(host)}"
     _expect(
         not slash,

@@ -99,7 +99,7 @@ sasl: *; later
     -> Check {login}. The server's log says more.
 stream: host-unknown; later
     {service} does not serve the domain {domain}.
-    -> Check {own_domain}.
+    -> Check {own_domain}: it is that of the account, often not the name of the host.
 stream: host-gone; later
     {service} no longer serves the domain {domain}.
     -> Check {server} and {own_domain}: the domain may have moved.
@@ -137,7 +137,7 @@ join: forbidden; later
     -> Check {room_setting}: if there is no such room, {account} may not create it. If it is right,
     ask an admin of the room to lift the ban.
 join: registration-required; later
-    The room {room} is for members only, and {account} is none.
+    The room {room} is for members only, and {account} is not one.
     -> Ask an admin of the room to make the account a member.
 join: item-not-found; soon
     The room {room} does not exist, or is locked while its owner sets it up.
@@ -201,7 +201,7 @@ banned: forbidden; later
     {We_were} banned from the room {room}{by}{why}.
     -> Ask an admin of the room to lift the ban.
 not-a-member: registration-required; later
-    The room {room} is for members only now, and {account} is none.
+    The room {room} is for members only now, and {account} is not one.
     -> Ask an admin of the room to make the account a member.
 kicked: not-allowed; minute
     {We_were} kicked from the room {room}{by}{why}.

@@ -124,11 +124,15 @@ def test_lines_that_cannot_be_read_are_named_in_a_warning_but_not_without_end(
 ) -> None:
     write(folders.here, "MUC_ROOM\n=\n")
     assert folders.load({}).warnings == ()  # it need not be ours
-    path = write(folders.package, f"# ours\r\n\r\n{written(ACCOUNT)}" + "=secret\r\n" * rubbish)
+    path = write(
+        folders.package,
+        f"# ours\r\n\r\n{written(ACCOUNT)}" + "=secret\r\n" * (rubbish - 1) + 'NAME="secret\r\n',
+    )
     (warning,) = folders.load({}).warnings
     named = ", ".join(str(6 + number) for number in range(min(rubbish, MAX_LINES_NAMED)))
-    assert warning.startswith(f"'{path}': ")
-    assert warning.endswith(f": line {named}" + " and more" * (rubbish > MAX_LINES_NAMED))
+    named += " and more" * (rubbish > MAX_LINES_NAMED)
+    assert warning.startswith(f"'{path}': line{'s' * (rubbish > 1)} {named} ignored: ")
+    assert "quotation mark" in warning
     assert "secret" not in warning
     assert capfd.readouterr() == ("", "")
 

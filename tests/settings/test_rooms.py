@@ -42,7 +42,7 @@ def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[s
         (" , ,\t,", [("which names no room at a service", "room@conference.example.org")]),
         (f"{A},room,{B}", [("'room' (room 2)", "names no room at a service")]),
         (f"{A},{B}/Nick", [(f"'{B}/Nick' (room 2)", "the bare JID before it")]),
-        (f"{A} {B}", [(f"'{A} {B}'", "letters, digits and dots")]),
+        (f"{A} {B}", [(f"'{A} {B}'", "commas between several")]),
         (
             f"ro om@muc.example,{A},b@conf erence, ,{B}",
             [("'ro om@muc.example' (room 1)", "' '"), ("'b@conf erence' (room 3)", "domain")],

@@ -311,8 +311,11 @@ def with_services(fault: Fault, place: Place, services: Sequence[str]) -> Fault:
     if not services:
         return fault
     hint = fault.hint
-    if guesses_service(fault, place) and PLAIN_DOMAIN.fullmatch(services[0]):
-        hint = f"{hint.removesuffix(f'{place.usual_service}.')}{services[0]}."
+    if PLAIN_DOMAIN.fullmatch(services[0]):
+        if guesses_service(fault, place):
+            hint = f"{hint.removesuffix(f'{place.usual_service}.')}{services[0]}."
+        else:
+            hint = f"Check the domain in MUC_ROOM: perhaps it is {services[0]}. {hint}"
     listed = ", ".join(map(quoted, services))
     message = f"{fault.message} Room services of {place.domain}: {listed}."
     return fault._replace(message=message, hint=hint, quotes=True)
@@ -382,7 +385,7 @@ def _of_certificate(reason: str, place: Place) -> Fault:
         situation = "certificate-time"
     else:
         situation = "anchors-useless" if place.anchors else "certificate-issuer"
-    return of(situation, place, reason=reason)
+    return of(situation, place, reason=reason.removesuffix("."))
 
 
 def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
@@ -450,9 +453,8 @@ def after_second_login(refusal: Fault, flag: str, second: Fault | None) -> Fault
     outcome, hint = "succeeded: the password is right", _BOUND[flag]
     if second is not None:
         outcome, hint = f"failed, too ({second.condition})", refusal.hint
-    how = "was not bound to TLS" if flag == "p" else "did not say that it could be bound"
-    message = f"{refusal.message} A second login, which {how}, {outcome}."
-    return refusal._replace(message=message, hint=hint)
+    second_login = f"A second login without a word on channel binding {outcome}."
+    return refusal._replace(message=f"{refusal.message} {second_login}", hint=hint)
 
 
 def of_stream_error(condition: str, text: str | None, place: Place, stage: Stage) -> Fault:

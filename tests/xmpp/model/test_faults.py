@@ -39,7 +39,7 @@ EXCEPTIONS: tuple[tuple[Stage, BaseException, str, str], ...] = (
     (Stage.CONNECT, TimeoutError(), "connection-timeout", "XMPP_SERVICE"),
     (Stage.TLS, ConnectionResetError(104, "reset"), "connection-reset", "xmpps:// in XMPP_SERVICE"),
     (Stage.TLS, _verification("unable to get local issuer"), UNTRUSTED, "XMPP_TLS_CA_FILE"),
-    (Stage.TLS, _verification("Hostname mismatch"), UNTRUSTED, "XMPP_DOMAIN"),
+    (Stage.TLS, _verification("Hostname mismatch, not for 'a'."), UNTRUSTED, "XMPP_DOMAIN"),
     (Stage.TLS, _verification("certificate has expired"), UNTRUSTED, "clock"),
     (Stage.TLS, _tls("WRONG_VERSION_NUMBER"), "tls-handshake-failed", "TLS settings"),
     (Stage.STANDING, _tls("DECRYPTION_FAILED_OR_BAD_RECORD_MAC"), "tls-failed", "garbles"),

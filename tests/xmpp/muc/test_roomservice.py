@@ -79,3 +79,5 @@ async def test_the_room_services_that_a_server_lists_are_named_and_one_of_them_h
         fault = faults.with_services(faults.of("no-room-service", place), place, listed)
         assert all(f'"{one}"' in fault.message for one in listed)
         assert fault.hint.endswith(f" {hinted}.")
+    refused = faults.of("join", place, condition="not-allowed")
+    assert f"MUC_ROOM: perhaps it is {named}." in faults.with_services(refused, place, [named]).hint
