@@ -100,17 +100,14 @@ def _refused_login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if condition == "encryption-required":
         return  # `tls` finds that
     message, hint = meaning("sasl", condition, stream, text or "")
+    offers_binding = any(name.endswith("-PLUS") for name in stream.mechanisms)
     name = "refused-login"
     if condition in {"not-authorized", "malformed-request"}:
         if stream.binding_flag == "p":
             name = "bound"
-        elif stream.binding_flag == "y" and _offers_binding(stream):
+        elif stream.binding_flag == "y" and offers_binding:
             name = "downgrade"
     yield cause(name, stanza.place, condition, message=message, hint=hint)
-
-
-def _offers_binding(stream: Stream) -> bool:
-    return any(name.endswith("-PLUS") for name in stream.mechanisms)
 
 
 def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:

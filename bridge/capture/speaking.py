@@ -142,7 +142,9 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         return
     condition, text = condition_of(element.find("error"))
     original = stream.messages.get(element.get("id", "")[:MAX_TEXT])
-    type_, to = (original.type, original.to) if original else ("", element.get("from", ""))
+    type_, to = "", element.get("from", "")
+    if original:
+        type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = stream.rooms.get(bare(jid))
     message, hint = meaning("bounced", condition, stream, text, room, to=to)

@@ -63,12 +63,13 @@ MAX_TEXT = 512
 def outline(stanza: Stanza) -> Stanza:
     """Return a stanza without its content, to be remembered.
 
-    Its tag stays, the address of the other side, and why it is a hole.
+    Its tag stays, its type, the address of the other side, and why it is a hole.
     """
-    element, name = stanza.element, "to" if stanza.sent else "from"
+    element = stanza.element
     kept = Element(element.tag)
-    if other := element.get(name):
-        kept.set(name, other[:MAX_TEXT])
+    for name in ("type", "to" if stanza.sent else "from"):
+        if value := element.get(name):
+            kept.set(name, value[:MAX_TEXT])
     if element.tag == HOLE:
         kept.text = element.text
     return stanza._replace(element=kept)

@@ -79,14 +79,6 @@ class Awaited(NamedTuple):
     """What names it: a message, or the tag of what is asked."""
 
 
-class Sent(NamedTuple):
-    """A message that the client sent."""
-
-    type: str
-    to: str
-    place: LogPlace
-
-
 class Heard(NamedTuple):
     """A message that was received."""
 
@@ -145,8 +137,8 @@ class Stream:
     restarting: bool = False
     """Whether the next header continues the stream, after TLS or SASL (RFC 6120, 4.3.3)."""
     rooms: dict[str, Room] = field(default_factory=dict)
-    messages: dict[str, Sent] = field(default_factory=dict)
-    """The newest messages that the client sent, by id."""
+    messages: dict[str, Stanza] = field(default_factory=dict)
+    """The newest messages that the client sent, by id, each as its `outline`."""
     waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
     """What has to be answered, oldest first: by its kind, id and other side."""
     early_answer: tuple[tuple[str, str, str], int] = ("", "", ""), 0

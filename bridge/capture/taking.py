@@ -29,7 +29,6 @@ from bridge.capture.stream import (
     Heard,
     Room,
     RoomState,
-    Sent,
     Stream,
     key_of,
 )
@@ -259,9 +258,7 @@ def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
 def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
     element = stanza.element
     if id_ := element.get("id", ""):
-        type_ = element.get("type", "normal")
-        to = element.get("to", "")[:MAX_TEXT]
-        stream.messages[id_[:MAX_TEXT]] = Sent(type_[:MAX_TEXT], to, stanza.place)
+        stream.messages[id_[:MAX_TEXT]] = outline(stanza)
         if len(stream.messages) > MAX_MESSAGES:
             del stream.messages[next(iter(stream.messages))]
     if not message.body and not any(child.tag.endswith("}encrypted") for child in element):

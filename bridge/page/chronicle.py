@@ -269,14 +269,23 @@ class Chronicle:
             return self.words.body(xml)  # cut, or no XML
         return one_line("".join(written(self.words.stanza(element)) for element in elements))
 
+    def _renamed(self, finding: StreamFinding) -> StreamFinding:
+        text, place = self.words.text, finding.place
+        return finding._replace(
+            message=text(finding.message, ours=True),
+            hint=text(finding.hint, ours=True),
+            place=place._replace(file=self.words.file(place.file)),
+        )
+
     def _finding(self, finding: StreamFinding, event: Event | None) -> Finding:
+        renamed = self._renamed(finding)
         seconds = time_in(finding.place.at)[0]
         at = round(seconds * 1_000) if seconds is not None else finding.place.line or None
         return Finding(
             finding.name,
             finding.severity,
-            one_line(self.words.text(finding.message, ours=True)),
-            one_line(self.words.text(finding.hint, ours=True)),
+            one_line(renamed.message),
+            one_line(renamed.hint),
             finding.clause,
             at if event is None else event.at,
             "" if event is None else event.id,
@@ -285,15 +294,7 @@ class Chronicle:
 
     def _verdict(self, findings: Iterable[StreamFinding], holes: int) -> str:
         """Return what `explain` says of these findings, with pseudonyms if they are on."""
-        renamed = (
-            each._replace(
-                message=self.words.text(each.message, ours=True),
-                hint=self.words.text(each.hint, ours=True),
-                place=each.place._replace(file=self.words.file(each.place.file)),
-            )
-            for each in findings
-        )
-        return one_line(verdict(renamed, holes))
+        return one_line(verdict(map(self._renamed, findings), holes))
 
     def _bar(self, bar: Bar) -> Bar:
         name, detail = self.words.text(bar.name), self.words.text(bar.detail)

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from statistics import median
@@ -51,8 +51,8 @@ class CheckView:
         `former` stage was in the same room.
         """
         head = f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
-        first, *rest = self._hanging(head, HEAD_WIDTH, stage.detail)
-        return [*self._under_rooms([(stage.room, first)], former.room if former else None), *rest]
+        heading = self._heading(stage.room, former.room if former else None)
+        return [*heading, *self._hanging(head, HEAD_WIDTH, stage.detail)]
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -67,15 +67,16 @@ class CheckView:
 
     def spread(self, reports: Sequence[Report]) -> list[str]:
         """Return a line for each stage, with the median and the worst time of several runs."""
-        rows = []
+        lines = [f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"]
+        former = None
         for (name, room), stages in by_stage(reports).items():
             passed = sum(stage.ok for stage in stages)
             middle, worst = _middle_and_worst(stages)
             head = f"{name:<{NAME_WIDTH}}{f'{passed}/{len(reports)}':>9}"
             head += f"{middle:>11.1f} ms{worst:>11.1f} ms"
-            rows.append((room, head))
-        title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
-        return [title, *self._under_rooms(rows)]
+            lines += [*self._heading(room, former), head]
+            former = room
+        return lines
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of several runs; `times` were asked for."""
@@ -101,21 +102,14 @@ class CheckView:
             lines += paragraph(advice, self.columns())
         return lines
 
-    def _under_rooms(
-        self, lines: Iterable[tuple[str | None, str]], former: str | None = None
-    ) -> list[str]:
-        """Return the lines; before the first line of each room, insert a line with its name.
+    def _heading(self, room: str | None, former: str | None) -> list[str]:
+        """Return the name of a stage's room, unless the `former` stage was in the same room.
 
-        The room of a line is None if it belongs to no room or there is only one. The `former` room
-        is not named again.
+        The room is None if the stage belongs to no room, or there is only one.
         """
-        named: list[str] = []
-        for room, line in lines:
-            if room is not None and room != former:
-                named += map(self.paint.bold, paragraph(room, self.columns()))
-            former = room
-            named.append(line)
-        return named
+        if room in (None, former):
+            return []
+        return [*map(self.paint.bold, paragraph(room, self.columns()))]
 
     def _mark(self, *, ok: bool) -> str:
         return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
