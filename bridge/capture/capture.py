@@ -43,6 +43,7 @@ class Examined:
         self.only_account = ""
         """The account of its home, if all streams there with an account have the same."""
         self._findings: dict[tuple[str, str], Finding] = {}
+        self._newest: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}
 
     def add(self, findings: Iterable[Finding]) -> None:
@@ -51,8 +52,18 @@ class Examined:
             key = finding.name, finding.key
             if key in self._findings:
                 self._times[key] += 1
+                self._newest[key] = finding
             elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
                 self._findings[key], self._times[key] = finding, 1
+
+    def withdraw(self, wrong: str) -> None:
+        """Take one finding with a key back, since the log disproves it."""
+        for key in [key for key in self._findings if key[1] == wrong]:
+            self._times[key] -= 1
+            if self._times[key]:
+                self._findings[key] = self._newest[key]
+            else:
+                del self._findings[key]
 
     def _drop_for(self, finding: Finding) -> bool:
         """Drop a finding that is no error if this is one; return whether one was dropped."""
@@ -170,6 +181,8 @@ class Capture:
 
     def _take(self, examined: Examined, stanza: Stanza) -> None:
         take(examined.stream, stanza)
+        for wrong in examined.stream.disproved:
+            examined.withdraw(wrong)
         if self._observe is not None:
             self._observe(examined, stanza)
 

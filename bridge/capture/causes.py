@@ -4,7 +4,7 @@ What an error's condition means is said by `bridge.wire.meaning`, in the same wo
 itself and for the clients that it looks at.
 """
 
-from bridge.capture.finding import Finding, Severity
+from bridge.capture.finding import Finding, Severity, key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace, bare
 from bridge.capture.stream import Room, Stream
 from bridge.text import quoted
@@ -122,7 +122,7 @@ asked: unanswered; warning, RFC 6120, 8.2.3
     The client's request {what} was never answered by {other}.
     -> Let the client give up after a while, and look whether the other side is there.
 silent: silent; error, XEP-0045, 7.4
-    The message {what} reached the client, and it sent no message after it. So it is the program,
+    The message {what} reached the client, and it sent no message {within}. So it is the program,
     not the network.
     -> Look at the client's handler for messages: whether it is called, raises, or waits.
 private: misplaced; error, XEP-0045, 7.4
@@ -167,7 +167,7 @@ def cause(
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
-    key = f"{name} {key} {about}"
+    key = key_of_finding(name, key, about)
     return Finding(rule, Severity(severity), message, hint, clause, place, key, about)
 
 

@@ -55,6 +55,11 @@ class Finding(NamedTuple):
         return one_line(f"-> {self.hint} ({self.clause})")
 
 
+def key_of_finding(cause: str, key: str, about: str) -> str:
+    """Return the key of findings with this cause."""
+    return f"{cause} {key} {about}"
+
+
 EXPLAINS: Mapping[str, Collection[str]] = {
     "tls": {"login", "ended", "join", "refused"},
     "login": {"ended", "join", "refused"},

@@ -15,7 +15,7 @@ from bridge.capture.stanza import (
     codes_of,
     condition_of,
 )
-from bridge.capture.stream import RoomState, Stream, is_named
+from bridge.capture.stream import PATIENCE, RoomState, Stream, is_named
 from bridge.text import quoted
 
 OUT = {
@@ -34,6 +34,7 @@ BODILESS = frozenset(
         "http://jabber.org/protocol/chatstates",
         "http://jabber.org/protocol/muc#user",
         "jabber:x:conference",
+        "jabber:x:data",  # such as the request for voice (XEP-0045, section 7.13)
         "urn:xmpp:receipts",
         "urn:xmpp:chat-markers:0",
         "urn:xmpp:reactions:0",
@@ -53,8 +54,9 @@ ENCRYPTED = frozenset(
 )
 """Elements with the encrypted content of a message: OMEMO, OpenPGP, and the former OpenPGP."""
 
-LOOP_MESSAGES = 6
-"""So many messages in turns, each at once after the other, are a loop."""
+LOOP_MESSAGES = 12
+"""So many messages in turns, each at once after the other, are a loop. Half as many are one of a
+client with itself. Fewer may be a person's who gives a command again and again."""
 
 QUOTED = 80
 """The most characters of a message that a finding quotes."""
@@ -96,7 +98,7 @@ def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if room is None:
         if stream.is_complete and stream.bound:
             yield cause("never-joined", place, about=jid, room=quoted(jid))
-    elif name := _OUTSIDE.get(room.state):
+    elif (name := _OUTSIDE.get(room.state)) and not (name == "too-early" and room.was_inside):
         yield cause(name, place, about=jid, room=quoted(jid), where=room.place.words)
     elif room.former_nickname and heard is not None and stream.is_prompt(heard, stanza):
         former, nickname = room.former_nickname, room.nickname
@@ -165,7 +167,8 @@ def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         other = element.get("to" if waiting.stanza.sent else "from") or "its server"
         what = quoted(waiting.what, QUOTED)
         key, about = ("", other) if kind == "silent" else (waiting.what, "")
-        words = {"what": what, "other": quoted(other)}
+        has_times = None not in {stanza.seconds, waiting.stanza.seconds}
+        words = {"what": what, "other": quoted(other), "within": PATIENCE[has_times]}
         yield cause(kind, waiting.stanza.place, key, about=about, **words)
 
 
@@ -187,7 +190,8 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     is_public = element.get("type") == "groupchat"
     name = ""
     if jid != heard.room:
-        name = "elsewhere" if jid in stream.rooms and is_public else ""
+        is_relayed = heard.body in (element.findtext("body") or "")
+        name = "elsewhere" if jid in stream.rooms and is_public and not is_relayed else ""
     elif any(child.tag in ENCRYPTED for child in element):
         name = "encrypted"
     elif not is_public:
@@ -208,10 +212,11 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     jid = bare(element.get("to", ""))
     name, what, other = "", "", ""
     if (reflection := stream.reflection) and stream.is_prompt(reflection, stanza):
-        repeats = stream.self_answers + 1 if reflection.body in body else 0
+        repeats = stream.self_answers + 1 if stream.answers_itself(stanza) else 0
         name = "answers-itself" if repeats >= LOOP_MESSAGES // 2 else ""
     elif (history := stream.history) and stream.is_prompt(history, stanza):
-        is_answer = stream.history_answers or history.nickname.casefold() in body.casefold()
+        # Who comes may greet, in several messages.
+        is_answer = is_named(history.nickname, body) or stream.repeats(body)
         name, what = ("answers-history" if is_answer else ""), history.body
     elif (heard := stream.heard) and stream.is_prompt(heard, stanza):
         name = "loop" if stream.turns + 1 >= LOOP_MESSAGES else ""
@@ -226,4 +231,4 @@ def _has_content(message: Element) -> bool:
     if message.find("subject") is not None:
         return False
     spaces = {child.tag[1:].partition("}")[0] for child in message}
-    return bool(message.findtext("body") or spaces - BODILESS or not spaces)
+    return bool(message.findtext("body")) or spaces.isdisjoint(BODILESS)

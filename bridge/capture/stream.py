@@ -8,13 +8,20 @@ from enum import Enum, auto
 from itertools import islice
 from typing import NamedTuple
 
-from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza, bare, outline
+from bridge.capture.finding import key_of_finding
+from bridge.capture.stanza import MAX_TEXT, REPLACE, LogPlace, Stanza, bare, outline
 
 PATIENCE_SECONDS = 10.0
 """The time after which a request counts as not answered."""
 
 PATIENCE_STANZAS = 5
 """In a log without times, the number of further stanzas after which it does."""
+
+PATIENCE = (
+    f"before {PATIENCE_STANZAS} further stanzas came",
+    f"within {PATIENCE_SECONDS:g} s",
+)
+"""The words for that time, without times and with them."""
 
 PROMPT_SECONDS = 2.0
 """What is sent this soon after a message is taken for the answer to it."""
@@ -65,6 +72,8 @@ class Room:
     """Whether the presence with which it asked had the `muc` element."""
     former_nickname: str = ""
     """The nickname that was asked for, if the room confirmed another one."""
+    was_inside: bool = False
+    """Whether it was inside when it asked: some send the `muc` element with each presence."""
     had_conflict: bool = False
     """Whether a nickname was refused since it was taken."""
 
@@ -141,6 +150,10 @@ class Stream:
     """The newest messages that the client sent, by id, each as its `outline`."""
     waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
     """What has to be answered, oldest first: by its kind, id and other side."""
+    overdue: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
+    """What was not answered in time, and still may be."""
+    disproved: list[str] = field(default_factory=list)
+    """The keys of the findings of which the latest stanza shows that they were wrong."""
     early_answer: tuple[tuple[str, str, str], int] = ("", "", ""), 0
     """The latest answer to nothing that waited, and how many stanzas had passed: some libraries log
     an answer before its request, since they log what they sent once it is written."""
@@ -156,8 +169,6 @@ class Stream:
     history: Heard | None = None
     """The latest message of the history that should have been answered when it was new, as long as
     nobody has spoken after the client joined."""
-    history_answers: int = 0
-    """How many messages the client has sent since `history`."""
     turns: int = 0
     """How many messages the client and `heard.nickname` have said in turns, each at once."""
     partner: str = ""
@@ -185,10 +196,24 @@ class Stream:
             return body.startswith(self.command)
         known = self.rooms.get(room)
         name = self.nickname or (known.nickname if known else "")
-        if is_named(name, body):
+        # What is quoted was said before (XEP-0461, section 3).
+        if is_named(name, "\n".join(line for line in body.split("\n") if line[:1] != ">")):
             return True
-        is_command = not body[:1].isalnum() and body[1:2].isalnum()
-        return self.answered.get(key_of(body), 0) >= (1 if is_command else MIN_ANSWERS)
+        return self.answered.get(key_of(body), 0) >= (1 if is_command(body) else MIN_ANSWERS)
+
+    def repeats(self, body: str) -> bool:
+        """Whether a message has the same words as the one before it."""
+        return self.said is not None and self.said.body == body[:MAX_TEXT]
+
+    def answers_itself(self, stanza: Stanza) -> bool:
+        """Whether a message that is sent repeats the client's own, which has just come back."""
+        reflection, body = self.reflection, stanza.element.findtext("body") or ""
+        return (
+            reflection is not None
+            and reflection.body in body
+            and stanza.element.find(REPLACE) is None
+            and self.is_prompt(reflection, stanza)
+        )
 
     def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
         """Whether `stanza` came soon after what was heard."""
@@ -208,6 +233,9 @@ class Stream:
                 break
             del self.waiting[key]
             late.append((key[0], waiting))
+            self.overdue[key] = waiting
+            if len(self.overdue) > MAX_WAITING:
+                del self.overdue[next(iter(self.overdue))]
         return late
 
     def wait(self, kind: str, id_: str, other: str, stanza: Stanza, what: str) -> None:
@@ -223,14 +251,23 @@ class Stream:
     def answer(self, kind: str, id_: str, other: str) -> None:
         """Note that the answer has come."""
         key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
-        if self.waiting.pop(key, None) is None and id_:
+        if late := self.overdue.pop(key, None):
+            if id_:
+                self.disproved.append(key_of_finding(kind, late.what, ""))
+        elif self.waiting.pop(key, None) is None and id_:
             # Acknowledgements have no id, and may come unasked.
             self.early_answer = key, self.count
+
+    def react(self) -> None:
+        """Note that the client did something that may answer what it heard."""
+        for key in [key for key in self.waiting if key[0] == "silent"]:
+            del self.waiting[key]
 
     def forget(self) -> None:
         """Forget what only rules need: no further stanza comes."""
         self.messages.clear()
         self.waiting.clear()
+        self.overdue.clear()
         self.answered.clear()
         self.heard = self.reflection = self.history = self.said = None
         self.rooms = dict(islice(self.rooms.items(), MAX_ROOMS_SHOWN))
@@ -245,6 +282,11 @@ class Stream:
 def key_of(body: str) -> str:
     """Return the part of a body by which messages are compared."""
     return body[:MAX_TEXT].casefold()
+
+
+def is_command(body: str) -> bool:
+    """Whether a message is like `!ping`."""
+    return not body[:1].isalnum() and body[1:2].isalnum()
 
 
 def is_named(name: str, body: str) -> bool:

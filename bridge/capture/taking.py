@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from xml.etree.ElementTree import Element
 
+from bridge.capture.finding import key_of_finding
 from bridge.capture.stanza import (
     FOOTER,
     HEADER,
@@ -12,6 +13,7 @@ from bridge.capture.stanza import (
     MAX_TEXT,
     MUC,
     MUC_USER,
+    REPLACE,
     SASL,
     SASL2,
     SM,
@@ -30,18 +32,29 @@ from bridge.capture.stream import (
     Room,
     RoomState,
     Stream,
+    is_command,
+    is_named,
     key_of,
 )
 
 DELAY = "{urn:xmpp:delay}delay"
+PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"
 BIND2 = "{urn:xmpp:bind:0}"
 OLD_DELAY = "{jabber:x:delay}x"
+SIGNALS = (
+    "{http://jabber.org/protocol/chatstates}",
+    "{urn:xmpp:receipts}",
+    "{urn:xmpp:chat-markers:0}",
+)
+"""What clients send by themselves, and answers nothing: somebody is typing, a message came, it was
+shown."""
 STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
 def take(stream: Stream, stanza: Stanza) -> None:
     """Take a stanza into the state of its stream."""
     stream.count += 1
+    stream.disproved.clear()
     if _has_text(stanza.element):
         _forget_waiting(stream)
     elif change := _CHANGES.get(stanza.element.tag):
@@ -190,6 +203,7 @@ def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
     has_muc = element.find(f"{MUC}x") is not None
     if not jid or not (room or has_muc or (nickname and "@" in jid)):
         return
+    stream.react()
     if element.get("type") == "unavailable":
         if room:
             room.state = RoomState.LEFT
@@ -197,12 +211,23 @@ def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
         room is None or room.state is not RoomState.INSIDE or has_muc
     ):
         asked = Room(jid.lower(), nickname, RoomState.ASKED, stanza.place, has_muc)
+        asked.was_inside = room is not None and room.state is RoomState.INSIDE
         if room and room.had_conflict and nickname != room.nickname:
             asked.former_nickname, asked.had_conflict = room.nickname, True
         stream.rooms.pop(asked.jid, None)
         stream.rooms[asked.jid] = asked
-        if len(stream.rooms) > MAX_ROOMS:
-            del stream.rooms[next(iter(stream.rooms))]
+        _forget_rooms(stream)
+
+
+def _forget_rooms(stream: Stream) -> None:
+    if len(stream.rooms) > MAX_ROOMS:
+        del stream.rooms[next(iter(stream.rooms))]
+
+
+def _is_subscribed(message: Element) -> bool:
+    """Whether a room sends this to who subscribed instead of joining (MUC/Sub of ejabberd)."""
+    items = message.find(f"{PUBSUB_EVENT}event/{PUBSUB_EVENT}items")
+    return items is not None and items.get("node", "").startswith("urn:xmpp:mucsub:nodes:")
 
 
 def _take_message(stream: Stream, stanza: Stanza) -> None:
@@ -220,6 +245,10 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
         return
     stream.account = stream.account or element.get("to", "")[:MAX_TEXT]
     room = stream.rooms.get(jid)
+    if room is None and stream.is_complete and (is_public or _is_subscribed(element)):
+        room = stream.rooms[jid] = Room(jid, "", RoomState.INSIDE, stanza.place)
+        stream.disproved.append(key_of_finding("never-joined", "", jid))
+        _forget_rooms(stream)
     if room and room.state is RoomState.ASKED and element.get("type") == "groupchat":
         room.state = RoomState.INSIDE  # who gets the room's messages is in it
     if not body:
@@ -233,24 +262,25 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
         stream.reflection = message if nickname else None
         return
     stream.reflection = stream.history = None
-    stream.self_answers = stream.history_answers = 0
+    stream.self_answers = 0
     is_turn = _is_turn(stream, stanza, body)
     stream.turns = stream.turns + 1 if is_turn and nickname == stream.partner else 1
     stream.partner = nickname
     if stream.heard is not None:
         stream.answered.pop(key_of(stream.heard.body), None)
     stream.heard = message
-    if stream.names_it(body, jid):
+    if element.find(REPLACE) is None and stream.names_it(body, jid):
         stream.wait("silent", str(stream.count), jid, stanza, body)
 
 
 def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
     """Whether this answers the client so soon that a program, and no person, may have said it.
 
-    Without times it has to repeat the client's words, since a person may be alone with the client.
+    A command is rather a person's, who gives it again. Without times it has to repeat the client's
+    words, since a person may be alone with the client.
     """
     said = stream.said
-    if said is None or not stream.is_prompt(said, stanza):
+    if said is None or is_command(body) or not stream.is_prompt(said, stanza):
         return False
     return stanza.seconds is not None or (said.body != "" and said.body in body)
 
@@ -261,24 +291,34 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
         stream.messages[id_[:MAX_TEXT]] = outline(stanza)
         if len(stream.messages) > MAX_MESSAGES:
             del stream.messages[next(iter(stream.messages))]
+    if not any(child.tag.startswith(SIGNALS) for child in element) or message.body:
+        stream.react()
     if not message.body and not any(child.tag.endswith("}encrypted") for child in element):
         return
-    reflection, heard = stream.reflection, stream.heard
-    repeats = reflection is not None and reflection.body in (element.findtext("body") or "")
-    stream.self_answers = stream.self_answers + 1 if repeats else 0
-    if stream.history is not None:
-        stream.history_answers += 1
+    heard = stream.heard
+    _take_late_answer(stream, message)
+    stream.self_answers = stream.self_answers + 1 if stream.answers_itself(stanza) else 0
     stream.turns += 1
     if heard is not None and stream.is_prompt(heard, stanza):
-        words = key_of(heard.body)
-        stream.answered[words] = stream.answered.pop(words, 0) + 1
+        if message.room == heard.room and message.is_public == heard.is_public:
+            words = key_of(heard.body)
+            stream.answered[words] = stream.answered.pop(words, 0) + 1
         if len(stream.answered) > MAX_MESSAGES:
             del stream.answered[next(iter(stream.answered))]
     else:
         stream.turns = 0
     stream.said, stream.heard = message, None
-    for key in [key for key in stream.waiting if key[0] == "silent"]:
-        del stream.waiting[key]
+
+
+def _take_late_answer(stream: Stream, message: Heard) -> None:
+    """Note that a message was answered, in a log that has no times that would say how late."""
+    for key, late in [*stream.overdue.items()]:
+        asker = late.stanza.element.get("from", "")
+        if key[0] == "silent" and late.stanza.seconds is None and message.room == bare(asker):
+            is_next = stream.heard is not None and str(stream.heard.number) == key[1]
+            if is_next or is_named(asker.partition("/")[2], message.body):
+                del stream.overdue[key]
+                stream.disproved.append(key_of_finding("silent", "", message.room))
 
 
 def _take_iq(stream: Stream, stanza: Stanza) -> None:
@@ -286,6 +326,8 @@ def _take_iq(stream: Stream, stanza: Stanza) -> None:
     other = stream.other_side(element.get("to" if stanza.sent else "from"))
     type_, payloads = element.get("type"), [child.tag for child in element]
     is_request = type_ in {"get", "set"}
+    if stanza.sent and type_ == "set" and stream.room(other):
+        stream.react()
     if is_request and len(payloads) == 1 and "}" in payloads[0]:
         stream.wait("asked" if stanza.sent else "asks", id_, other, stanza, payloads[0])
         return

@@ -265,16 +265,16 @@ CASES = {
         ("misplaced", "error", 16, "without a body"),
     ),
     "answers itself": (
-        timed(*IN, *[says("ho"), said("bot", "ho")] * 4),
-        ("misplaced", "error", 21, "its own"),
+        timed(*IN, *[says("ho"), said("bot", "ho")] * 7),
+        ("misplaced", "error", 27, "its own"),
     ),
     "answers the history": (
         timed(*LOGIN, JOIN[0], JOIN[1], history("Ann", "bot: ping"), says("Ann: pong")),
         ("misplaced", "error", 16, "history"),
     ),
     "in a loop": (
-        timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
-        ("misplaced", "error", 20, "answer each other"),
+        timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 6),
+        ("misplaced", "error", 26, "answer each other"),
     ),
     "an error to the room": (
         [*IN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
@@ -319,6 +319,76 @@ HEALTHY = timed(
 def test_a_healthy_stream_has_no_finding() -> None:
     assert found(*HEALTHY) == []
     assert found(*[line.partition(" ")[2] for line in HEALTHY]) == []
+
+
+TYPING = "<composing xmlns='http://jabber.org/protocol/chatstates'/>"
+REACTION = "<reactions xmlns='urn:xmpp:reactions:0' id='x'/><store xmlns='urn:xmpp:hints'/>"
+FIX = "<replace xmlns='urn:xmpp:message-correct:0' id='m1'/>"
+CROWD = [f"<<< <presence from='{ROOM}/n{number}' to='{ACCOUNT}'/>" for number in range(8)]
+ELSEWHERE = "other@muc.example.org"
+ASKED = said("Ann", "bot: do it")
+MEMBERS = f"<<< <iq type='result' id='q' from='{ROOM}'/>"
+
+EVENT = (
+    f"<<< <message from='{ROOM}' to='{ACCOUNT}'><event xmlns='http://jabber.org/protocol/pubsub#"
+    "event'><items node='urn:xmpp:mucsub:nodes:messages'/></event></message>"
+)
+
+
+def sends(content: str, type_: str = "groupchat") -> str:
+    return f">>> <message to='{ROOM}' type='{type_}'>{content}</message>"
+
+
+def admin(request: str) -> str:
+    query = f"<query xmlns='http://jabber.org/protocol/muc#admin'>{request}</query>"
+    return f">>> <iq type='set' id='q' to='{ROOM}'>{query}</iq>"
+
+
+RIGHT = {
+    "types, in a thread": [*IN, ASKED, sends(f"{TYPING}<thread>x</thread>"), says("ok")],
+    "types, and stores nothing": [*IN, ASKED, sends(f"{TYPING}<no-store xmlns='urn:xmpp:hints'/>")],
+    "reacts": [*IN, ASKED, sends(REACTION), "pause 11", *QUIET],
+    "sets the subject": [*IN, ASKED, sends("<subject>x</subject>"), "pause 11", *QUIET],
+    "kicks": [*IN, ASKED, admin("<item nick='Ben' role='none'/>"), MEMBERS, "pause 11", *QUIET],
+    "asks for voice": [*IN, ASKED, sends("<x xmlns='jabber:x:data'/>", "normal"), says("ok")],
+    "greets twice": [*LOGIN, *JOIN, history("Ann", "bot: ping"), says("I am bot."), says("Hi.")],
+    "greets after the history of a": [*LOGIN, *JOIN, history("a", "bot: ping"), says("I am back")],
+    "answers a command again and again": [*IN, *[said("Ann", "!roll"), says("4")] * 9],
+    "relays": [
+        *IN,
+        *(line.replace("room@", "other@") for line in JOIN),
+        *[said("Ann", "!x"), says("Ann: !x", ELSEWHERE), "pause 3"] * 3,
+    ],
+    "whispers its help": [*IN, *[said("Ann", "!help"), says("x", f"{ROOM}/Ann", "chat")] * 3],
+    "corrects itself": [*IN, *[says("a").replace("</m", f"{FIX}</m"), said("bot", "a")] * 8],
+    "shows progress": [*IN, *[says("a"), said("bot", "a"), "pause 0.5"] * 4],
+    "passes over corrections": [*IN, ASKED.replace("</m", f"{FIX}</m"), "pause 11", *QUIET],
+    "passes over quotes": [*IN, said("Ann", "> bot: yes\nFine."), "pause 11", *QUIET],
+    "shows that it is away": [*IN, ASK, says("brb"), JOIN[1]],
+    "has subscribed": [
+        *LOGIN,
+        says("hi"),
+        EVENT,
+        says("hi"),
+    ],
+    "gets a late answer": [*IN, admin(""), "pause 12", *QUIET, MEMBERS],
+    "answers late": [*IN, ASKED, *CROWD, says("done")],
+    "answers late, amid others": [*IN, ASKED, said("Ben", "x"), *CROWD, says("Ann: done")],
+}
+"""What may look wrong."""
+
+
+@pytest.mark.parametrize("conduct", RIGHT)
+def test_what_only_looks_wrong_is_not_named(conduct: str) -> None:
+    if conduct != "answers late" and "amid" not in conduct:
+        assert found(*timed(*RIGHT[conduct])) == []
+    assert found(*[line for line in RIGHT[conduct] if "pause" not in line]) == []
+
+
+def test_of_requests_that_were_answered_late_the_others_are_named() -> None:
+    requests = [admin("").replace("'q'", f"'{number}'") for number in range(2)]
+    (finding,) = found(*timed(*IN, *requests, "pause 12", *QUIET, MEMBERS.replace("'q'", "'0'")))
+    assert (finding.place.line, "times" in finding.message) == (16, False)
 
 
 UNSEEN = re.compile(r"[\d:. ]*|[\d:. ]*(>>>|<<<) <.*>|.*(>>>|<<<)")

@@ -62,7 +62,7 @@ CASES: dict[str, tuple[list[str], str, list[str]]] = {
     ),
     "a loop, until the server has had enough": (
         [
-            *timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 4),
+            *timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 6),
             bounce("policy-violation"),
             stream_error("policy-violation"),
         ],
