@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from bridge.text import quoted
 from bridge.tools.entries import Entry, brief
@@ -13,26 +12,15 @@ MAX_ANSWERS = 10
 """The most answers in one result; a bot that sends more in reply floods the room."""
 
 
-class Said(NamedTuple):
-    """What we said, as the room reflected it."""
+def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
+    """Return an event as an entry of `answers`; None if it is no answer to what we `said`.
 
-    number: int
-    """The number of the reflection in the journal."""
-    at: float
-    """Seconds since the epoch."""
-    id: str
-    room: str
-    """As the journal has it."""
-
-
-def answer(record: Record, journal: Journal, said: Said) -> Entry | None:
-    """Return an event as an entry of `answers`; None if it is no answer to `said`.
-
-    An answer is a live message of somebody else that has more than signals in it, or an error
-    about our message: from somebody who answered it, or from the room, which returned it.
+    `said` is the room's reflection of our message, or the error that returned it. An answer is a
+    live message of somebody else that has more than signals in it, or an error about our message:
+    from somebody who answered it, or from the room, which returned it.
     """
     exact = journal.encode(record)
-    how = _how(exact, said.id)
+    how = _how(exact, getattr(said.event, "id", None))
     if how is None or record.number <= said.number:
         return None
     taken = max(0.0, round((record.at - said.at) * 1000, 3))  # the wall clock may be set back
@@ -55,7 +43,7 @@ def doubled(answers: Sequence[Entry], accounts: Mapping[str, Sequence[str]]) -> 
     ] + [f"{quoted(name)} said the same twice." for name in twice]
 
 
-def _how(exact: Entry, id_: str) -> str | None:
+def _how(exact: Entry, id_: str | None) -> str | None:
     if exact["kind"] == "error" and "id" in exact:
         return "error" if exact["id"] == id_ else None
     if exact["kind"] != "message" or not exact["sender"]:  # the room itself has no nickname

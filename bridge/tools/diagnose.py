@@ -12,7 +12,7 @@ from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.text import iso
-from bridge.tools.answers import MAX_ANSWERS, Said, answer
+from bridge.tools.answers import MAX_ANSWERS, answer
 from bridge.tools.entries import MARK_BYTES, NOTICE, RESULT_BYTES, Entry, fit, nonempty
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import TimeSlice
@@ -290,10 +290,9 @@ class _Seen:
     def _answers_in(self, past: evidence.Past) -> list[Entry]:
         """Return the answers to what we said last, the oldest first."""
         journal, answers = self._link.participant.journal, list[Entry]()
-        if past.sent is not None and past.outcome is not None:
-            said = Said(past.outcome.number, past.outcome.at, past.sent.id, self._membership.name)
+        if past.outcome is not None:
             for reply in reversed(past.replies):
-                if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, said)):
+                if len(answers) < MAX_ANSWERS and (entry := answer(reply, journal, past.outcome)):
                     cursor = self._cursors.get(reply.number, entry["cursor"])
                     answers.append(entry | {"cursor": cursor})
         return answers

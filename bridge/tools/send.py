@@ -11,7 +11,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, tool
 from bridge.text import iso, one_line, quoted
-from bridge.tools.answers import MAX_ANSWERS, Said, answer, doubled
+from bridge.tools.answers import MAX_ANSWERS, answer, doubled
 from bridge.tools.entries import (
     MARK_BYTES,
     NOTICE,
@@ -27,6 +27,7 @@ from bridge.tools.paging import Sender
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
 from bridge.xmpp.muc.publisher import NextRecord
 
@@ -195,8 +196,7 @@ async def xmpp_send(
             "The room did not send the message back, so it is not known whether it was heard:",
             after="Look at the room before sending it again.",
         ) from error
-    record = reflection.record
-    said = Said(record.number, record.at, reflection.message.id or "", record.room)
+    said = reflection.record
     answers: list[Entry] = []
     if await_seconds:
         answers = await _answers(link, said, from_, await_seconds, context)
@@ -211,7 +211,7 @@ async def xmpp_send(
         "sent": True,
         "to": membership.name,
         "message": "",
-        "id": said.id,
+        "id": reflection.message.id,
         **nonempty({"stanzaId": reflection.message.stanza_id}),
         "reflectedAt": iso(said.at),
         "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
@@ -254,9 +254,9 @@ async def _confirm(context: Context, set_in: str, room: str, message: str) -> No
 
 
 async def _answers(
-    link: RoomLink, said: Said, sender: str | None, seconds: float, context: Context
+    link: RoomLink, said: Record, sender: str | None, seconds: float, context: Context
 ) -> list[Entry]:
-    """Return the answers to `said` that come within `seconds`.
+    """Return the answers to what we `said` that come within `seconds`.
 
     After the first answer it waits `SECOND_ANSWER_SECONDS` at most. It reports progress meanwhile.
     """

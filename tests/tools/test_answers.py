@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.tools.answers import Said, answer, doubled
+from bridge.tools.answers import answer, doubled
 from bridge.tools.entries import Entry
 from bridge.xmpp.model.events import (
     Event,
@@ -61,10 +61,9 @@ def test_an_answer_says_how_it_came(name: str) -> None:
     event, how = HOWS[name]
     journal = Journal("epoch")
     before, said = journal.append(event, 0.5, ROOM), journal.append(SAID, 1.0, ROOM)
-    ours = Said(said.number, said.at, "m1", ROOM)
-    assert answer(before, journal, ours) is None
+    assert answer(before, journal, said) is None
     for at, milliseconds in ((1.25, 250.0), (0.75, 0.0)):  # then the clock was set back
-        found = answer(then := journal.append(event, at, ROOM), journal, ours)
+        found = answer(then := journal.append(event, at, ROOM), journal, said)
         if how is None:
             assert found is None
         else:

@@ -3,7 +3,7 @@
 A membership outlives connections: `begin` gives it one after another, and `run` keeps us in the
 room on that connection. `run` enters, stays until we are out of the room, reports why, waits, and
 enters again. The connection and the other rooms go on when we are out of one room. One `State` says
-whether we are inside, and only `_step` changes it. The other fields explain that state (why the
+whether we are inside, and only `_become` changes it. The other fields explain that state (why the
 room removed us), or wake the task that waits in it (`_changed`).
 """
 
@@ -35,7 +35,7 @@ from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import Reflection, Reflections
-from bridge.xmpp.muc.state import TRANSITIONS, State, Step
+from bridge.xmpp.muc.state import TRANSITIONS, State
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.keepalive import TIMING, Timing
@@ -160,7 +160,7 @@ class Membership:
         self._connection = connection
         connection.ended.add_done_callback(lambda ended: self._changed.set())
         if not (resumed and self.inside):
-            self._step(Step.END)
+            self._become(State.OUT)
 
     async def run(self, attempt: int) -> None:
         """Enter and stay until the connection ends; `attempt` counts connections, from 1."""
@@ -229,7 +229,7 @@ class Membership:
             self._catching_up.forget()
         self._place, self._password = place, password
         self._backing_off = None
-        self._step(Step.END)
+        self._become(State.OUT)
 
     def say_goodbye(self) -> None:
         """Leave the room, if the connection has not ended, without waiting for an answer."""
@@ -257,13 +257,13 @@ class Membership:
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
         self._join = Join(self._attached, self.place, occupant)
-        self._step(Step.ASK)
+        self._become(State.ENTERING)
         try:
             me = await self._join.run(self._password, since, history=history)
         finally:
             self._join = None
             if self._state is State.ENTERING:
-                self._step(Step.END)
+                self._become(State.OUT)
         created = 201 in me.codes
         self._similar_rooms = ()
         if created:
@@ -330,7 +330,7 @@ class Membership:
         """End the stay, and leave: a join that was given up may have succeeded after all."""
         if self.inside or self.room.phase is events.Phase.JOINING:
             self.say_goodbye()
-        self._step(Step.END)
+        self._become(State.OUT)
         self.occupant = ""
         self._reflections.give_up(fault)
 
@@ -473,7 +473,7 @@ class Membership:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
                 self.occupant = me.from_
-                self._step(Step.ADMISSION)
+                self._become(State.INSIDE)
                 self._intake.may_send_history = True
             self._handle(event, earlier=earlier)
 
@@ -532,7 +532,7 @@ class Membership:
     def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
             return
-        self._step(Step.REMOVAL)
+        self._become(State.REMOVED)
         self.occupant = ""
         self._removal = fault
         self._changed.set()
@@ -546,8 +546,9 @@ class Membership:
     def _emit(self, event: events.Event) -> Record:
         return self._publisher.publish(event, self.name)
 
-    def _step(self, step: Step) -> None:
-        self._state = TRANSITIONS[self._state][step]
+    def _become(self, state: State) -> None:
+        assert state in TRANSITIONS[self._state], f"{state} does not follow {self._state}"
+        self._state = state
         self._removal = None
         if not self.inside:
             self._options.conclude()

@@ -7,7 +7,7 @@ an attempt or a stay ends, we are out of the room after it, and the next attempt
 connection resumes the former session (XEP-0198), we are still inside if we were; with any other
 connection we are out.
 
-`TRANSITIONS` has every step that is possible. Any other step is a mistake of ours.
+`TRANSITIONS` has every step that is possible. Any other is a mistake of ours.
 """
 
 from enum import Enum, auto
@@ -26,23 +26,10 @@ class State(Enum):
     """The room has put us out."""
 
 
-class Step(Enum):
-    """What leads from one state to the next."""
-
-    ASK = auto()
-    """We send the presence with which one joins."""
-    ADMISSION = auto()
-    """Our own presence comes back."""
-    REMOVAL = auto()
-    """The room puts us out, or is destroyed."""
-    END = auto()
-    """The attempt failed, the stay ended, or the session is another one."""
-
-
-TRANSITIONS: dict[State, dict[Step, State]] = {
-    State.OUT: {Step.ASK: State.ENTERING, Step.END: State.OUT},
-    State.ENTERING: {Step.ADMISSION: State.INSIDE, Step.END: State.OUT},
-    State.INSIDE: {Step.REMOVAL: State.REMOVED, Step.END: State.OUT},
-    State.REMOVED: {Step.END: State.OUT},
+TRANSITIONS: dict[State, set[State]] = {
+    State.OUT: {State.ENTERING, State.OUT},
+    State.ENTERING: {State.INSIDE, State.OUT},
+    State.INSIDE: {State.REMOVED, State.OUT},
+    State.REMOVED: {State.OUT},
 }
-"""The state after each step that is possible in a state."""
+"""The states that may follow each state."""
