@@ -1,4 +1,4 @@
-r"""Writes texts and times as users see them. Pure.
+r"""Writes texts, names and times as users see them. Pure.
 
 Room text is written by strangers, and both a log line and a model's context can be forged with
 characters that show nothing: line breaks, bidirectional overrides, zero-width spaces, tags.
@@ -165,6 +165,12 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
             base_is_visible = False
         pieces.append(character if stays else f"\\u{{{ord(character):X}}}")
     return pieces
+
+
+def wire_name(name: str) -> str:
+    """Return the JSON spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
+    head, *tail = name.rstrip("_").split("_")
+    return head + "".join(part.capitalize() for part in tail)
 
 
 def iso(at: float) -> str:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 from bridge.mcp.errors import McpError
+from bridge.text import wire_name
 
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]
@@ -94,12 +95,6 @@ class Titles:
         if "items" in of:
             return {**of, "items": {"anyOf": self._choices}}
         return {name: of[name] for name in of if name != "enum"} | {"oneOf": self._choices}
-
-
-def wire_name(name: str) -> str:
-    """Return the JSON spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
-    head, *tail = name.rstrip("_").split("_")
-    return head + "".join(part.capitalize() for part in tail)
 
 
 def describe(hint: Any) -> tuple[Schema, Reader]:

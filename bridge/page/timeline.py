@@ -7,6 +7,8 @@ and without any times they are positions in it.
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
+from bridge.text import wire_name
+
 FORMAT = 1
 """The version of the JSON form. A change that a reader has to know of makes it higher."""
 
@@ -152,6 +154,5 @@ def _encoded(value: Any) -> Any:
     for field in fields(value):
         content = getattr(value, field.name)
         if content is not field.default and content != field.default:
-            head, *tail = field.name.rstrip("_").split("_")
-            encoded[head + "".join(map(str.capitalize, tail))] = _encoded(content)
+            encoded[wire_name(field.name)] = _encoded(content)
     return encoded

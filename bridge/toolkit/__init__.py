@@ -49,7 +49,6 @@ from bridge.mcp.schema import Schema as Schema
 from bridge.mcp.schema import Titles as Titles
 from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
-from bridge.mcp.schema import wire_name as wire_name
 from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS as DEFAULT_DEADLINE_SECONDS
 from bridge.mcp.toolset import Completes as Completes
 from bridge.mcp.toolset import Prompt as Prompt
@@ -62,5 +61,6 @@ from bridge.mcp.toolset import tool as tool
 from bridge.settings.table import Configuration as Configuration
 from bridge.text import iso as iso
 from bridge.text import visible as visible
+from bridge.text import wire_name as wire_name
 from bridge.toolkit.serving import serve as serve
 from bridge.tools.link import RoomLink as RoomLink

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import Bounds, always, wire_name
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
+from bridge.text import wire_name
 from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, noticed
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import exact_of, nobody

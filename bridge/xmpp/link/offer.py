@@ -5,7 +5,7 @@ from itertools import islice
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from bridge.text import one_line, quoted
+from bridge.text import one_line, quoted, wire_name
 from bridge.xmpp.link.stanzas import SASL, SASL_CB, SM, whole_number
 
 SASL2 = "urn:xmpp:sasl:2"
@@ -45,13 +45,11 @@ class Offer(NamedTuple):
 
         Each text fits into one line.
         """
-        names = ("mechanisms", "channelBindings", "sasl2", "bind2", "fast", "streamManagement")
-        named = zip((*names, "maxBytes", "idleSeconds"), self, strict=True)
-        listed = (
-            (key, [*map(one_line, value)] if isinstance(value, tuple) else value)
-            for key, value in named
-        )
-        return {key: value for key, value in listed if value}
+        return {
+            wire_name(name): [*map(one_line, value)] if isinstance(value, tuple) else value
+            for name, value in self._asdict().items()
+            if value
+        }
 
     @property
     def limits(self) -> str:

@@ -12,6 +12,7 @@ from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+from bridge.text import wire_name
 from bridge.xmpp.model.faults import Fault
 
 STATUS_CODES = {
@@ -395,12 +396,8 @@ another one."""
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
     """Map each field that is encoded without conversion to its name in camelCase."""
-    names = {"kind": "kind"}
-    for field in fields(cls):
-        if field.name not in _ENCODED_APART:
-            head, *tail = field.name.rstrip("_").split("_")
-            names[field.name] = head + "".join(map(str.capitalize, tail))
-    return names
+    names = (field.name for field in fields(cls) if field.name not in _ENCODED_APART)
+    return {name: wire_name(name) for name in ("kind", *names)}
 
 
 _WIRE_NAMES = {cls: _wire_names(cls) for cls in get_args(Event)}

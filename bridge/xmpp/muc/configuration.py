@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from math import inf
 
-from bridge.text import quoted
+from bridge.text import quoted, wire_name
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, room_configuration
 
 SETTING_CHANGED = 104
@@ -93,8 +93,7 @@ def options_of(description: Description) -> dict[str, str]:
     """Return the options in a room's description, with their values as users see them."""
     options: dict[str, str] = {}
     for name, value in room_configuration(description).items():
-        head, *tail = name.split("_")
-        options[head + "".join(map(str.capitalize, tail))] = _shown(value)
+        options[wire_name(name)] = _shown(value)
     for field in description.fields:
         name = field.name.rpartition("_")[2]
         if field.form == ROOM_INFO and name not in _NAMED_OTHERWISE:

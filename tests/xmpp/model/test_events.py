@@ -3,7 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.mcp.schema import wire_name
+from bridge.text import wire_name
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, Retry
 
