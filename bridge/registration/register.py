@@ -44,16 +44,6 @@ PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPD
 setting of the bridge."""
 
 
-class Trial(NamedTuple):
-    """The result of starting the bridge once."""
-
-    tools: list[str]
-    """The names of its tools."""
-
-    standing: str
-    """A sentence on whether it got into its rooms."""
-
-
 class Edit(NamedTuple):
     """A change of one of the client's files."""
 
@@ -106,10 +96,10 @@ def register(
     command = own_command(sys.argv[0], sys.executable)
     launch = (*command, ENV_FILE_OPTION, str(env_file), *options)
     planned = plan(location, launch, approve_send=approve_send)
-    trial = None if only_shown else asyncio.run(try_out(*_startable(location, planned)))
+    lines = [] if only_shown else asyncio.run(try_out(*_startable(location, planned)))
     unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
     _report(planned, only_shown=only_shown, unchanged=unchanged)
-    if trial is None:
+    if only_shown:
         return
     if approve_send:
         write_out(
@@ -117,8 +107,7 @@ def register(
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
     write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
-    write_out(trial.standing)
-    write_out(f"It lists {len(trial.tools)} tools: {', '.join(trial.tools)}.")
+    write_out("\n".join(lines))
     if planned:
         write_out(f"Restart {program.title} to have them there.")
 
@@ -190,8 +179,8 @@ def carry_out(edit: Edit) -> str:
     return f"{edit.done} {edit.file.path}{kept}"
 
 
-async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
-    """Start `command` with the environment of its entry, and return the result.
+async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Start `command` with the environment of its entry, and return sentences on what it did.
 
     It runs in an empty folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
@@ -219,7 +208,8 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> Trial:
                 "nothing was changed: the command that is to be registered does not answer: "
                 f"{one_line(cause, 300)}{last}"
             ) from error
-    return Trial([one_line(str(tool.get("name"))) for tool in tools], standing)
+    names = [one_line(str(tool.get("name"))) for tool in tools]
+    return [standing, f"It lists {len(names)} tools: {', '.join(names)}."]
 
 
 async def _standing(mcp: Client) -> str:

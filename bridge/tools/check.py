@@ -16,7 +16,7 @@ from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
 from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, json_size, nonempty
 from bridge.tools.link import RoomLink
-from bridge.xmpp.checks.probe import Probe
+from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import (
     MAX_ROOMS_NAMED,
     CheckStage,
@@ -147,7 +147,7 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
         trace = participant.trace.of_connection(time.time, "check")
         if not changed:
             warnings = link.room_warnings()
-        report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
+        report = (await probe(settings, note, trace=trace)).preceded_by(first)
     standing = " ".join([_settle(link, configuration, report, changed), *warnings])
     return result_of(report, configuration.in_effect.values(), standing, changed=changed)
 

@@ -294,7 +294,7 @@ async def read_archive(search: Search) -> dict[str, object]:
             query, keep, limit=page.limit, seconds=BUDGET_SECONDS
         )
     except archive.ArchiveError as error:
-        raise failed(error.fault(jid)) from error
+        raise failed(error.fault(membership.place)) from error
     except faults.ConnectionFailedError as ended:
         raise failed(
             ended.fault, "The connection ended before the archive had answered:"

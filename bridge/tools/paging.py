@@ -111,27 +111,16 @@ class TimeSlice:
         return await asyncio.get_running_loop().run_in_executor(SEARCHER, work, subject)
 
 
-def _apart(entries: Sequence[Shown], entry: Shown) -> None:
-    """Fold nothing."""
-
-
 class Page(Generic[Shown]):
     """Entries up to a number and a size, and where in the journal or the trace they end."""
 
-    def __init__(
-        self,
-        limit: int | None = None,
-        size: int = RESULT_BYTES - ENVELOPE_BYTES,
-        fold: Callable[[Sequence[Shown], Shown], tuple[int, Shown] | None] = _apart,
-    ) -> None:
-        """Make a page for `limit` entries and `size` bytes of JSON.
-
-        `fold` gets the entries and a further one, and returns which of them is replaced by one that
-        stands for both, and that one; None if the further one stands for itself.
-        """
+    def __init__(self, limit: int | None = None, size: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
+        """Make a page for `limit` entries and `size` bytes of JSON."""
         self.limit = limit
         self.size = size
-        self.fold = fold
+        self.fold: Callable[[Sequence[Shown], Shown], tuple[int, Shown] | None] | None = None
+        """Gets the entries and a further one, and returns which of them is replaced by one that
+        stands for both, and that one; None if the further one stands for itself."""
         self.entries: list[Shown] = []
         self.bytes_left = size
         """Bytes of JSON that are left for entries."""
@@ -144,7 +133,7 @@ class Page(Generic[Shown]):
 
     def add(self, entry: Shown) -> bool:
         """Add `entry` if there is space for it; return whether there was."""
-        if (folded := self.fold(self.entries, entry)) is not None:
+        if self.fold is not None and (folded := self.fold(self.entries, entry)) is not None:
             place, both = folded
             growth = json_size(both) - json_size(self.entries[place])
             if growth > self.bytes_left:

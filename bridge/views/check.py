@@ -16,7 +16,7 @@ from bridge.views import monitoring
 from bridge.views.monitoring import Level, Limits
 from bridge.views.output import complain_of, look_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor, paragraph
-from bridge.xmpp.checks.probe import Probe
+from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
 NAME_WIDTH = 11
@@ -137,7 +137,6 @@ async def check(
     settings, send, form, times = configuration.settings, parsed.send, parsed.format, parsed.repeat
     assert settings is not None
     limits = Limits(parsed.warn, parsed.crit, parsed.cert_days)
-    probe = Probe(settings)
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
     view = screen.view
@@ -148,8 +147,8 @@ async def check(
     if times > 1:
         say([*view.stage_lines(first), ""])
     # No further run after a refused password: servers lock accounts after several.
-    while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-        reports.append(await probe.run(show, send=send, must_exist=parsed.room_must_exist))
+    while not reports or (len(reports) < times and reports[-1].may_repeat and not screen.error):
+        reports.append(await probe(settings, show, send=send, must_exist=parsed.room_must_exist))
         if times > 1:
             say(view.run(len(reports), reports[-1]))
     if times > 1:

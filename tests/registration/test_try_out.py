@@ -19,15 +19,15 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     path = tmp_path / "room.env"
     settings = sandbox.environment()
     path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    trial = await try_out([BRIDGE, "--env-file", str(path)], {})
-    assert "xmppSend" in trial.tools
-    assert f"got into {settings['MUC_ROOM']}, as McpDebug" in trial.standing
+    standing, tools = await try_out([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" in tools
+    assert f"got into {settings['MUC_ROOM']}, as McpDebug" in standing
     rooms = f"MUC_ROOM={settings['MUC_ROOM']},a@nowhere.invalid,b@nowhere.invalid\n"
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n{rooms}")
-    trial = await try_out([BRIDGE, "--env-file", str(path)], {})
-    assert "xmppSend" not in trial.tools
-    assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in trial.standing
-    assert "MUC_ROOM" in trial.standing
+    standing, tools = await try_out([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" not in tools
+    assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in standing
+    assert "MUC_ROOM" in standing
 
 
 async def test_a_command_that_is_not_there_is_named() -> None:

@@ -71,9 +71,8 @@ async def test_a_page_is_read_in_that_thread_where_an_event_costs_too_much(
 @pytest.mark.parametrize("spare", [0, -1])
 def test_what_fills_the_page_to_the_byte_is_on_it_and_what_is_longer_is_not(spare: int) -> None:
     both = {"a": "xy"}
-    page: Page[dict[str, str]] = Page(
-        size=json_size(both) + spare, fold=lambda entries, _: (0, both) if entries else None
-    )
+    page: Page[dict[str, str]] = Page(size=json_size(both) + spare)
+    page.fold = lambda entries, _: (0, both) if entries else None
     assert page.add({"a": "x"})
     assert page.add({"a": "y"}) is (spare == 0)
     assert page.entries == [both if spare == 0 else {"a": "x"}]

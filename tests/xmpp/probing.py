@@ -3,7 +3,7 @@ from pathlib import Path
 
 from bridge.settings.load import load
 from bridge.settings.table import Settings
-from bridge.xmpp.checks.probe import Probe
+from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import CheckStage, Report
 
 
@@ -18,8 +18,7 @@ async def check(
     environment: Mapping[str, str], *, send: bool = False, must_exist: bool = False
 ) -> Report:
     told: list[CheckStage] = []
-    probe = Probe(settings(environment))
-    report = await probe.run(told.append, send=send, must_exist=must_exist)
+    report = await probe(settings(environment), told.append, send=send, must_exist=must_exist)
     assert told == list(report.phases)
     assert environment["XMPP_PASSWORD"] not in repr(report)
     return report

@@ -72,126 +72,124 @@ _OWN_NICKNAME = (
 )
 
 
-class Probe:
-    """Checks whether the rooms of `settings` can be joined, once for each call of `run`."""
+async def probe(
+    settings: Settings,
+    on_stage_end: Callable[[CheckStage], None] = lambda stage: None,
+    *,
+    trace: Tracer = untraced,
+    send: bool = False,
+    must_exist: bool = False,
+) -> Report:
+    """Check whether the rooms of `settings` can be joined; `on_stage_end` gets each stage.
 
-    def __init__(self, settings: Settings, *, trace: Tracer = untraced) -> None:
-        self._settings = settings
-        self._trace = trace
-        self.may_repeat = True
-        """Whether another run does no harm. After a refused password it does harm: servers
-        lock accounts."""
+    With `must_exist`, a room that does not exist fails at `disco`, and is not joined.
 
-    async def run(
-        self,
-        on_stage_end: Callable[[CheckStage], None] = lambda stage: None,
-        *,
-        send: bool = False,
-        must_exist: bool = False,
-    ) -> Report:
-        """Check once, and return the report; `on_stage_end` gets each stage when it ends.
+    Failures of the network and the server are in the report, and never raised. The check ends
+    within `CHECK_SECONDS`. If it is cancelled, it closes the connection.
+    """
+    recorder = StageRecorder(on_stage_end)
+    visits: list[_Visitor] = []  # those that have begun; the last may be under way
 
-        With `must_exist`, a room that does not exist fails at `disco`, and is not joined.
+    def route(stanza: Element) -> None:
+        """Hand a stanza to the visit under way, if it comes from that room."""
+        sender = stanzas.sender_of(stanza)
+        if sender is not None and visits and sender.bare == visits[-1].membership.jid:
+            visits[-1].membership.receive(stanza)
 
-        Failures of the network and the server are in the report, and never raised. The check ends
-        within `CHECK_SECONDS`. If it is cancelled, it closes the connection.
-        """
-        recorder = StageRecorder(on_stage_end)
-        visits: list[_Visitor] = []  # those that have begun; the last may be under way
-
-        def route(stanza: Element) -> None:
-            """Hand a stanza to the visit under way, if it comes from that room."""
-            sender = stanzas.sender_of(stanza)
-            if sender is not None and visits and sender.bare == visits[-1].membership.jid:
-                visits[-1].membership.receive(stanza)
-
-        advice = {} if self._settings.tls_verify else {Stage.TLS: _UNCHECKED}
-        mark = secrets.token_hex(4)
-        publisher = Publisher(Journal(mark))
-        nickname = suffixed(self._settings.nickname, f"-check-{mark}")
-        connection = Connection(
-            self._settings,
-            resource=f"xmpp-debug-bridge.check.{mark}",
-            on_stage=lambda stage: recorder.begin(stage.value, advice.get(stage, "")),
-            on_stanza=route,
-            on_finding=recorder.add_finding,
-            trace=self._trace,
+    advice = {} if settings.tls_verify else {Stage.TLS: _UNCHECKED}
+    mark = secrets.token_hex(4)
+    publisher = Publisher(Journal(mark))
+    nickname = suffixed(settings.nickname, f"-check-{mark}")
+    connection = Connection(
+        settings,
+        resource=f"xmpp-debug-bridge.check.{mark}",
+        on_stage=lambda stage: recorder.begin(stage.value, advice.get(stage, "")),
+        on_stanza=route,
+        on_finding=recorder.add_finding,
+        trace=trace,
+    )
+    fault: Fault | None = None
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            fault = await _connect(settings, connection, recorder)
+            for room in settings.rooms if fault is None else ():
+                place = Place.of(settings, room)._replace(nickname=nickname)
+                password = settings.password_of(room)
+                membership = Membership(place, password, publisher)
+                publisher.rooms[membership.name] = membership.room
+                recorder.room = named(room, settings.rooms)
+                visits.append(_Visitor(membership, connection, recorder))
+                await visits[-1].run(send, must_exist)
+                fault = visits[-1].outcome.fault if connection.ended.done() else None
+                if fault is not None:
+                    break
+    except TimeoutError:
+        fault = faults.of(
+            "long-check", connection.place, seconds=CHECK_SECONDS, step=recorder.stage
         )
-        fault: Fault | None = None
-        started = time.perf_counter()
-        try:
-            async with asyncio.timeout(CHECK_SECONDS):
-                fault = await self._connect(connection, recorder)
-                for room in self._settings.rooms if fault is None else ():
-                    place = Place.of(self._settings, room)._replace(nickname=nickname)
-                    password = self._settings.password_of(room)
-                    membership = Membership(place, password, publisher)
-                    publisher.rooms[membership.name] = membership.room
-                    recorder.room = named(room, self._settings.rooms)
-                    visits.append(_Visitor(membership, connection, recorder))
-                    await visits[-1].run(send, must_exist)
-                    fault = visits[-1].outcome.fault if connection.ended.done() else None
-                    if fault is not None:
-                        break
-        except TimeoutError:
-            fault = faults.of(
-                "long-check", connection.place, seconds=CHECK_SECONDS, step=recorder.stage
-            )
-            recorder.end(fault)
-            if visits:
-                visits[-1].outcome.fault = fault
-        finally:
-            connection.leave()
-            connection.close()
-        seconds = time.perf_counter() - started
-        self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
-        outcomes = [visit.outcome for visit in visits]
-        report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
-        seen = connection.certificate
-        uses = {
-            "mechanism": connection.mechanism,
-            "channelBinding": connection.channel_binding,
-            "streamManagement": connection.management is not None,
-        }
-        return replace(
-            report,
-            certificate_expires=None if seen is None else seen.not_after,
-            offers=connection.offer.encode(),
-            uses={name: value for name, value in uses.items() if value},
-        )
+        recorder.end(fault)
+        if visits:
+            visits[-1].outcome.fault = fault
+    finally:
+        connection.leave()
+        connection.close()
+    seconds = time.perf_counter() - started
+    outcomes = [visit.outcome for visit in visits]
+    report = report_of(settings.rooms, recorder.stages, seconds, outcomes, fault)
+    seen = connection.certificate
+    uses = {
+        "mechanism": connection.mechanism,
+        "channelBinding": connection.channel_binding,
+        "streamManagement": connection.management is not None,
+    }
+    return replace(
+        report,
+        certificate_expires=None if seen is None else seen.not_after,
+        offers=connection.offer.encode(),
+        uses={name: value for name, value in uses.items() if value},
+        may_repeat=fault is None or fault.retry is not faults.Retry.NEVER,
+    )
 
-    async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
-        """Go through the stages of the connection; return the fault that ended it, if one did."""
-        try:
-            await connection.open()
-        except ConnectionFailedError as failed:
-            ms, fault = recorder.milliseconds(), failed.fault
-            if fault.condition == "certificate-verify-failed":
-                fault = await self._look_again(connection, recorder, failed)
-            elif isinstance(failed, LoginRefusedError) and failed.flag in faults.BINDING_ADVICE:
-                second = await log_in_unbound(self._settings)
-                fault = faults.after_second_login(failed.refusal, failed.flag, second)
-            recorder.end(fault, ms)
-            return fault
-        recorder.end()
-        connection.start_dispatch()
-        return None
 
-    async def _look_again(
-        self, refused: Connection, recorder: "StageRecorder", failed: ConnectionFailedError
-    ) -> Fault:
-        """Read the refused certificate; return the fault, with the date if it has expired."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                look = await look_at_certificate(self._settings)
-                seen = refused.certificate = look.certificate
-                expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
-                if expired and seen is not None and seen.not_after < datetime.now(UTC):
-                    reason = f"it {look.findings.pop()}"  # the last finding is the validity
-                    return faults.of("certificate-time", refused.place, reason=reason)
-                for finding in look.findings if look.fault is None else ():
-                    recorder.add_finding(finding)
-        return failed.fault
+async def _connect(
+    settings: Settings, connection: Connection, recorder: "StageRecorder"
+) -> Fault | None:
+    """Go through the stages of the connection; return the fault that ended it, if one did."""
+    try:
+        await connection.open()
+    except ConnectionFailedError as failed:
+        ms, fault = recorder.milliseconds(), failed.fault
+        if fault.condition == "certificate-verify-failed":
+            fault = await _look_again(settings, connection, recorder, failed)
+        elif isinstance(failed, LoginRefusedError) and failed.flag in faults.BINDING_ADVICE:
+            second = await log_in_unbound(settings)
+            fault = faults.after_second_login(failed.refusal, failed.flag, second)
+        recorder.end(fault, ms)
+        return fault
+    recorder.end()
+    connection.start_dispatch()
+    return None
+
+
+async def _look_again(
+    settings: Settings,
+    refused: Connection,
+    recorder: "StageRecorder",
+    failed: ConnectionFailedError,
+) -> Fault:
+    """Read the refused certificate; return the fault, with the date if it has expired."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_SECONDS):
+            look = await look_at_certificate(settings)
+            seen = refused.certificate = look.certificate
+            expired = getattr(failed.__cause__, "verify_code", None) == EXPIRED
+            if expired and seen is not None and seen.not_after < datetime.now(UTC):
+                reason = f"it {look.findings.pop()}"  # the last finding is the validity
+                return faults.of("certificate-time", refused.place, reason=reason)
+            for finding in look.findings if look.fault is None else ():
+                recorder.add_finding(finding)
+    return failed.fault
 
 
 class StageRecorder:

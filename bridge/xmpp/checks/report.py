@@ -88,6 +88,9 @@ class Report:
     """What the server offers for the login and the session, as `Offer.encode` names it."""
     uses: Mapping[str, object] = field(default_factory=dict)
     """What of it the check has used."""
+    may_repeat: bool = True
+    """Whether another check does no harm. After a refused password it does: servers lock
+    accounts."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""

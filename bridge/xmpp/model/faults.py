@@ -1,4 +1,4 @@
-"""Every way in which connecting, joining and speaking fails, with the setting to change. Pure.
+"""Every way in which connecting, joining, speaking and reading the archive fails. Pure.
 
 Status, check, tools and log take their sentences from here. Conditions are those of RFC 6120 and
 XEP-0045. A failure below XMPP has the name that the operating system or OpenSSL gives it
@@ -263,6 +263,26 @@ moved: gone; later
 ghost: not-acceptable; at once
     The room {room} does not count us among its occupants any more, and did not say why.
     -> The bridge goes back by itself; the room service may have been restarted.
+archive-missing: feature-not-implemented; soon
+    The room {room} keeps no archive that can be asked (XEP-0313).
+    -> Without `archive`, xmppHistory shows what the bridge itself has seen. The room's owner, or
+    the server's operator, can turn archiving on (Prosody: muc_mam, ejabberd: mod_mam).
+archive-refused: forbidden not-authorized registration-required; soon
+    The room {room} does not let us read its archive.
+    -> Without `archive`, xmppHistory shows what the bridge itself has seen. Ask an owner of the
+    room for membership.
+archive-refused: *; soon
+    The room {room} refused to read from its archive.
+    -> Without `archive`, xmppHistory shows what the bridge itself has seen.
+archive-position: item-not-found; soon
+    The archive of {room} does not know the place in `since`, or no longer does.
+    -> Give a time in `after` instead, or leave `since` out for the newest.
+archive-silent: remote-server-timeout; soon
+    The archive of {room} did not answer in time.
+    -> A narrower span (`after`, `before`) or a smaller `limit` may help.
+archive-odd: undefined-condition; soon
+    The archive of {room} answered oddly: it sent far more than was requested.
+    -> Without `archive`, xmppHistory shows what the bridge itself has seen.
 silent-room: remote-server-timeout; soon
     The room {room} has been silent for {seconds:.0f} s, even to pings.
     -> {room_service} may be down, or cut off from {domain}.

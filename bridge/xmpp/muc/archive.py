@@ -21,8 +21,9 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import DATA_FORMS, DELAY, MAM, MUC_USER, IqError, StanzaError
+from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import MessageReceived, Source, SubjectChanged
-from bridge.xmpp.model.faults import Fault, quoted_text
+from bridge.xmpp.model.faults import Fault, Place
 from bridge.xmpp.model.message_body import NOT_XML
 from bridge.xmpp.muc import reading
 from bridge.xmpp.queries import disco
@@ -52,67 +53,30 @@ MAX_PAGES = 500
 """Most pages that one `search` requests, with about 50,000 results: a server could go on for
 ever."""
 
+NO_ARCHIVE = frozenset({"service-unavailable", "feature-not-implemented"})
+"""The conditions with which a room answers that has no archive."""
+
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 """Takes a result; returns False if there is no space for it, and None if it is not wanted."""
 
 
 class ArchiveError(XmppError):
-    """An archive query failed: the archive answered oddly, or the subclass says what happened."""
+    """An archive query failed."""
 
-    condition = "undefined-condition"
-    sentence = "The archive of {room} answered oddly: it sent far more than was requested."
-    hint = "Without `archive`, xmppHistory shows what the bridge itself has seen."
+    def __init__(self, situation: str, error: StanzaError | None = None) -> None:
+        super().__init__(situation)
+        self.situation = situation
+        """What happened, as `faults` names it."""
+        self.error = error
+        """The error that the archive answered, if the situation does not say all of it."""
 
-    def __init__(self, reason: str, error: StanzaError | None = None) -> None:
-        super().__init__(reason)
-        self.text = None if error is None else error.text
-        self.condition = self.condition if error is None else error.condition
-
-    def fault(self, room: str) -> Fault:
-        """Return the fault, with the name of `room` and the text of its error, if it has one."""
-        message = self.sentence.format(room=room) + quoted_text(self.text)
-        return Fault(self.condition, message, self.hint, quotes=bool(self.text))
-
-
-class NoArchiveError(ArchiveError):
-    """The room keeps no archive, or its server has none for rooms."""
-
-    condition = "feature-not-implemented"
-    sentence = "The room {room} keeps no archive that can be asked (XEP-0313)."
-    hint = (
-        f"{ArchiveError.hint} The room's owner, or the server's operator, can turn archiving on "
-        "(Prosody: muc_mam, ejabberd: mod_mam)."
-    )
-
-
-class ArchiveRefusedError(ArchiveError):
-    """The room answered with another error."""
-
-    sentence = "The room {room} refused to read from its archive."
-
-
-class ArchiveForbiddenError(ArchiveRefusedError):
-    """We may not read the archive: we are banned, or not a member."""
-
-    sentence = "The room {room} does not let us read its archive."
-    hint = f"{ArchiveError.hint} Ask an owner of the room for membership."
-
-
-class UnknownPositionError(ArchiveError):
-    """The archive does not have, or no longer has, an entry with the id to page from."""
-
-    condition = "item-not-found"
-    sentence = "The archive of {room} does not know the place in `since`, or no longer does."
-    hint = "Give a time in `after` instead, or leave `since` out for the newest."
-
-
-class ArchiveTimeoutError(ArchiveError):
-    """No answer came in time."""
-
-    condition = "remote-server-timeout"
-    sentence = "The archive of {room} did not answer in time."
-    hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
+    def fault(self, place: Place) -> Fault:
+        """Return the fault of the archive at a place, with the text of its error, if it has one."""
+        if self.error is None:
+            return faults.of(self.situation, place)
+        condition, text = self.error.condition, self.error.text
+        return faults.of(self.situation, place, condition=condition, text=text)
 
 
 class ArchiveResult(NamedTuple):
@@ -228,19 +192,18 @@ class RoomArchive:
             asking = self.connection.request("get", self.room, disco.info_query())
             described = disco.description_in(await _in_time(asking))
         except IqError as refused:
-            error = _refusal(refused)
-            if isinstance(error, NoArchiveError):
+            if refused.error.condition in NO_ARCHIVE:
                 return False
-            raise error from refused
+            raise _refusal(refused) from refused
         return MAM in described.features
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
         """Request one page.
 
-        Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
+        Raises `ArchiveError`, `TimeoutError`, and `ConnectionFailedError` when the connection ends.
         """
         if not query.possible:
-            raise UnknownPositionError("no archive has such an id")
+            raise ArchiveError("archive-position")
         id_ = secrets.token_hex(8)
         results: list[ArchiveResult] = []
         came = size = 0
@@ -263,7 +226,7 @@ class RoomArchive:
             if came <= query.most > 1:
                 # Their number was right, so the texts are too long.
                 return await self.page(replace(query, most=query.most // 2))
-            raise ArchiveError(f"{self.room} sent more than a page of its archive") from error
+            raise ArchiveError("archive-odd") from error
         return page_of(results, answer)
 
     async def pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
@@ -300,14 +263,14 @@ class RoomArchive:
         """Read the archive until `limit` results were kept, or `keep` had no space for one.
 
         `keep` gets each result in the direction of `query`. The search stops sooner at the end of
-        the archive, after `MAX_PAGES`, and when `seconds` have passed. Raises `ArchiveTimeoutError`
-        if not even one page came in time, `NoArchiveError`, and as `page` does.
+        the archive, after `MAX_PAGES`, and when `seconds` have passed. Raises `ArchiveError`, also
+        if not even one page came in time, and `ConnectionFailedError`.
         """
         position, kept, pages = query.position, 0, 0
         try:
             async with asyncio.timeout(seconds), aclosing(self.pages(query)) as read:
                 if not await self.exists():
-                    raise NoArchiveError(f"{self.room} keeps no archive")
+                    raise ArchiveError("archive-missing")
                 async for page in read:
                     pages += 1
                     results = page.results[::-1] if query.backward else page.results
@@ -322,32 +285,25 @@ class RoomArchive:
                     position = (page.first if query.backward else page.last) or position
                     if pages == MAX_PAGES:
                         return SearchEnd(position, not page.complete)
-        except (TimeoutError, ArchiveTimeoutError) as error:
+        except TimeoutError as error:
             if not pages:
-                raise ArchiveTimeoutError(f"{self.room} has not answered in time") from error
+                raise ArchiveError("archive-silent") from error
             return SearchEnd(position, more=True)
         return SearchEnd(position, more=False)
 
 
 async def _in_time(answer: Awaitable[Answer]) -> Answer:
-    try:
-        async with asyncio.timeout(REQUEST_SECONDS):
-            return await answer
-    except TimeoutError as error:
-        raise ArchiveTimeoutError(f"no answer within {REQUEST_SECONDS:g} s") from error
+    async with asyncio.timeout(REQUEST_SECONDS):
+        return await answer
 
 
 def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
     error = refused.error
-    match error.condition:
-        case "service-unavailable" | "feature-not-implemented":
-            return NoArchiveError(f"no archive answers ({error.condition})")
-        case "item-not-found" if positioned:
-            return UnknownPositionError("the archive has nothing under this id")
-        case "forbidden" | "not-authorized" | "registration-required":
-            return ArchiveForbiddenError(error.condition, error)
-        case _:
-            return ArchiveRefusedError(error.condition, error)
+    if error.condition in NO_ARCHIVE:
+        return ArchiveError("archive-missing")
+    if error.condition == "item-not-found" and positioned:
+        return ArchiveError("archive-position")
+    return ArchiveError("archive-refused", error)
 
 
 def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:

@@ -7,7 +7,7 @@ from bridge.text import iso
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, Gap
 from bridge.xmpp.model.faults import ConnectionFailedError
-from bridge.xmpp.muc.archive import ArchiveError, NoArchiveError, RoomArchive
+from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
 """We also ask for messages from so many seconds before the last that we saw, since the room's clock
@@ -59,7 +59,7 @@ class CatchingUp:
         try:
             async with asyncio.timeout(CATCHING_UP_SECONDS):
                 if not await archive.exists():
-                    raise NoArchiveError(f"{self._room} keeps no archive")
+                    raise ArchiveError("archive-missing")
                 async for event in archive.since(iso(since - OVERLAP_SECONDS)):
                     yield event
         except (ArchiveError, TimeoutError):

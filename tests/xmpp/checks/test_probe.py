@@ -12,7 +12,6 @@ from bridge.xmpp.checks.probe import (
     MAX_DETAIL_CHARACTERS,
     MAX_NAMED_OCCUPANTS,
     MESSAGE,
-    Probe,
     StageRecorder,
 )
 from bridge.xmpp.checks.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
@@ -259,7 +258,7 @@ async def test_a_check_ends_in_time_at_whatever_step_it_is(monkeypatch: pytest.M
     async def given_up_at(step: str, script: Script) -> None:
         async with ScriptedServer(script) as server:
             started = monotonic()
-            report = await Probe(settings(server.environment())).run()
+            report = await probe.probe(settings(server.environment()))
             assert monotonic() - started < 5.0
         assert "given up after 1 s" in failed(report, step).detail
 

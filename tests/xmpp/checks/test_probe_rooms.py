@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from bridge.xmpp.checks import probe
-from bridge.xmpp.checks.probe import MESSAGE, Probe
+from bridge.xmpp.checks.probe import MESSAGE
 from bridge.xmpp.checks.report import CONNECTION_STAGES, CheckedRoom, CheckStage, Report
 from bridge.xmpp.link.connection import DEADLINES
 from bridge.xmpp.model.faults import Stage
@@ -102,7 +102,7 @@ async def test_a_silent_room_is_left_for_the_next(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
         password = "open-sesame-0815"
         environment = server.environment(MUC_ROOM=ROOMS, MUC_PASSWORD=password)
-        report = await Probe(settings(environment)).run()
+        report = await probe.probe(settings(environment))
         heard = server.heard.decode()
     # The password is for the default room only.
     joins = [part for part in heard.split("<presence ")[1:] if "unavailable" not in part]
@@ -128,7 +128,7 @@ async def test_a_silent_room_is_left_for_the_next(monkeypatch: pytest.MonkeyPatc
 
 async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> None:
     async with ScriptedServer(with_rooms(cut_after=LOGS)) as server:
-        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run(send=True)
+        report = await probe.probe(settings(server.environment(MUC_ROOM=ROOMS)), send=True)
     assert stages(report)[-1] == ("send", LOGS, False)
     assert report.diagnosis.startswith(f"1 of 3 rooms failed. {LOGS}: ")
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
@@ -141,7 +141,7 @@ async def test_where_the_time_is_over_no_other_is_visited(monkeypatch: pytest.Mo
         monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
         monkeypatch.setattr(probe, "CHECK_SECONDS", 2.0)
         started = monotonic()
-        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
+        report = await probe.probe(settings(server.environment(MUC_ROOM=ROOMS)))
         assert monotonic() - started < 5.0
     assert stages(report)[-1] == ("join", LOGS, False)
     assert "given up after 2 s, at the step join" in report.diagnosis
@@ -169,7 +169,7 @@ async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in_and_hangs
 
     async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
         read = settings(server.environment(MUC_ROOM=ROOMS))
-        checking = asyncio.create_task(Probe(read).run(send=True))
+        checking = asyncio.create_task(probe.probe(read, send=True))
         await said.wait()
         checking.cancel()
         with pytest.raises(asyncio.CancelledError):
