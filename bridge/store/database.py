@@ -257,6 +257,9 @@ class RecorderDatabase(Protocol):
     def is_current(self) -> bool:
         """Whether the store that is now at this place is the one that was opened."""
 
+    def cut(self) -> None:
+        """Have a call fail that waits for a server; another thread than that of the call asks."""
+
     def close(self) -> None:
         """Close the store."""
 

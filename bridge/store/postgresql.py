@@ -431,6 +431,10 @@ class PostgresqlDatabase:
         """Return True: a database that is replaced ends the connection."""
         return True
 
+    def cut(self) -> None:
+        """Have a call fail that waits for the server."""
+        self._connection.cut()
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

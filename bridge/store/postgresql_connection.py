@@ -121,7 +121,7 @@ class DatabaseConnection:
 
         A server that is stopped, and a network that swallows everything, raise nothing.
         """
-        timer = threading.Timer(STATEMENT_SECONDS, self._cut)
+        timer = threading.Timer(STATEMENT_SECONDS, self.cut)
         timer.daemon = True
         timer.start()
         try:
@@ -130,7 +130,8 @@ class DatabaseConnection:
         finally:
             timer.cancel()
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
+        """Have a statement fail that waits for the server; another thread may call this."""
         with suppress(OSError, psycopg.Error):
             descriptor = os.dup(self._connection.fileno())
             with socket.socket(fileno=descriptor) as hanging:

@@ -140,7 +140,12 @@ class Recorder:
         """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
         self._closing = True
         self._wake()
-        self._thread.join(FLUSH_SECONDS)
+        self._thread.join(FLUSH_SECONDS / 2)
+        if (database := self._database) is not None and self._thread.is_alive():
+            database.cut()  # there may be a spool
+        self._thread.join(FLUSH_SECONDS / 2)
+        if self._thread.is_alive() and (lost := len(self._batch) + len(self._waiting)):
+            log.warning("The store did not answer; %d events and stanzas may be lost", lost)
 
     def _wake(self) -> None:
         self._hurry.set()
@@ -155,8 +160,10 @@ class Recorder:
             self._hurry.clear()
             closing = self._closing
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-            if not self._forbidden and (closing or time.monotonic() >= self._next_try):
-                self._try(closing=closing)
+            tried = not closing and time.monotonic() < self._next_try
+            for _ in range(1 + closing):  # at the end twice: a database that is lost has a spool
+                if not (tried or self._forbidden):
+                    tried = self._try(closing=closing)
             for flush in flushes:
                 if flush.set_running_or_notify_cancel():
                     flush.set_result(None)
@@ -165,7 +172,8 @@ class Recorder:
             why = self.problem or "The store was locked at the end"
             log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
-    def _try(self, *, closing: bool) -> None:
+    def _try(self, *, closing: bool) -> bool:
+        """Write what waits; return whether it was written."""
         try:
             if self._database is not None and not self._database.is_current():
                 log.warning("the file of the store was deleted or replaced; it is opened anew")
@@ -208,6 +216,8 @@ class Recorder:
             if self.problem is not None:
                 log.warning("what happens is recorded again")
             self.problem = self._failing_since = None
+            return True
+        return False
 
     def _note(self, warnings: dict[str, str]) -> None:
         """Note what the database found wrong with the store."""

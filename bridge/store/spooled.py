@@ -29,6 +29,8 @@ from bridge.store.errors import (
     AwayStoreError,
     BusyStoreError,
     FullStoreError,
+    NotOurStoreError,
+    StoreError,
     UnsureStoreError,
 )
 from bridge.store.pairing import SAME_SECONDS, Mark, Observed, mark_of, unpaired
@@ -70,6 +72,8 @@ class SpooledDatabase:
         """Why the database was lost; None if it is there."""
         self._behind, self._next_look = True, 0.0
         """Whether something may wait in the spool."""
+        self._stuck = ""
+        """Why what waits cannot follow, though the database is there; empty if it can."""
         self._parts: list[Addition] = []
         """What the transaction adds."""
         self._unsure: SpooledBatch | None = None
@@ -100,7 +104,12 @@ class SpooledDatabase:
     @property
     def waiting(self) -> int:
         """How many events and stanzas wait in the spool, or for a place in it."""
-        return self._spool.waiting() + self._unsure_events if self._behind else 0
+        if not self._behind:
+            return 0
+        count = 0
+        with suppress(StoreError):  # whoever needs the spool says what is wrong with it
+            count = self._spool.waiting()
+        return count + self._unsure_events
 
     @property
     def _unsure_events(self) -> int:
@@ -126,7 +135,8 @@ class SpooledDatabase:
                 if self._parts:
                     self._unsure = SpooledBatch(self._run, self._number + 1, self._parts)
                 self._lose(error)
-                self._keep_unsure()
+                with suppress(StoreError):  # it waits here
+                    self._keep_unsure()
         self._number += 1
         self._leases |= self._taken
         self._say()
@@ -143,20 +153,22 @@ class SpooledDatabase:
             raise BusyStoreError(str(error)) from error
 
     def _keep(self) -> None:
-        """Put into the spool what the transaction adds; raises `AwayStoreError` if it is full."""
-        self._keep_unsure()
-        if self._parts:
-            try:
+        """Put into the spool what the transaction adds.
+
+        Raises `AwayStoreError` if the spool takes nothing now, not even what came before.
+        """
+        try:
+            self._keep_unsure()
+            if self._parts:
                 self._spool.add(SpooledBatch(self._run, self._number + 1, self._parts))
-            except FullStoreError as error:
+        except (FullStoreError, NotOurStoreError) as error:
+            if self._parts:
                 raise AwayStoreError(str(error)) from error
 
     def _keep_unsure(self) -> None:
-        """Put it into the spool, if there is place; else it waits here."""
         if self._unsure is not None:
-            with suppress(FullStoreError):
-                self._spool.add(self._unsure)
-                self._unsure = None
+            self._spool.add(self._unsure)
+            self._unsure = None
 
     def _lose(self, error: AwayStoreError) -> None:
         if self._database is not None:
@@ -175,6 +187,8 @@ class SpooledDatabase:
         self.warnings[AWAY] = waits if count else ""
         if self._away is not None:
             self.warnings[AWAY] = f"The database is away ({self._away}); {waits}"
+        elif self._stuck:
+            self.warnings[AWAY] = self._stuck
 
     def _look(self) -> None:
         """Try to reach the database if it is away, and let the spool follow if it is there."""
@@ -184,9 +198,16 @@ class SpooledDatabase:
         if self._database is not None and (self._behind or now >= self._next_look):
             self._next_look = now + LOOK_SECONDS
             try:
-                self._behind = self._follow(self._database, now + FOLLOW_SECONDS)
+                self._behind, self._stuck = self._follow(self._database, now + FOLLOW_SECONDS), ""
             except AwayStoreError as error:
                 self._lose(error)
+            except (FullStoreError, NotOurStoreError) as error:
+                # Under its own name the run would seem to have written what waits.
+                self._behind, self._run = False, secrets.token_hex(8)
+                stuck = f"What waits in {str(self._spool.path)!r} cannot follow: {error}"
+                if stuck != self._stuck:
+                    log.warning("%s", stuck)
+                self._stuck = stuck
 
     def _reconnect(self) -> None:
         """Connect in a thread, since that may take long; take the connection once it is there."""
@@ -280,13 +301,19 @@ class SpooledDatabase:
         """Return True: it is one database all the time."""
         return True
 
+    def cut(self) -> None:
+        """Have a call fail that waits for the database; what it adds goes into the spool."""
+        if (database := self._database) is not None:
+            database.cut()
+
     def close(self) -> None:
         """Close the connection and the spool."""
         if self._connecting is not None:
             self._connecting.add_done_callback(_close)
         if self._database is not None:
             self._database.close()
-        self._keep_unsure()
+        with suppress(StoreError):
+            self._keep_unsure()
         if self._unsure is not None:
             log.warning("%d events and stanzas may be lost", self._unsure_events)
         self._spool.close()

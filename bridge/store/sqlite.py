@@ -403,6 +403,9 @@ class SqliteDatabase:
         """Whether the file at the path is still the one that was opened."""
         return identity(self._path) == self._file
 
+    def cut(self) -> None:
+        """Do nothing: there is no server, and the wait for a lock is short."""
+
     def close(self) -> None:
         """Close the store."""
         with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case

@@ -111,6 +111,50 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
     assert rows(team, "kind = 'gap'") == []
 
 
+@pytest.mark.parametrize("fault", ["killed", "swallowed"])
+async def test_who_ends_as_it_is_lost_leaves_what_waits_to_the_next_one(
+    fault: str, team: Team, postgresql: Postgresql, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Relay("127.0.0.1", postgresql.port) as relay:
+        async with _member(_with(team, port=str(relay.port))) as member:
+            member.hears(1)
+            await until(lambda: _marks(team) == [1])
+            if fault == "killed":
+                postgresql.kill()
+            else:
+                relay.treat(Treatment.SWALLOW)
+            member.hears(2, 3)
+        assert not any("were lost" in one for one in caplog.messages)
+        relay.cut()
+        await relay.heal()
+        await asyncio.to_thread(postgresql.start)
+        async with _member(_with(team, port=str(relay.port)), "later"):
+            await until(lambda: _marks(team) == [1, 2, 3])
+
+
+async def test_a_spool_that_is_none_is_named_and_what_comes_later_is_recorded(
+    team: Team, postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
+    monkeypatch.setattr(spooled, "LOOK_SECONDS", 0.2)
+    async with (
+        Relay("127.0.0.1", postgresql.port) as relay,
+        _member(_with(team, port=str(relay.port))) as member,
+    ):
+        member.hears(1)
+        await until(lambda: _marks(team) == [1])
+        team.spool.mkdir()
+        lost = partial(relay.once, Way.TO_SERVER, b"COMMI", relay.reset)
+        relay.once(Way.TO_SERVER, b"number 2", lost)
+        member.hears(2)
+        await until(lambda: any("cannot follow" in one for one in member.recorder.warnings))
+        member.hears(3)
+        await until(lambda: _marks(team) == [1, 3])
+        team.spool.rmdir()
+        await until(lambda: _marks(team) == [1, 3, 2])
+        await until(lambda: not member.recorder.warnings)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("megabytes", [10, 0])
 async def test_a_lost_answer_to_commit_doubles_nothing_and_loses_nothing(
