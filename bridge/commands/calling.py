@@ -25,7 +25,7 @@ from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter, xmpp_send
-from bridge.views.output import look_of, show
+from bridge.views.output import display_of, show
 from bridge.views.results import View
 from bridge.views.selection import SelectionError, room_of
 from bridge.views.termination import taking_part, until_terminated
@@ -66,7 +66,7 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
             message, hint = one_line(error.message), one_line(error.hint)
             complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")
             return USAGE if isinstance(error, ArgumentError) else FAILURE
-        lines = [json.dumps(result)] if parsed.json else view(result, *look_of(sys.stdout))
+        lines = [json.dumps(result)] if parsed.json else view(result, display_of(sys.stdout))
         return code if show(lines) else FAILURE
 
     if not can_print():

@@ -21,7 +21,7 @@ from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
-from bridge.views.output import look_of, show
+from bridge.views.output import display_of, show
 
 STDIN = "-"
 
@@ -72,9 +72,8 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         lines = [as_json(streams, conclusion, capture.holes)]
     else:
-        paint, _ = look_of(sys.stdout)
         telling = [each for each in streams if parsed.all or each.findings()] or streams[-1:]
-        lines = lines_of(telling, paint, everything=parsed.all)
+        lines = lines_of(telling, display_of(sys.stdout), everything=parsed.all)
         if capture.left_out:
             lines.append(f"{capture.left_out} streams are left out, first those without an error")
         lines.append(one_line(conclusion))

@@ -27,7 +27,7 @@ from bridge.store.opening import Place, Team
 from bridge.text import iso, quoted
 from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import is_zone, moment
-from bridge.views.output import complain_of, look_of
+from bridge.views.output import complain_of, display_of
 from bridge.views.selection import Selection, SelectionError, selection_of
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.events import KINDS
@@ -61,8 +61,8 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     )
     several, view = len(settings.rooms) > 1, None
     if sys.stdout.isatty():
-        look = look_of(sys.stdout)
-        view = RoomView(*look, names_rooms=several, local=parsed.local, looks_back=True)
+        display = display_of(sys.stdout)
+        view = RoomView(display, names_rooms=several, local=parsed.local, looks_back=True)
     log = Log(walk, filters, as_json=parsed.json, names_rooms=several, view=view)
     newest = NEWEST if parsed.follow and start is None else None
     page = None

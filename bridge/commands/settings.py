@@ -8,7 +8,7 @@ from bridge.commands.configuration import ReadSettings, complain_of, run_with_se
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.logs import can_print
 from bridge.text import one_line
-from bridge.views.output import look_of, show
+from bridge.views.output import display_of, show
 from bridge.views.settings import listing, rows_of
 
 
@@ -20,7 +20,7 @@ def run(parsed: argparse.Namespace) -> int:
 async def _settings(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     rows = rows_of(configuration)
-    lines = listing(rows, look_of(sys.stdout)[1]())
+    lines = listing(rows, display_of(sys.stdout))
     if parsed.json:
         encoded = {
             "settings": rows,

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from statistics import median
@@ -14,8 +14,8 @@ from bridge.settings.table import Configuration
 from bridge.text import one_line
 from bridge.views import monitoring
 from bridge.views.monitoring import Level, Limits
-from bridge.views.output import complain_of, look_of
-from bridge.views.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor, paragraph
+from bridge.views.output import complain_of, display_of
+from bridge.views.screen import ERASE_LINE_ABOVE, Display, moves_cursor
 from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
@@ -35,14 +35,12 @@ class CheckView:
     could begin a line.
     """
 
-    paint: Paint
-    columns: Callable[[], int | None]
-    """Returns how wide the terminal is now; None means that there is no terminal."""
+    display: Display
 
     def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
         where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
-        return paragraph(f"Checking the way into {where}", self.columns())
+        return self.display.paragraph(f"Checking the way into {where}")
 
     def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
         """Return lines with the name, the outcome and the time of a stage, and what it found.
@@ -50,7 +48,7 @@ class CheckView:
         If there are several rooms, a line with the name of the stage's room comes first, unless the
         `former` stage was in the same room.
         """
-        head = f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
+        head = f"{stage.name:<{NAME_WIDTH}}{self.display.mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
         heading = self._heading(stage.room, former.room if former else None)
         return [*heading, *self._hanging(head, HEAD_WIDTH, stage.detail)]
 
@@ -60,7 +58,7 @@ class CheckView:
 
     def run(self, number: int, report: Report) -> list[str]:
         """Return the outcome of one run of several, and why it failed."""
-        head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
+        head = f"{number:>4}  {self.display.mark(ok=report.ok)}{report.ms:>8.1f} ms"
         stages = [stage.name for stage in report.phases if not stage.ok and stage.room is None]
         why = "" if report.ok else ": ".join([*stages, report.diagnosis])
         return self._hanging(head, RUN_WIDTH, why)
@@ -87,7 +85,7 @@ class CheckView:
 
     def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:
         """Return `text`, and what to do after these runs: failures first, each advice once."""
-        paint = self.paint.bold if all(report.ok for report in reports) else self.paint.red
+        paint = self.display.bold if all(report.ok for report in reports) else self.display.red
         failed, passed = [], []
         for report in reports:
             conditions = {room.room: room.condition for room in report.rooms or ()}
@@ -97,9 +95,9 @@ class CheckView:
                     failed.append(f"[{condition}] {stage.hint}".rstrip())
                 elif stage.hint and stage.hint not in report.diagnosis:
                     passed.append(f"{stage.name}: {stage.hint}")
-        lines = [*map(paint, paragraph(text, self.columns()))]
+        lines = [*map(paint, self.display.paragraph(text))]
         for advice in dict.fromkeys([*failed, *passed]):
-            lines += paragraph(advice, self.columns())
+            lines += self.display.paragraph(advice)
         return lines
 
     def _heading(self, room: str | None, former: str | None) -> list[str]:
@@ -109,13 +107,10 @@ class CheckView:
         """
         if room in (None, former):
             return []
-        return [*map(self.paint.bold, paragraph(room, self.columns()))]
-
-    def _mark(self, *, ok: bool) -> str:
-        return self.paint.green("ok    ") if ok else self.paint.red("FAILED")
+        return [*map(self.display.bold, self.display.paragraph(room))]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
-        first, *rest = hanging(f"{head}  ", used, text, used, self.columns())
+        first, *rest = self.display.hanging(f"{head}  ", used, text, used)
         return [first.rstrip(), *rest]
 
 
@@ -202,7 +197,7 @@ class _Screen:
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
         self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
-        self.view = CheckView(*look_of(stdout))
+        self.view = CheckView(display_of(stdout))
         self._expected = expected
         self._former: CheckStage | None = None
         self._erase = ""

@@ -11,12 +11,12 @@ from bridge.capture.capture import Examined, verdict
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.stanza import Stanza, bare
 from bridge.text import one_line, visible_within
-from bridge.views.screen import Paint
+from bridge.views.screen import Display
 
-COLOURS = {Severity.ERROR: Paint.red, Severity.WARNING: Paint.bold, Severity.NOTE: Paint.dim}
+COLOURS = {Severity.ERROR: Display.red, Severity.WARNING: Display.bold, Severity.NOTE: Display.dim}
 
 
-def lines_of(streams: Iterable[Examined], paint: Paint, *, everything: bool) -> list[str]:
+def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool) -> list[str]:
     """Return the lines for a person, without the verdict; `everything` shows notes, too."""
     lines = []
     for examined in streams:
@@ -27,7 +27,7 @@ def lines_of(streams: Iterable[Examined], paint: Paint, *, everything: bool) -> 
         times = " to ".join(at for at in (_at(stream.first), _at(stream.last)) if at)
         lines.append(one_line(f"{who}{rooms}{f', {times}' if times else ''}"))
         for finding in findings:
-            severity = COLOURS[finding.severity](paint, finding.severity)
+            severity = COLOURS[finding.severity](display, finding.severity)
             lines += [f"  {severity} {finding.sentence}", f"    {finding.advice}"]
         if not findings:
             lines.append("  nothing wrong was found")

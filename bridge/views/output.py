@@ -17,7 +17,7 @@ from threading import Thread
 from typing import TextIO
 
 from bridge.logs import complain, write_out
-from bridge.views.screen import Paint, has_colour
+from bridge.views.screen import Display, has_colour
 
 MAX_WAITING_BYTES = 16_000_000
 """Most bytes that wait for a reader; a text that would exceed them is dropped, and counted."""
@@ -32,11 +32,8 @@ USUAL_COLUMNS = 80
 """The width that is assumed for a terminal whose width is unknown."""
 
 
-def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
-    """Return a `Paint` for a stream, and a function that returns its present width in columns.
-
-    Without a terminal there are no colours, and the width is None.
-    """
+def display_of(stream: TextIO) -> Display:
+    """Return how lines are shown in a stream."""
     terminal = stream.isatty()
 
     def columns() -> int | None:
@@ -44,8 +41,8 @@ def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
             return os.get_terminal_size(stream.fileno()).columns or USUAL_COLUMNS
         return USUAL_COLUMNS
 
-    paint = Paint(has_colour(terminal=terminal, environ=os.environ))
-    return paint, columns if terminal else lambda: None
+    coloured = has_colour(terminal=terminal, environ=os.environ)
+    return Display(coloured, columns) if terminal else Display(coloured)
 
 
 def show(lines: Sequence[str]) -> bool:

@@ -11,8 +11,7 @@ from getpass import getpass
 
 from bridge.logs import write_out
 from bridge.text import one_line
-from bridge.views.output import look_of
-from bridge.views.screen import paragraph
+from bridge.views.output import display_of
 
 with suppress(ImportError):  # some builds of Python lack it
     import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
@@ -25,9 +24,9 @@ def is_possible() -> bool:
 
 def say(text: str, *, failed: bool = False) -> None:
     """Show a paragraph, broken into lines."""
-    paint, columns = look_of(sys.stdout)
-    lines = paragraph(one_line(text), columns())
-    write_out("\n".join(map(paint.red, lines) if failed else lines))
+    display = display_of(sys.stdout)
+    lines = display.paragraph(one_line(text))
+    write_out("\n".join(map(display.red, lines) if failed else lines))
 
 
 def ask(question: str, default: str = "", *, secret: bool = False) -> str:

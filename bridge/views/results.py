@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from bridge.text import one_line
-from bridge.views.screen import Paint, hanging, paragraph
+from bridge.views.screen import Display
 from bridge.xmpp.model.formatting import format_event
 
-View: TypeAlias = Callable[[dict[str, Any], Paint, Callable[[], int | None]], list[str]]
-"""Returns a result as lines; the last argument returns the columns, None without a terminal."""
+View: TypeAlias = Callable[[dict[str, Any], Display], list[str]]
+"""Returns a result as lines."""
 
 NAME_WIDTH = 11
 """Columns for the name of a finding, as for the stages of a check."""
@@ -23,37 +23,36 @@ INDENT = " " * 2
 """What stands before an answer."""
 
 
-def sent(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
+def sent(result: dict[str, Any], display: Display) -> list[str]:
     """Return the room, the time that its copy took, and the answers that were waited for."""
     text = f"{one_line(result['to'])} sent it back after {result['roundTripMs']:.1f} ms"
-    lines = paragraph(text, columns())
+    lines = display.paragraph(text)
     if result.get("answers") == []:
-        lines.append(paint.red("No answer."))
-    lines += _answers(result, columns())
+        lines.append(display.red("No answer."))
+    lines += _answers(result, display)
     for warning in result.get("warnings", ()):
-        lines += map(paint.red, paragraph(warning, columns()))
+        lines += map(display.red, display.paragraph(warning))
     return lines
 
 
-def diagnosis(result: dict[str, Any], paint: Paint, columns: Callable[[], int | None]) -> list[str]:
+def diagnosis(result: dict[str, Any], display: Display) -> list[str]:
     """Return each finding, the answers, the verdict, and what to do."""
-    marks = {True: paint.green("ok    "), False: paint.red("FAILED"), None: "?     "}
     lines = []
     for finding in result["findings"]:
-        head = f"{finding['name']:<{NAME_WIDTH}}{marks[finding['ok']]}  "
-        lines += hanging(head, HEAD_WIDTH, finding["detail"], HEAD_WIDTH, columns())
-    lines += [*_answers(result, columns()), ""]
-    lines += map(paint.bold, paragraph(result["verdict"], columns()))
+        head = f"{finding['name']:<{NAME_WIDTH}}{display.mark(ok=finding['ok'])}  "
+        lines += display.hanging(head, HEAD_WIDTH, finding["detail"], HEAD_WIDTH)
+    lines += [*_answers(result, display), ""]
+    lines += map(display.bold, display.paragraph(result["verdict"]))
     hints = dict.fromkeys(each["hint"] for each in result["findings"] if each["ok"] is False)
     for text in (*hints, f"Looked at what happened since {result['since']}."):
-        lines += paragraph(text, columns())
+        lines += display.paragraph(text)
     return lines
 
 
-def _answers(result: dict[str, Any], columns: int | None) -> list[str]:
+def _answers(result: dict[str, Any], display: Display) -> list[str]:
     lines = []
     for answer in result.get("answers", ()):
         event = {name: value for name, value in answer.items() if name != "at"}
         text = f"after {answer['answerMs']:.1f} ms {format_event(event)}"
-        lines += hanging(INDENT, len(INDENT), text, len(INDENT), columns)
+        lines += display.hanging(INDENT, len(INDENT), text, len(INDENT))
     return lines

@@ -6,7 +6,7 @@ character, the greater width counts.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partialmethod
 from zlib import crc32
@@ -74,38 +74,39 @@ def wrapped(text: str, first: int, rest: int) -> list[str]:
     return [*lines, text[start:]]
 
 
-def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -> list[str]:
-    """Return `text` after a `head` that takes `used` columns, its further lines indented.
-
-    `columns` is the width of the terminal. None means that there is no terminal: then only the line
-    breaks in `text` count. On a narrow terminal the layout is lost, but nobody can forge a line.
-    """
-    if columns is None:
-        first, *rest = text.split("\n")
-    else:
-        indent = min(indent, columns // 2)
-        further = max(columns - indent, 2)
-        first, *rest = [
-            piece
-            for number, line in enumerate(text.replace("\t", TAB).split("\n"))
-            for piece in wrapped(line, further if number else columns - used, further)
-        ]
-    return [head + first, *(" " * indent + line for line in rest)]
-
-
-def paragraph(text: str, columns: int | None, indent: int = 2) -> list[str]:
-    """Return `text` from the left edge on, its further lines indented; see `hanging`."""
-    return hanging("", 0, text, indent, columns)
-
-
 @dataclass(frozen=True)
-class Paint:
-    """Puts colour around a text, or leaves it unchanged."""
+class Display:
+    """Where lines are shown: whether they may have colours, and where they break."""
 
-    on: bool
+    coloured: bool
+    columns: Callable[[], int | None] = lambda: None
+    """Returns how wide the terminal is now; None means that there is no terminal."""
+
+    def hanging(self, head: str, used: int, text: str, indent: int) -> list[str]:
+        """Return `text` after a `head` that takes `used` columns, its further lines indented.
+
+        Without a terminal only the line breaks in `text` count. On a narrow one the layout is lost,
+        but nobody can forge a line.
+        """
+        columns = self.columns()
+        if columns is None:
+            first, *rest = text.split("\n")
+        else:
+            indent = min(indent, columns // 2)
+            further = max(columns - indent, 2)
+            first, *rest = [
+                piece
+                for number, line in enumerate(text.replace("\t", TAB).split("\n"))
+                for piece in wrapped(line, further if number else columns - used, further)
+            ]
+        return [head + first, *(" " * indent + line for line in rest)]
+
+    def paragraph(self, text: str, indent: int = 2) -> list[str]:
+        """Return `text` from the left edge on, its further lines indented."""
+        return self.hanging("", 0, text, indent)
 
     def _in(self, code: int, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
+        return f"\x1b[{code}m{text}\x1b[0m" if self.coloured and text else text
 
     dim = partialmethod(_in, 2)
     """Return a text in the colour for texts that matter less."""
@@ -115,6 +116,10 @@ class Paint:
     """Return a text in the colour of a failure."""
     green = partialmethod(_in, 32)
     """Return a text in the colour of success."""
+
+    def mark(self, *, ok: bool | None) -> str:
+        """Return in one width whether something went well; None means that nobody knows."""
+        return {True: self.green("ok    "), False: self.red("FAILED"), None: "?     "}[ok]
 
     def nickname(self, nickname: str, text: str) -> str:
         """Return `text` in the colour of this nickname, the same in every run."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bridge.settings.table import TABLE, Configuration
-from bridge.views.screen import hanging, paragraph
+from bridge.views.screen import Display
 
 INDENT = " " * 4
 """What stands before the meaning of a setting."""
@@ -22,11 +22,11 @@ def rows_of(configuration: Configuration) -> list[dict[str, str | None]]:
     return rows
 
 
-def listing(rows: Sequence[dict[str, str | None]], columns: int | None) -> list[str]:
+def listing(rows: Sequence[dict[str, str | None]], display: Display) -> list[str]:
     """Return these settings as lines for a person."""
     lines = []
     for row in rows:
         said = f"={row['value']} ({row['source']})" if row["value"] else " is not set"
-        lines += paragraph(f"{row['variable']}{said}", columns, len(INDENT))
-        lines += hanging(INDENT, len(INDENT), row["meaning"] or "", len(INDENT), columns)
+        lines += display.paragraph(f"{row['variable']}{said}", len(INDENT))
+        lines += display.hanging(INDENT, len(INDENT), row["meaning"] or "", len(INDENT))
     return lines

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,8 +12,8 @@ from xml.etree.ElementTree import indent
 from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import one_line, visible
-from bridge.views.output import Output, complain_of, look_of
-from bridge.views.screen import Paint, cut, hanging, padded, paragraph, width
+from bridge.views.output import Output, complain_of, display_of
+from bridge.views.screen import Display, cut, padded, width
 from bridge.views.selection import Selection
 from bridge.views.termination import run_until_signal
 from bridge.xmpp.link.stanzas import xml_of
@@ -70,9 +69,7 @@ class RoomView:
     room above it.
     """
 
-    paint: Paint
-    columns: Callable[[], int | None] = lambda: None
-    """Returns how wide the terminal is now; None means that there is no terminal."""
+    display: Display
     names_rooms: bool = False
     """Whether to say which room an event is of."""
     local: bool = False
@@ -91,24 +88,26 @@ class RoomView:
         event = record.event
         if isinstance(event, events.MessageSent) and not self.looks_back:
             return ""
-        columns = self.columns()
+        columns = self.display.columns()
         time = f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
         if columns is not None:
             time = f"{self._moment(record.at):%H:%M:%S}"
-        head = self.paint.dim(time) + "  "
+        head = self.display.dim(time) + "  "
         room = one_line(record.room) if self.names_rooms else ""
         above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
-            above += map(self.paint.dim, paragraph(f"--- {room}", columns, EVENT_INDENT))
+            above += map(self.display.dim, self.display.paragraph(f"--- {room}", EVENT_INDENT))
         if isinstance(event, events.MessageReceived):
             lines = self._message(event, columns)
         else:
-            lines = self._other(event, columns)
+            lines = self._other(event)
         if by:
-            above += map(self.paint.dim, paragraph(f"--- {one_line(by)}", columns, EVENT_INDENT))
+            above += map(
+                self.display.dim, self.display.paragraph(f"--- {one_line(by)}", EVENT_INDENT)
+            )
         return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:
@@ -120,7 +119,7 @@ class RoomView:
         size = len(xml_of(traced.xml).encode("utf-8", "surrogatepass"))
         head += f"{size} bytes, connection {traced.connection}"
         text = f"\n{visible(xml_of(xml))}"
-        lines = hanging(self.paint.dim(head), 0, text, STANZA_INDENT, self.columns())
+        lines = self.display.hanging(self.display.dim(head), 0, text, STANZA_INDENT)
         return "\n".join([*self._new_day(traced.at), *lines])
 
     def _moment(self, at: float) -> datetime:
@@ -130,7 +129,7 @@ class RoomView:
         """Return a line with the date if it differs from the date of the last event."""
         before, self._day = self._day, f"{self._moment(at):%Y-%m-%d}"
         is_new = before != self._day and (before or self.looks_back)
-        return [self.paint.dim(f"--- {self._day}")] if is_new else []
+        return [self.display.dim(f"--- {self._day}")] if is_new else []
 
     def _message(self, said: events.MessageReceived, columns: int | None) -> list[str]:
         limit = NICKNAME_LIMIT
@@ -144,17 +143,17 @@ class RoomView:
         body = formatting.unambiguous_body(said.body)
         body = one_line(body, formatting.MAX_TEXT_CHARACTERS) if columns is None else visible(body)
         used = EVENT_INDENT + width(nickname) + 2
-        first, *rest = hanging("", used, about + body, INDENT, columns)
+        first, *rest = self.display.hanging("", used, about + body, INDENT)
         if first.startswith(about):
-            first = self.paint.dim(about) + first.removeprefix(about)
-        return [f"{self.paint.nickname(said.sender, nickname)}  {first}", *rest]
+            first = self.display.dim(about) + first.removeprefix(about)
+        return [f"{self.display.nickname(said.sender, nickname)}  {first}", *rest]
 
-    def _other(self, event: events.Event, columns: int | None) -> list[str]:
+    def _other(self, event: events.Event) -> list[str]:
         line = formatting.format_event(events.encode(event))
-        lines = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
+        lines = self.display.hanging("", EVENT_INDENT, line, EVENT_INDENT)
         if event.kind == "error" or isinstance(getattr(event, "fault", None), Fault):
-            return [*map(self.paint.red, lines)]
-        return [*map(self.paint.dim, lines)] if isinstance(event, MINOR) else lines
+            return [*map(self.display.red, lines)]
+        return [*map(self.display.dim, lines)] if isinstance(event, MINOR) else lines
 
 
 class News:
@@ -203,10 +202,10 @@ async def watch(
     hopeless = has_shown = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
-    view = notices = RoomView(*look_of(stdout), names_rooms=several, local=parsed.local)
+    view = notices = RoomView(display_of(stdout), names_rooms=several, local=parsed.local)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = RoomView(*look_of(stderr), names_rooms=several, local=parsed.local)
+        notices = RoomView(display_of(stderr), names_rooms=several, local=parsed.local)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless, has_shown

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.capture.capture import verdict
 from bridge.views.explain import as_json, lines_of
-from bridge.views.screen import Paint
+from bridge.views.screen import Display
 from tests.capture.healthy import Passed
 from tests.capture.logs import HEADER, JOIN, LOGIN, SASL, bounce, examined, stream_error
 from tests.capture.writers import WRITERS, written
@@ -76,7 +76,7 @@ def outputs(log: str) -> str:
     """Everything that can be printed of a log."""
     streams = examined(*log.split("\n"))
     findings = [finding for stream in streams for finding in stream.findings()]
-    lines = lines_of(streams, Paint(False), everything=True)
+    lines = lines_of(streams, Display(False), everything=True)
     return "\n".join([*lines, as_json(streams, verdict(findings, 1), 1)])
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.text import one_line
 from bridge.views.check import HEAD_WIDTH, CheckView
-from bridge.views.screen import Paint, width
+from bridge.views.screen import Display, width
 from bridge.xmpp.checks.report import CheckStage, Report, Visit, by_stage, report_of
 from bridge.xmpp.model.faults import Fault, Retry
 
@@ -79,7 +79,7 @@ SEVERAL = report_of(
 
 
 def _at(columns: int | None, *, paint: bool = False) -> CheckView:
-    return CheckView(Paint(paint), lambda: columns)
+    return CheckView(Display(paint, lambda: columns))
 
 
 def _once(view: CheckView, report: Report) -> str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from bridge.views.screen import (
     MIN_FIRST_COLUMNS,
     NICKNAME_COLOURS,
-    Paint,
+    Display,
     cut,
     has_colour,
     width,
@@ -77,7 +77,7 @@ def test_every_line_fits_and_only_blanks_are_lost(text: str, first: int, rest: i
 
 # --- Colours ---
 
-PAINT = Paint(on=True)
+COLOURED = Display(True)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_colour_is_for_a_terminal_that_can_and_for_nobody_who_said_no(
 
 
 def test_where_paint_is_off_a_text_stays_as_it_is() -> None:
-    off = Paint(on=False)
+    off = Display(False)
     assert [off.dim("a"), off.bold("b"), off.red("c"), off.green("d"), off.nickname("e", "f")] == [
         *"abcdf"
     ]
 
 
 def test_all_colours_are_given_out_and_none_is_the_red_of_what_went_wrong() -> None:
-    given = {PAINT.nickname(f"guest {number}", "x") for number in range(200)}
+    given = {COLOURED.nickname(f"guest {number}", "x") for number in range(200)}
     assert given == {f"\x1b[{colour}mx\x1b[0m" for colour in NICKNAME_COLOURS}
     assert not {31, 91} & set(NICKNAME_COLOURS)

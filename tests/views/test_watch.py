@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.text import iso
-from bridge.views.screen import Paint, width
+from bridge.views.screen import Display, width
 from bridge.views.watch import NICKNAME_LIMIT, NOTES_LIMIT, News, RoomView
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
@@ -101,7 +101,7 @@ def _shown(view: RoomView, *happened: Event) -> str:
 
 
 def _at(columns: int | None, *, paint: bool = False) -> RoomView:
-    return RoomView(Paint(on=paint), lambda: columns)
+    return RoomView(Display(paint, lambda: columns))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_in_a_pipe_a_message_is_one_line_as_long_as_a_text_may_be() -> None:
 
 
 def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
-    view = RoomView(Paint(on=False), names_rooms=True)
+    view = RoomView(Display(False), names_rooms=True)
     shown = [
         view.event(Record(1, NOON, _said("Alice", "hello"), "lobby@muc")),
         view.event(Record(2, NOON, _here("Bob"), "a\nb@muc")),
@@ -228,7 +228,7 @@ def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
 def test_of_several_rooms_a_terminal_has_the_name_where_it_is_another_than_before(
     columns: int,
 ) -> None:
-    view = RoomView(Paint(on=False), lambda: columns, names_rooms=True)
+    view = RoomView(Display(False, lambda: columns), names_rooms=True)
     one_room = _at(columns)
     happened: list[tuple[str, Event]] = [
         ("lobby@muc", _said("Alice", "hello")),
