@@ -3,8 +3,9 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -31,7 +32,12 @@ class Clock:
 class Client:
     """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
 
-    def __init__(self, tools: Toolset = TOOLS, server: Server | None = None) -> None:
+    def __init__(
+        self,
+        tools: Toolset = TOOLS,
+        server: Server | None = None,
+        loading: Mapping[type, asyncio.Event] = MappingProxyType({}),
+    ) -> None:
         self.bench = Workbench()
         self.clock = Clock()
         self.frames: list[Frame] = []
@@ -40,7 +46,7 @@ class Client:
         self._came = asyncio.Event()
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.session = Session(
-            server or serving(self.bench, tools), self._receive, clock=self.clock
+            server or serving(self.bench, tools), self._receive, clock=self.clock, loading=loading
         )
         self.running = asyncio.create_task(self.session.run(self._feed()))
 

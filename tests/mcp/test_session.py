@@ -45,6 +45,16 @@ async def test_plain_tools_are_answered_in_order_in_the_turn_that_read_them() ->
     await client.end()
 
 
+async def test_only_a_call_that_wants_what_is_still_being_loaded_waits_for_it() -> None:
+    loaded = asyncio.Event()
+    client = Client(loading={Workbench: loaded})
+    client.send(request(1, "say", message="x"), request(2, "count", text=""))
+    assert ids(await client.settled()) == [2]
+    loaded.set()
+    assert ids(await client.replies(2)) == [2, 1]
+    await client.end()
+
+
 LAST = request("last", "ping")
 
 

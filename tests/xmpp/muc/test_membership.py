@@ -255,6 +255,15 @@ async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on(
         await staying.see(lambda event: isinstance(event, Gap))
 
 
+async def test_a_nickname_is_lost_only_where_we_are_in_the_room_under_another() -> None:
+    membership = Inside(Standing(), TIMING).membership
+    assert membership.status().nickname_lost == ""
+    membership.occupant = f"{PLACE.room}/Me_"
+    assert membership.status().nickname_lost == "Me"
+    membership.begin(Standing().connection, resumed=False)
+    assert membership.status().nickname_lost == ""
+
+
 async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody() -> None:
     def admit_and_kick(element: Element) -> None:
         staying.admit(element)
