@@ -5,7 +5,7 @@ Every writing transaction first locks the one row of `store`, so ids come in the
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 
 from bridge.settings.database_url import DatabaseUrl
@@ -24,7 +24,12 @@ from bridge.store.database import (
     TracedXml,
     weight,
 )
-from bridge.store.errors import ForbiddenStoreError, NotOurStoreError
+from bridge.store.errors import (
+    AwayStoreError,
+    ForbiddenStoreError,
+    NotOurStoreError,
+    StoreError,
+)
 from bridge.store.postgresql_connection import DatabaseConnection
 from bridge.store.postgresql_tables import (
     RECORDED,
@@ -70,10 +75,16 @@ class PostgresqlDatabase:
         self._connection = DatabaseConnection(url)
         try:
             self._check(making=making)
-            self._may_delete = writable and self._may("events", "DELETE")
-            if writable and not self._may("events", "INSERT"):
+            adds, deletes, mode, now = self._connection.row(
+                "SELECT has_table_privilege('events', 'INSERT'), has_table_privilege('events', "
+                "'DELETE'), current_setting('transaction_read_only'), "
+                "extract(epoch FROM clock_timestamp())::float8"
+            )
+            self._may_delete = writable and deletes
+            if writable and not adds:
                 raise ForbiddenStoreError(f"{url}: this role may only read")
-            ((now,),) = self._connection.all("SELECT extract(epoch FROM clock_timestamp())::float8")
+            if writable and mode == "on":
+                raise AwayStoreError(f"{url} is read-only, as a replica is")
             self._measure(now)
         except BaseException:  # whatever it was, nobody else can close the connection
             self.close()
@@ -87,11 +98,11 @@ class PostgresqlDatabase:
     def _check(self, *, making: bool) -> None:
         """Raise `NotOurStoreError` unless the tables are those of this version."""
         try:
-            ((version,),) = self._connection.all("SELECT version FROM store")
+            (version,) = self._connection.row("SELECT version FROM store")
         except NotOurStoreError:
             if not making:
                 raise
-            self._connection.all(f"BEGIN; {TABLES}; COMMIT")
+            self._make()
             version = VERSION
         if version != VERSION:
             raise NotOurStoreError(
@@ -99,9 +110,16 @@ class PostgresqlDatabase:
                 f"{VERSION}; use the xmpp-bridge of that version, or name another database"
             )
 
-    def _may(self, table: str, privilege: str) -> bool:
-        ((may,),) = self._connection.all("SELECT has_table_privilege(%s, %s)", table, privilege)
-        return bool(may)
+    def _make(self) -> None:
+        """Make the tables, unless another bridge is faster."""
+        try:
+            self._connection.all(f"BEGIN; {TABLES}; COMMIT")
+        except StoreError:
+            self._connection.roll_back()
+            with suppress(NotOurStoreError):  # another bridge may have been faster
+                self._check(making=False)
+                return
+            raise
 
     def _measure(self, now: float) -> None:
         """Compare our clocks with that of the database."""
@@ -167,7 +185,8 @@ class PostgresqlDatabase:
                 "(id, room, observer, at, shared, kind, event, said, stanza, message) SELECT * "
                 "FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::bigint[], %s::boolean[], "
                 "%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) "
-                "ON CONFLICT DO NOTHING RETURNING room, event, said), "
+                "ON CONFLICT (room, stanza) WHERE shared AND stanza IS NOT NULL DO NOTHING "
+                "RETURNING room, event, said), "
                 "counted AS (SELECT room, sum(octet_length(event) + "
                 f"coalesce(octet_length(said), 0) + {ROW_BYTES}) AS more "
                 "FROM added GROUP BY room), "
@@ -203,9 +222,8 @@ class PostgresqlDatabase:
         """Return the lease of the room for accounts of this domain; None if there is none."""
         leases = self._connection.all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = %s AND domain = %s "
-            "AND recorder IS NOT NULL",
-            room,
-            domain,
+            "AND recorder IS NOT NULL AND beat IS NOT NULL AND seen_until BETWEEN 0 AND %s",
+            *(room, domain, queries.LATEST),
         )
         for run, beat, seen_until in leases:
             ours, now = beat - self._leading, self.now()
@@ -234,7 +252,7 @@ class PostgresqlDatabase:
         """
         tenures = self._connection.all(
             "SELECT recorder, taken FROM rooms WHERE jid = %s AND domain = %s "
-            "AND recorder IS NOT NULL",
+            "AND recorder IS NOT NULL AND taken IS NOT NULL",
             room,
             domain,
         )
@@ -262,7 +280,7 @@ class PostgresqlDatabase:
 
     def newest(self) -> int:
         """Return the highest id that was given; 0 if there was none."""
-        ((newest,),) = self._connection.all("SELECT newest FROM store")
+        (newest,) = self._connection.row("SELECT newest FROM store")
         return int(newest)
 
     def span(self, query: Query) -> Span:
@@ -270,7 +288,7 @@ class PostgresqlDatabase:
         within, values = self._within(query)
         table = queries.table_of(query)
         newest = "newest_stanza" if query.stanzas else "newest"
-        ((name, last, oldest),) = self._connection.all(
+        name, last, oldest = self._connection.row(
             f"SELECT id, {newest}, (SELECT at / 1e3::float8 FROM {table} ORDER BY id LIMIT 1) "
             "FROM store"
         )
@@ -278,7 +296,7 @@ class PostgresqlDatabase:
         # With `+ 0` the index of times is used, and not that of ids, which may be read for long.
         for column, order, bound in (("min", ">=", query.start), ("max", "<=", query.end)):
             if bound is not None:
-                ((edge,),) = self._connection.all(
+                (edge,) = self._connection.row(
                     f"SELECT {column}(events.id + 0) FROM {table} AS events "
                     f"WHERE {within} AND at {order} %s",
                     *values,
@@ -351,7 +369,7 @@ class PostgresqlDatabase:
     def _beyond(self, query: Query, after: int, until: int, *, backward: bool) -> int:
         """Return the id up to which there are no rows in this range: the next row, or its end."""
         edge = "max(id)" if backward else "min(id) - 1"
-        ((id_,),) = self._connection.all(
+        (id_,) = self._connection.row(
             f"SELECT {edge} FROM {queries.table_of(query)} WHERE id > %s AND id <= %s",
             *(after, until),
         )
@@ -376,7 +394,7 @@ class PostgresqlDatabase:
 
     def size(self) -> int:
         """Return how many bytes the events and stanzas take, with their part of the indexes."""
-        ((size,),) = self._connection.all(
+        (size,) = self._connection.row(
             "SELECT (SELECT coalesce(sum(bytes), 0) FROM rooms) + stanza_bytes FROM store"
         )
         return max(1, int(size))
@@ -420,8 +438,7 @@ class PostgresqlDatabase:
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
-        ((put_off, day_left),) = self._connection.all("SELECT put_off, day_left FROM store")
-        return Ageing(put_off, day_left)
+        return Ageing(*self._connection.row("SELECT put_off, day_left FROM store"))
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Write `ageing` to the store, for this process and later ones."""

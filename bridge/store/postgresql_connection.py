@@ -43,26 +43,32 @@ MAX_MESSAGE = 300
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '{LOCK_SECONDS}s';
 SET LOCAL idle_in_transaction_session_timeout = '{STATEMENT_SECONDS:.0f}s';
-SELECT newest, newest_stanza FROM store FOR UPDATE;
+SELECT greatest(newest, (SELECT max(id) FROM events)),
+  greatest(newest_stanza, (SELECT max(id) FROM stanzas)) FROM store FOR UPDATE;
 SELECT extract(epoch FROM clock_timestamp())::float8
 """
 """Locks the store and then looks at the clock, in one exchange. Whoever is cut off while it holds
 the lock does not keep the others waiting for long."""
 
-REPEATED = frozenset({"40001", "40P01", "55P03", "23505", "42P07"})
+REPEATED = frozenset({"40001", "40P01", "55P03", "23505"})
 """Another bridge was faster: serialization failure, deadlock, no lock, made at the same time."""
 
 REFUSED = re.compile("28...|3D...")
 """The codes of errors about passwords, roles and names of databases."""
 
-REFUSALS = re.compile("authentication failed|certificate|no password supplied|does not exist")
-"""The words of such errors: while it connects, libpq does not pass the codes on."""
+REFUSALS = re.compile(
+    "authentication failed|certificate|no password supplied|does not exist|no such (database|user)"
+)
+"""The words of such errors, those of PgBouncer too: while it connects, libpq does not pass the
+codes on."""
 
 NO_TABLES = frozenset({"42P01", "3F000", "42703"})
+OTHER_TABLES = "42P07"
 FORBIDDEN = "42501"
 READ_ONLY = "25006"
 
 MAKE_IT = "`xmpp-bridge record --prepare-store` makes them, under a role that may"
+ELSEWHERE = "name another database, or another schema by its `search_path`"
 
 
 class DatabaseConnection:
@@ -70,6 +76,7 @@ class DatabaseConnection:
 
     def __init__(self, url: DatabaseUrl) -> None:
         self._url = url
+        self._is_cut = False
         with translated(url):
             self._connection = psycopg.connect(
                 conninfo(url), autocommit=True, prepare_threshold=None
@@ -81,6 +88,16 @@ class DatabaseConnection:
             cursor = self._connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description is not None else []
 
+    def row(self, statement: str, *values: object) -> tuple[Any, ...]:
+        """Return the only row; raises `NotOurStoreError` if it is missing, or not the only one."""
+        return self._only(self.all(statement, *values))
+
+    def _only(self, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        match rows:
+            case [row]:
+                return row
+        raise NotOurStoreError(f"{self._url} has other tables than a store; {ELSEWHERE}")
+
     def begin(self) -> tuple[int, int, float]:
         """Open a transaction and lock the store.
 
@@ -90,9 +107,9 @@ class DatabaseConnection:
             began = self._connection.execute(BEGIN)
             for _ in range(3):  # the first three statements return nothing
                 began.nextset()
-            ((newest, newest_stanza),) = began.fetchall()
+            newest, newest_stanza = self._only(began.fetchall())
             began.nextset()
-            ((now,),) = began.fetchall()
+            (now,) = self._only(began.fetchall())
         return newest, newest_stanza, now
 
     def commit(self) -> None:
@@ -127,11 +144,16 @@ class DatabaseConnection:
         try:
             with translated(self._url):
                 yield
+        except AwayStoreError as error:
+            if not self._is_cut:
+                raise
+            raise type(error)(f"{self._url} does not answer") from error
         finally:
             timer.cancel()
 
     def cut(self) -> None:
         """Have a statement fail that waits for the server; another thread may call this."""
+        self._is_cut = True
         with suppress(OSError, psycopg.Error):
             descriptor = os.dup(self._connection.fileno())
             with socket.socket(fileno=descriptor) as hanging:
@@ -150,7 +172,10 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
         if state in NO_TABLES:
             raise NotOurStoreError(f"{url} has no tables of a store; {MAKE_IT}") from error
         if state == FORBIDDEN:
-            raise NotOurStoreError(f"{text}; {MAKE_IT}") from error
+            needed = "docs/store.md says what a role needs for its tables"
+            raise NotOurStoreError(f"{text}; {needed}; {MAKE_IT}") from error
+        if state == OTHER_TABLES:
+            raise NotOurStoreError(f"{text}; {ELSEWHERE}") from error
         lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         if lost or state == READ_ONLY:
             refused = REFUSED.fullmatch(state) or (not state and REFUSALS.search(text))
@@ -162,8 +187,10 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
 
 def _text(url: DatabaseUrl, error: Exception) -> str:
     """Return the error as one line without the password."""
-    text = f"{url}: {one_line(' '.join(str(error).split()), MAX_MESSAGE)}"
-    return text if url.password is None else text.replace(url.password.reveal(), "***")
+    text = " ".join(str(error).split())
+    if url.password is not None:  # before it is cut, which may leave half of it
+        text = text.replace(url.password.reveal(), "***")
+    return f"{url}: {one_line(text, MAX_MESSAGE)}"
 
 
 def conninfo(url: DatabaseUrl) -> str:

@@ -54,7 +54,8 @@ SELECT events.id, {at}, jid, events.event, account, nickname, run, events.shared
     SELECT 1 FROM events AS copy WHERE copy.room = events.room
     AND copy.message = '<' || substr(events.message, 2)
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000)::int ELSE 0 END
-FROM events JOIN rooms ON rooms.id = events.room JOIN observers ON observers.id = events.observer
+FROM events LEFT JOIN rooms ON rooms.id = events.room
+LEFT JOIN observers ON observers.id = events.observer
 """
 
 STANZAS = """

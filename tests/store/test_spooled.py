@@ -15,7 +15,7 @@ import pytest
 from bridge.settings.database_url import database_url
 from bridge.store import postgresql_connection, recorder, spooled
 from bridge.store.database import Observer
-from bridge.store.errors import RefusedStoreError
+from bridge.store.errors import AwayStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_recorder_store, open_store
 from bridge.store.spool import Addition, Spool, SpooledBatch
 from tests.faults.relay import Relay, Treatment, Way
@@ -95,6 +95,8 @@ async def test_what_happens_while_it_is_away_follows_in_order_and_once(
             relay.treat(Treatment.SWALLOW)
         member.hears(2, 3)
         await until(member.waits_for_the_database)
+        silent = any("does not answer" in one for one in member.recorder.warnings)
+        assert silent == (fault == "swallowed")
         member.hears(4)
         await member.recorder.flush()
         if fault == "killed":
@@ -305,6 +307,8 @@ async def test_what_a_role_may_not_is_named_and_spooled_until_it_may(
         f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT ALL ON SCHEMA {schema} TO {role}; "
         f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}; ALTER ROLE {role} {limit}"
     )
+    with pytest.raises(AwayStoreError, match=named):
+        open_store(_with(team, user=role))
     async with _member(_with(team, user=role)) as member:
         member.hears(1)
         await until(lambda: any(named in one for one in member.recorder.warnings))

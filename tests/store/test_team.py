@@ -5,14 +5,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.settings.database_url import database_url
-from bridge.store.database import Database, Observer, Query
-from bridge.store.errors import BusyStoreError, RefusedStoreError
+from bridge.store.database import Database, Lease, Observer, Query
+from bridge.store.errors import BusyStoreError, NotOurStoreError, RefusedStoreError
 from bridge.store.opening import Team, open_store
 from bridge.store.postgresql import PostgresqlDatabase
 from bridge.store.writer import Entered, Moment, Writer
@@ -127,6 +128,57 @@ def test_behind_a_pooler_in_transaction_mode_all_is_the_same(
                 events, _ = reading.page(QUERY, after=0, until=reading.newest(), limit=99)
                 assert len(events) == 2 * number + 2
             assert reading.span(QUERY).last == 12
+        with pytest.raises(RefusedStoreError, match="nowhere"):
+            open_store(replace(pooled, url=database_url(url.replace("/pooled", "/nowhere"))))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "rooms SET recorder = 'x', beat = NULL",
+        "rooms SET recorder = 'x', beat = 0, seen_until = NULL",
+        "rooms SET recorder = 'x', beat = 0, seen_until = 9000000000000000000",
+        "rooms SET recorder = 'x', beat = 0, seen_until = -1",
+        "store SET newest = 0",
+        "events SET observer = 99",
+    ],
+)
+async def test_what_another_client_wrote_keeps_nothing_from_being_recorded_or_counted(
+    damage: str, team: Team, postgresql: Postgresql
+) -> None:
+    schema = team.url.parameters["options"].partition("=")[2]
+    with closing(open_store(team)) as database, database.transaction():
+        database.append(ME, [said(1), said(2)])
+        database.take(ROOM, "localhost", Lease("run", time.monotonic() - 100, EPOCH))
+    postgresql.query(f"UPDATE {schema}.{damage}")
+    writer, moment = Writer(), Moment(time.time(), time.monotonic())
+    with closing(open_store(team)) as database:
+        entered = Entered(ROOM, moment.at, moment.now)
+        writer.write(database, [replace(ME, run="next"), entered, said(3)], moment)
+        writer.write(database, [], Moment(moment.at, moment.now, closing=True))
+        events, _ = database.page(QUERY, after=0, until=database.newest(), limit=9)
+    marks = [event.event["jid"] for event in events if "jid" in event.event]
+    assert [*database.unreadable, *marks] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("DELETE FROM store", "other tables"),
+        ("INSERT INTO store SELECT * FROM store", "other tables"),
+        ("ALTER TABLE store DROP version", "no tables of a store"),
+        ("DROP TABLE store", "no tables of a store"),
+    ],
+)
+def test_tables_of_another_program_are_left_alone_and_named(
+    change: str, named: str, team: Team, postgresql: Postgresql
+) -> None:
+    schema = team.url.parameters["options"].partition("=")[2]
+    postgresql.query(f"SET search_path = {schema}; {change}")
+    with pytest.raises(NotOurStoreError, match=named):
+        open_store(team, making=False)
+    with pytest.raises(NotOurStoreError, match="already exists; name another database"):
+        open_store(team)
 
 
 @pytest.mark.parametrize(
