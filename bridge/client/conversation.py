@@ -85,50 +85,39 @@ async def run_client(
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
         complain(f"[Client] WARNING: {one_line(problem)}")
-    talk = _talk(
-        command, configuration, lines, interactive=interactive, as_json=as_json, verbose=verbose
-    )
-    # A signal must not end the process before the terminal's modes are restored.
-    return await (until_terminated(talk) if interactive else talk)
-
-
-async def _talk(
-    command: Sequence[str],
-    configuration: Configuration,
-    lines: LineFile | None,
-    *,
-    interactive: bool,
-    as_json: bool,
-    verbose: bool,
-) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
     # escape sequences. So we read its stderr, and show its lines and their events escaped.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     stderr = PIPE if interactive or to_terminal else None
-    server = None
-    try:
-        server = await ServerProcess.start(command, stderr=stderr)
-        client = Client(server)
-        frontend: Frontend = Pipe(json=as_json)
-        if interactive:
-            # Imported here, since it loads prompt_toolkit, which a script does not need.
-            from bridge.client.terminal import Terminal
 
-            frontend = Terminal(client.catalogue, json=as_json, lines=lines)
-        if interactive and to_terminal:
-            handler = _LogHandler(frontend.tell, configuration.log_level)
-            logging.getLogger("bridge").handlers[0] = handler
-        interpret = None if as_json else interpreter_for(configuration)
-        conversation = Conversation(client, frontend, interpret, to_terminal)
-        if verbose or not to_terminal or configuration.log_level == "DEBUG":
-            conversation.end_start(failed=True)
-        return await conversation.run()
-    except (ServerError, OutputError) as error:
-        complain(f"[Client] {error}")
-        return 1
-    finally:
-        if server is not None:
-            await server.stop()
+    async def talk() -> int:
+        server = None
+        try:
+            server = await ServerProcess.start(command, stderr=stderr)
+            client = Client(server)
+            frontend: Frontend = Pipe(json=as_json)
+            if interactive:
+                # Imported here, since it loads prompt_toolkit, which a script does not need.
+                from bridge.client.terminal import Terminal
+
+                frontend = Terminal(client.catalogue, json=as_json, lines=lines)
+            if interactive and to_terminal:
+                handler = _LogHandler(frontend.tell, configuration.log_level)
+                logging.getLogger("bridge").handlers[0] = handler
+            interpret = None if as_json else interpreter_for(configuration)
+            conversation = Conversation(client, frontend, interpret, to_terminal)
+            if verbose or not to_terminal or configuration.log_level == "DEBUG":
+                conversation.end_start(failed=True)
+            return await conversation.run()
+        except (ServerError, OutputError) as error:
+            complain(f"[Client] {error}")
+            return 1
+        finally:
+            if server is not None:
+                await server.stop()
+
+    # A signal must not end the process before the terminal's modes are restored.
+    return await (until_terminated(talk()) if interactive else talk())
 
 
 class _LogHandler(logging.Handler):
