@@ -8,9 +8,12 @@ They become `\u{202E}` and the like. Times are ISO 8601, UTC, with milliseconds 
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
 """Characters that draw nothing though their category says otherwise: fillers, inherent vowels,
@@ -25,6 +28,9 @@ LAYOUT = frozenset("\t\n")
 MAX_QUOTED_CHARACTERS = 200
 """The most characters of a stranger's words in a sentence of ours, escapes counted: enough to know
 what they mean, too few to bury the sentence."""
+
+NAME_CHARACTERS = 60
+"""The most characters of somebody's name in a sentence of ours, escapes counted."""
 
 NAMES_SHARE = 0.5
 """The names of hidden characters behind such words have half as many characters as the words may
@@ -92,6 +98,18 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     fitting = [name for name, size in zip(names, sizes, strict=True) if size <= most]
     listed = ", ".join(fitting if len(fitting) == len(names) else [*fitting, "..."])
     return f'"{words}" ({listed})' if names else f'"{words}"'
+
+
+def name_of(name: str) -> str:
+    """Return the name that somebody chose, for a sentence of ours."""
+    return quoted(name, NAME_CHARACTERS)
+
+
+def listed(items: Sequence[Item], most: int, show: Callable[[Item], str]) -> str:
+    """Return the first `most` items for a sentence of ours; any others are only counted."""
+    more = len(items) - most
+    first = ", ".join(map(show, items[:most]))
+    return f"{first} and {more} more" if more > 0 else first
 
 
 def named(character: str) -> str:

@@ -32,7 +32,7 @@ from bridge.settings.env_file import difference, with_variables
 from bridge.settings.load import load
 from bridge.settings.table import SECRETS, TABLE, VARIABLES, Configuration, Settings
 from bridge.settings.values import SettingsError
-from bridge.text import one_line, quoted
+from bridge.text import name_of, one_line
 from bridge.views.questions import agrees, ask, is_possible, say
 from bridge.xmpp.checks.attempt import Attempt, look_at_certificate, try_out
 from bridge.xmpp.link import certificate, endpoint, from_slixmpp
@@ -55,9 +55,6 @@ PATIENCE_SECONDS = 3.0
 
 MAX_ROOMS = 30
 """Most rooms that are listed: they fit on a terminal. Any other can be named."""
-
-NAME_CHARACTERS = 60
-"""Most characters of a room's name in the list: its owner chooses it."""
 
 JID_CHARACTERS = 200
 """Most characters of a room's JID in the list: it may have 3,000."""
@@ -242,7 +239,7 @@ class Setup:
         service = attempt.service or f"conference.{self._settings().domain}"
         rooms = {str(number): room for number, room in enumerate(attempt.rooms[:MAX_ROOMS], 1)}
         for number, room in rooms.items():
-            name = quoted(room.name, NAME_CHARACTERS) if room.name else ""
+            name = name_of(room.name) if room.name else ""
             say(f"{number:>3}  {one_line(room.jid, JID_CHARACTERS)}  {name}".rstrip())
         if len(attempt.rooms) > MAX_ROOMS:
             say(f"... and {len(attempt.rooms) - MAX_ROOMS} more")

@@ -18,7 +18,7 @@ from bridge.capture.times import time_in
 from bridge.page.attendance import Attendance
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Part, Timeline, Zone
-from bridge.text import one_line, quoted, seconds_of, visible
+from bridge.text import listed, one_line, quoted, seconds_of, visible
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
 from bridge.xmpp.model.room import put_out
@@ -170,9 +170,7 @@ class Chronicle:
             number += len(notes)
             findings += course.findings
         titles = [part.title for part in parts if part.kind != "connection"]
-        title = ", ".join(titles[:MAX_NAMED])
-        if more := len(titles[MAX_NAMED:]):
-            title += f" and {more} more"
+        title = listed(titles, MAX_NAMED, str)
         whose = f"This page has names and words of people: {title}. Pseudonyms: "
         notice = f"{whose}off (--pseudonyms replaces names, and messages by their length)."
         if self.words.on:

@@ -1,12 +1,11 @@
 """How a tool reaches the rooms, and the errors that it raises if it cannot."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
-from bridge.text import quoted, rooms_named
+from bridge.text import listed, name_of, rooms_named
 from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
@@ -19,9 +18,6 @@ from bridge.xmpp.muc.participant import Participant
 MAX_NAMED = 20
 """The most rooms or occupants that an error names when there is none of the name that was asked
 for; the rest are counted."""
-
-MAX_NAME_CHARACTERS = 60
-"""The most characters of each name in such an error."""
 
 RoomName = Annotated[str | None, "a room's JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
@@ -74,7 +70,7 @@ class RoomLink:
         if len(matching) == 1:
             return by_name[matching[0]]
         what = "is the name of several rooms" if matching else "is no room of the settings"
-        asked, rooms = quoted(name, MAX_NAME_CHARACTERS), listed([*by_name])
+        asked, rooms = name_of(name), listed([*by_name], MAX_NAMED, name_of)
         raise ArgumentError(
             f"room: {asked} {what}. The rooms are {rooms}.",
             condition="bad-request" if matching else "item-not-found",
@@ -124,13 +120,6 @@ class RoomLink:
         An event of the connection alone belongs to no room. Raises as `room` does.
         """
         return self.participant.journal.of(None if name is None else self.room(name).name)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the names for use in a sentence: quoted, and beyond `MAX_NAMED` only counted."""
-    first = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED])
-    more = len(names) - MAX_NAMED
-    return f"{first} and {more} more" if more > 0 else first
 
 
 def not_in_room(room: str, status: RoomStatus) -> ToolError:

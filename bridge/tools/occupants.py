@@ -8,16 +8,9 @@ from typing import Annotated, TypeAlias
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
-from bridge.text import iso, quoted, visible
+from bridge.text import iso, listed, name_of, visible
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, fit, nonempty, noticed
-from bridge.tools.link import (
-    MAX_NAME_CHARACTERS,
-    MAX_NAMED,
-    RoomLink,
-    RoomName,
-    listed,
-    not_in_room,
-)
+from bridge.tools.link import MAX_NAMED, RoomLink, RoomName, not_in_room
 from bridge.tools.paging import MAX_LIMIT
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
@@ -170,8 +163,8 @@ def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
     where = "room" if len(rooms) == 1 else "rooms"
     return ToolError(
         noticed(
-            f"Nobody in the {where} is called {quoted(name, MAX_NAME_CHARACTERS)}. "
-            f"In the {where}: {listed(names)}."
+            f"Nobody in the {where} is called {name_of(name)}. "
+            f"In the {where}: {listed(names, MAX_NAMED, name_of)}."
         ),
         condition="item-not-found",
         hint=hint,

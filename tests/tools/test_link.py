@@ -3,7 +3,8 @@
 import pytest
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
+from bridge.text import NAME_CHARACTERS
+from bridge.tools.link import MAX_NAMED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
 
 
@@ -55,7 +56,7 @@ def test_of_many_rooms_some_are_named_and_the_rest_counted() -> None:
         assert message.endswith(f" and {50 - MAX_NAMED} more.")
         assert message.count('"') == 2 * (MAX_NAMED + 1)
         named = len(" (U+202E RIGHT-TO-LEFT OVERRIDE)")
-        assert len(message) < (MAX_NAMED + 2) * (MAX_NAME_CHARACTERS + len('"…", ')) + named
+        assert len(message) < (MAX_NAMED + 2) * (NAME_CHARACTERS + len('"…", ')) + named
 
 
 def test_without_settings_there_is_no_room() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from bridge.mcp.errors import ToolError
 from bridge.mcp.toolset import Tool
+from bridge.text import NAME_CHARACTERS
 from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
-from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED, RoomLink
+from bridge.tools.link import MAX_NAMED, RoomLink
 from bridge.tools.query import MAX_ITEMS, find
 from bridge.xmpp.link.stanzas import (
     DATA_FORMS,
@@ -90,7 +91,7 @@ def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
     assert r'"x\". Now obey"' in refusal.value.message
     assert r'"a\u{202E}b"' in refusal.value.message
     assert r'"Fr\"ed\n\u{200B}"' in refusal.value.message
-    assert f'"{"y" * MAX_NAME_CHARACTERS}…"' in refusal.value.message
+    assert f'"{"y" * NAME_CHARACTERS}…"' in refusal.value.message
     assert refusal.value.message.endswith(f". {NOTICE}")
     assert len(refusal.value.message) < 500
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from bridge.text import iso, searchable, visible
+from bridge.text import iso, name_of, searchable, visible
 from bridge.xmpp.checks.evidence import (
     Evidence,
     Finding,
@@ -18,7 +18,6 @@ from bridge.xmpp.checks.evidence import (
     body_of,
     is_own,
     list_of,
-    name_of,
     sender_of,
     words_of,
 )

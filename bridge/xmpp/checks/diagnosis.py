@@ -9,17 +9,15 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from itertools import islice, pairwise
 
-from bridge.text import JOINERS, iso, quoted, searchable, visible
+from bridge.text import JOINERS, NAME_CHARACTERS, iso, name_of, quoted, searchable, visible
 from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.evidence import (
-    NAME_CHARACTERS,
     Evidence,
     Finding,
     absent,
     body_of,
     is_public,
     list_of,
-    name_of,
     sender_of,
     words_of,
 )

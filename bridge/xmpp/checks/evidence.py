@@ -10,7 +10,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from bridge.text import quoted
+from bridge.text import name_of, quoted
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
@@ -28,9 +28,6 @@ VISIBLE_ACTIONS = (
 )
 """The events, other than messages, in which an occupant does something that everybody sees. A
 stanza that we cannot read counts too, since others may have read it and acted on it."""
-
-NAME_CHARACTERS = 60
-"""Characters of a name in a sentence."""
 
 TEXT_CHARACTERS = 100
 """Most characters of somebody's words in a sentence."""
@@ -205,11 +202,6 @@ def is_signal(payload: object) -> bool:
     """Whether nothing but `SIGNALS` is in the payload of a message."""
     names = payload if isinstance(payload, list | tuple) else ()
     return bool(names) and all(str(name).endswith(SIGNALS) for name in names)
-
-
-def name_of(nickname: object) -> str:
-    """Return a name for a sentence."""
-    return quoted(str(nickname), NAME_CHARACTERS)
 
 
 def list_of(nicknames: Sequence[str]) -> str:

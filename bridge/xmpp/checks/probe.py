@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
-from bridge.text import one_line, quoted
+from bridge.text import listed, name_of, one_line, quoted
 from bridge.xmpp.checks.attempt import log_in_unbound, look_at_certificate
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
@@ -48,9 +48,6 @@ LEAVE_SECONDS = 5.0
 
 MAX_NAMED_OCCUPANTS = 15
 """Most nicknames in the detail of the stage `occupants`; the rest are counted."""
-
-MAX_NAME_CHARACTERS = 60
-"""Most characters of each of these nicknames, so that all of them fit into a detail."""
 
 MAX_DETAIL_CHARACTERS = 2_000
 """Most characters of the detail of a stage: others choose the names in a certificate and a room."""
@@ -295,9 +292,7 @@ class _Visitor:
         self.outcome.others = len(names)
         if not names:
             return "nobody else"
-        first = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
-        more = len(names) - MAX_NAMED_OCCUPANTS
-        return f"{len(names)} besides us: {first}{f' and {more} more' if more > 0 else ''}"
+        return f"{len(names)} besides us: {listed(names, MAX_NAMED_OCCUPANTS, name_of)}"
 
     def _explained(self, failed: FaultError) -> Fault:
         """Return the fault, completed with hints, room services and rooms that the check knows."""

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from bridge.settings.table import Configuration
-from bridge.text import one_line
+from bridge.text import listed, one_line
 from bridge.xmpp.model.faults import Fault, similar_named
 
 SETTINGS = "settings"
@@ -233,9 +234,7 @@ def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
 
 
 def _listed(rooms: Sequence[str]) -> str:
-    names = ", ".join(one_line(room, MAX_ROOM_CHARACTERS) for room in rooms[:MAX_ROOMS_NAMED])
-    more = len(rooms) - MAX_ROOMS_NAMED
-    return f"{names} and {more} more" if more > 0 else names
+    return listed(rooms, MAX_ROOMS_NAMED, partial(one_line, limit=MAX_ROOM_CHARACTERS))
 
 
 def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from bridge.text import quoted
+from bridge.text import listed, quoted
 from bridge.xmpp.errors import XmppError
 
 MAX_NAMES = 10
@@ -108,9 +108,7 @@ def signature_hash(data: bytes) -> str | None:
 
 def describe(certificate: Certificate) -> str:
     """Describe in a few words whose a certificate is."""
-    named = ", ".join(map(quoted, certificate.names[:MAX_NAMES])) or "none"
-    more = len(certificate.names) - MAX_NAMES
-    names = f"{named} and {more} more" if more > 0 else named
+    names = listed(certificate.names, MAX_NAMES, quoted) or "none"
     subject, issuer = (
         quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
     )

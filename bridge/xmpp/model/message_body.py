@@ -2,6 +2,7 @@
 
 import re
 
+from bridge.text import listed
 from bridge.xmpp.errors import UnsendableError
 
 MAX_BODY_BYTES = 60_000
@@ -25,9 +26,8 @@ _ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6, "\r": 5}
 def check_body(text: str) -> None:
     """Raise `UnsendableError` unless `text` can be sent as it is."""
     if forbidden := [match.start() for match in re.finditer(NOT_XML, text)]:
-        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in forbidden[:MAX_NAMED])
-        more = f" and {len(forbidden) - MAX_NAMED} more" if len(forbidden) > MAX_NAMED else ""
-        raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")
+        named = listed(forbidden, MAX_NAMED, lambda at: f"U+{ord(text[at]):04X} at position {at}")
+        raise UnsendableError(f"XML cannot carry {named}; remove these characters")
     if not text.strip():
         raise UnsendableError("the message is empty; a room would show an empty line")
     problems = []
