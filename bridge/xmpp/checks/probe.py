@@ -20,16 +20,19 @@ from bridge.xmpp.checks.attempt import log_in_unbound, look_at_certificate
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.sasl import LoginRefusedError
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import TEMPORARY
+from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.joining import suffixed
 from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import Publisher
-from bridge.xmpp.muc.roomservice import RoomService, similar_rooms
+from bridge.xmpp.muc.roomservice import room_services, similar_rooms
+from bridge.xmpp.queries.disco import Description
 
 CHECK_SECONDS = 50.0
 """The time for a whole check: MCP clients give up on a call after a minute."""
@@ -243,14 +246,15 @@ class _Visitor:
         self.outcome = Visit(membership.name)
         self._connection = connection
         self._recorder = recorder
-        self._room_service = RoomService(membership.place, connection, recorder.add_finding)
+        self._services: list[str] = []
+        """Other room services of our server. Looked up if the configured one may not be one."""
 
     async def run(self, send: bool, must_exist: bool) -> None:
         """Go through the stages of a room until one fails; however it ends, leave the room."""
         recorder, membership = self._recorder, self.membership
         try:
             recorder.begin("disco")
-            await self._room_service.look(must_exist=must_exist)
+            await self._look(must_exist=must_exist)
             recorder.begin("join")
             await membership.join(membership.place.nickname, history=False)
             recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")
@@ -271,7 +275,7 @@ class _Visitor:
             await membership.leave(LEAVE_SECONDS)
             recorder.add_finding("the room confirmed it")
         except FaultError as failed:
-            if self._room_service.others or failed.fault.condition in NO_SUCH_ROOM:
+            if self._services or failed.fault.condition in NO_SUCH_ROOM:
                 await self._find_candidates()
             self.outcome.fault = self._explained(failed)
             recorder.end(self.outcome.fault)
@@ -280,10 +284,44 @@ class _Visitor:
         finally:
             membership.say_goodbye()
 
+    async def _look(self, *, must_exist: bool) -> None:
+        """Query service and room; raises `ConnectionFailedError` if joining can only fail.
+
+        With `must_exist` it raises that for a room which joining would make, too.
+        """
+        place, add_finding = self.membership.place, self._recorder.add_finding
+        service = prepared(place.room_service) or place.room_service
+        description, refusal = await roomservice.ask(self._connection, service)
+        is_service = stanzas.MUC in description.features
+        if refusal is not None:
+            add_finding(f"{service} does not answer disco ({refusal.condition}); joining will show")
+        elif is_service:
+            add_finding(f"{service} is a room service")
+        elif description.features or description.identities:
+            add_finding(f"{service} does not name {stanzas.MUC} among its features")
+        else:
+            add_finding(f"{service} says nothing of what it is; joining will show")
+        silent = refusal is not None and refusal.condition == roomservice.SILENCE
+        if not (is_service or silent):
+            self._services = await room_services(self._connection, place.domain, service)
+            if self._services:
+                names = ", ".join(map(quoted, self._services))
+                add_finding(f"room services of {place.domain}: {names}")
+        of_room = Description()
+        fault = roomservice.denial(place, description, refusal)
+        if refusal is None or (must_exist and fault is None):
+            of_room, of_refusal = await roomservice.ask(self._connection, place.room)
+            add_finding(roomservice.described(of_room, of_refusal))
+            missing = of_refusal is not None and of_refusal.condition == roomservice.ITEM_NOT_FOUND
+            if must_exist and missing and fault is None:
+                fault = faults.of("missing-room", place)
+        if fault is not None and stanzas.MUC not in of_room.features:
+            raise ConnectionFailedError(fault)
+
     async def _find_candidates(self) -> None:
         """Find rooms that may have been meant; on another service if the domain has no rooms."""
         room = self.membership.jid
-        service = (*self._room_service.others, room.partition("@")[2])[0]
+        service = (*self._services, room.partition("@")[2])[0]
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
 
     def _names_of_others(self) -> str:
@@ -296,7 +334,7 @@ class _Visitor:
 
     def _explained(self, failed: FaultError) -> Fault:
         """Return the fault, completed with hints, room services and rooms that the check knows."""
-        fault, stage, others = failed.fault, self._recorder.stage, self._room_service.others
+        fault, stage, others = failed.fault, self._recorder.stage, self._services
         silent = isinstance(failed, faults.NotReflectedError)
         if silent and fault.condition == "remote-server-timeout":
             return fault._replace(hint="The server may be slow, or hold the message back.")

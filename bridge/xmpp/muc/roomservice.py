@@ -1,7 +1,6 @@
 """Queries a room service and its rooms by service discovery (XEP-0045, section 6)."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from xml.etree.ElementTree import Element
@@ -117,59 +116,8 @@ async def _items(connection: Connection, address: str) -> tuple[Item, ...]:
     return disco.items_in(answer)
 
 
-class RoomService:
-    """Queries the room service and the room over a connection; `on_finding` gets each finding."""
-
-    def __init__(
-        self, place: Place, connection: Connection, on_finding: Callable[[str], None]
-    ) -> None:
-        self._place = place
-        self._connection = connection
-        self._on_finding = on_finding
-        self.others: list[str] = []
-        """Other room services of our server. Looked up if the configured one may not be one."""
-
-    async def look(self, *, must_exist: bool = False) -> None:
-        """Query service and room; raises `ConnectionFailedError` if joining can only fail.
-
-        With `must_exist` it raises that for a room which joining would make, too.
-        """
-        place = self._place
-        service = prepared(place.room_service) or place.room_service
-        description, refusal = await ask(self._connection, service)
-        if refusal is not None:
-            self._on_finding(
-                f"{service} does not answer disco ({refusal.condition}); joining will show"
-            )
-        elif stanzas.MUC in description.features:
-            self._on_finding(f"{service} is a room service")
-        elif description.features or description.identities:
-            self._on_finding(f"{service} does not name {stanzas.MUC} among its features")
-        else:
-            self._on_finding(f"{service} says nothing of what it is; joining will show")
-        silent = refusal is not None and refusal.condition == SILENCE
-        if stanzas.MUC not in description.features and not silent:
-            await self._find_others(service)
-        of_room = Description()
-        fault = denial(place, description, refusal)
-        if refusal is None or (must_exist and fault is None):
-            of_room, refusal_of_room = await ask(self._connection, place.room)
-            self._on_finding(_description(of_room, refusal_of_room))
-            missing = refusal_of_room is not None and refusal_of_room.condition == ITEM_NOT_FOUND
-            if must_exist and missing and fault is None:
-                fault = faults.of("missing-room", place)
-        if fault is not None and stanzas.MUC not in of_room.features:
-            raise ConnectionFailedError(fault)
-
-    async def _find_others(self, doubted: str) -> None:
-        """Query the server for its room services."""
-        domain = self._place.domain
-        self.others = await room_services(self._connection, domain, doubted)
-        if self.others:
-            self._on_finding(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
-
-
-def _description(room: Description, refusal: StanzaError | None) -> str:
+def described(room: Description, refusal: StanzaError | None) -> str:
+    """Return what a room says of itself, for a finding."""
     if refusal is not None and refusal.condition == ITEM_NOT_FOUND:
         return "the room does not exist yet"
     if refusal is not None:
