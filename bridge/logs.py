@@ -8,12 +8,12 @@ import fcntl
 import logging
 import os
 import select
-import stat
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from bridge.files import open_private
 from bridge.text import iso, one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
@@ -155,25 +155,6 @@ class FileHandler(logging.Handler):
                 os.ftruncate(self._descriptor, 0)
         full, self._descriptor = self._descriptor, open_private(self._path, APPENDING)
         os.close(full)  # and with it the lock
-
-
-def open_private(path: Path, flags: int) -> int:
-    """Return the descriptor of a file for its owner alone, which is made if it is missing.
-
-    Raises `OSError` if the path is a link, or leads to something else than a file of its own.
-    """
-    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
-    held = os.fstat(descriptor)
-    try:
-        # A file with several names may be somebody else's, which a hard link leads to.
-        if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
-            raise OSError("it is no file of its own")
-        os.fchmod(descriptor, 0o600)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:

@@ -33,7 +33,7 @@ LAYERS = (
     ("bridge.capture", "bridge.store", "bridge.sandbox"),
     ("bridge.wire", "bridge.settings"),
     ("bridge.logs",),
-    ("bridge.text",),
+    ("bridge.files", "bridge.text"),
 )
 """From top to bottom. What stands side by side in one layer does not know of each other."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from bridge.logs import open_private
+from bridge.files import make_folder, open_private
 from bridge.settings.sources import UnusableError, read_text
 
 MAX_LINES = 1_000
@@ -50,7 +50,7 @@ class LineFile:
 
     def _write(self, text: str, flag: int) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self._path.parent)
             with os.fdopen(open_private(self._path, os.O_WRONLY | flag), "wb") as file:
                 file.write(text.encode("utf-8", "replace"))
         except OSError as error:

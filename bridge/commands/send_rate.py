@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from bridge.logs import open_private
+from bridge.files import make_folder, open_private
 from bridge.mcp.errors import ToolError
-from bridge.store.location import FOLDER_MODE, default_path
+from bridge.store.location import default_path
 from bridge.tools.send import SECONDS, RateLimiter
 
 
@@ -30,7 +30,7 @@ def counted(rate: RateLimiter, account: str) -> Iterator[float]:
     name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
     path = default_path(os.environ, home).with_name(name)
     try:
-        path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        make_folder(path.parent)
         if path.parent.is_symlink():
             raise OSError("its folder is a symbolic link")
         descriptor = open_private(path, os.O_RDWR)

@@ -1,12 +1,11 @@
 """Writes a page, or its JSON form, to the file that the user names."""
 
-import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from bridge.files import replacing
 from bridge.page.page import as_html, as_json
 from bridge.page.timeline import Timeline, encode
 
@@ -58,14 +57,7 @@ def write(timeline: Timeline, path: Path) -> None:
     encoded = encode(timeline)
     text = as_json(encoded) if path.suffix.lower() == ".json" else as_html(encoded)
     try:
-        # A new file of this kind has the mode 0600.
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".xmpp-bridge-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:  # Ctrl-C, too, must leave no part of a file
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(path) as new:
+            new.write_text(text, "utf-8")
     except OSError as error:
         raise ReportError(f"{str(path)!r} cannot be written: {error.strerror}") from error

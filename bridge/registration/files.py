@@ -2,11 +2,11 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bridge.files import make_folder, replacing
 from bridge.registration.errors import RegistrationError
 from bridge.settings.sources import UnusableError, read_text
 
@@ -53,22 +53,14 @@ class ConfigFile:
         """
         folder = self._target.parent
         with _naming(folder, "made"):
-            for missing in reversed([f for f in (folder, *folder.parents) if not f.exists()]):
-                missing.mkdir(exist_ok=True, mode=0o700)
-        with _naming(self.path, "written"):
-            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
-            try:
-                self._write(descriptor, after)
-                if (self.read() or "") != before:  # writing to the disk took a while
-                    raise RegistrationError(
-                        f"{self.path} was changed by another program just now: try again"
-                    )
-                backup = self._back_up()
-                Path(name).replace(self._target)
-            except BaseException:  # Ctrl-C, too, must leave no part of a file
-                Path(name).unlink(missing_ok=True)
-                raise
-        return backup
+            make_folder(folder)
+        with _naming(self.path, "written"), replacing(self._target) as new:
+            self._write(new, after)
+            if (self.read() or "") != before:  # writing to the disk took a while
+                raise RegistrationError(
+                    f"{self.path} was changed by another program just now: try again"
+                )
+            return self._back_up()
 
     def _back_up(self) -> Path | None:
         """Link the file to the backup's name too, and return that name; None if there is no file.
@@ -82,20 +74,20 @@ class ConfigFile:
         backup.hardlink_to(self._target)
         return backup
 
-    def _write(self, descriptor: int, text: str) -> None:
-        """Write `text` to a new file, give it the mode and the owner of the old one, and close it.
+    def _write(self, new: Path, text: str) -> None:
+        """Write `text` to a new file, and give it the mode and the owner of the old one.
 
         If there is no old file, only the owner may use the new one: it may hold keys.
         """
-        with os.fdopen(descriptor, "wb") as file:
+        with new.open("wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
-            os.fsync(descriptor)
-            with suppress(FileNotFoundError):
-                old = self._target.stat()
-                os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-                with suppress(PermissionError):  # only root may give files away
-                    os.fchown(descriptor, old.st_uid, old.st_gid)
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            old = self._target.stat()
+            new.chmod(stat.S_IMODE(old.st_mode))
+            with suppress(PermissionError):  # only root may give files away
+                os.chown(new, old.st_uid, old.st_gid)
 
 
 @contextmanager

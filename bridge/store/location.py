@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from bridge.files import make_folder
 from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
@@ -24,7 +25,6 @@ from bridge.store.errors import (
 )
 from bridge.text import iso
 
-FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 """Only the user who runs the bridge may read what people wrote."""
 
@@ -66,8 +66,7 @@ class Location:
         self.path = path
         exists(path)
         try:
-            for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-                folder.mkdir(FOLDER_MODE, exist_ok=True)  # another bridge may just have made it
+            make_folder(path.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(f"{path}{LOCK}", flags, FILE_MODE)
         except OSError as error:

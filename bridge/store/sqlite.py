@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
-from tempfile import mkstemp
 from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
+from bridge.files import replacing
 from bridge.store import queries
 from bridge.store.database import (
     Ageing,
@@ -445,15 +445,8 @@ def _code(error: sqlite3.Error) -> int:
 def _make(path: Path) -> None:
     """Make an empty store; it is renamed into place once complete."""
     try:
-        descriptor, name = mkstemp(prefix=f"{path.name}-", dir=path.parent)  # the owner's alone
-        os.close(descriptor)
-        new = Path(name)
-        try:
-            with closing(_connect(new, "rw")) as connection:
-                connection.executescript(TABLES)
-            new.rename(path)
-        finally:
-            new.unlink(missing_ok=True)
+        with replacing(path) as new, closing(_connect(new, "rw")) as connection:
+            connection.executescript(TABLES)
     except OSError as error:
         raise unusable(path, error) from error
     except sqlite3.Error as error:

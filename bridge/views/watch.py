@@ -105,9 +105,8 @@ class RoomView:
         else:
             lines = self._other(event)
         if by:
-            above += map(
-                self.display.dim, self.display.paragraph(f"--- {one_line(by)}", EVENT_INDENT)
-            )
+            observer = self.display.paragraph(f"--- {one_line(by)}", EVENT_INDENT)
+            above += map(self.display.dim, observer)
         return "\n".join([*above, head + lines[0], *lines[1:]])
 
     def stanza(self, traced: TracedStanza) -> str:

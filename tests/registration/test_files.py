@@ -116,7 +116,7 @@ def test_a_copy_that_fails_in_any_way_is_removed(
 
     with pytest.raises(UnicodeEncodeError):
         ConfigFile(path).replace(BEFORE, "\ud800")
-    monkeypatch.setattr("os.fchmod", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(RegistrationError, match="cannot be written: full"):
         ConfigFile(path).replace(BEFORE, AFTER)
     assert names(path) == ["config"]
