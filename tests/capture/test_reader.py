@@ -113,6 +113,21 @@ def test_what_is_around_the_stanzas_changes_nothing_and_makes_no_hole(dirt: str)
     assert [(len(each.findings()), each.stream.holes) for each in streams] == [(3, 0)]
 
 
+@pytest.mark.parametrize("dirt", ["Kubernetes", "docker compose in colours", "journald"])
+def test_a_line_within_a_stanza_loses_what_a_container_puts_before_it(dirt: str) -> None:
+    prefix = DIRT[dirt]([""])[0].removesuffix("DEBUG ")
+    (stanza,) = read([f"{prefix}SEND: <message><body>a", f"{prefix}</body></message>"])
+    assert stanza.element.findtext("body") == "a\n"
+
+
+def test_the_time_is_that_of_the_line_or_else_of_its_object() -> None:
+    lines = as_objects("log")(["SEND: <iq/>", "2026-11-24 09:00:00 SEND: <iq/>"])
+    assert [stanza.place.at for stanza in read(lines)] == [
+        "2026-11-24T17:49:31.0Z",
+        "2026-11-24 09:00:00",
+    ]
+
+
 def test_headers_and_footers_are_told() -> None:
     header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
     captured = read([f">>> <?xml version='1.0'?>{header}", "<<< <presence/></stream:stream>"])
