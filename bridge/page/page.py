@@ -5,22 +5,15 @@ its own script and style, by their hashes.
 """
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 _FOLDER = Path(__file__).parent
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
-"""Matches the place of a value in the template."""
-
-
-def as_json(encoded: Mapping[str, Any]) -> str:
-    """Return the JSON form of a timeline (`timeline.encode`) as one line of ASCII."""
-    return json.dumps(encoded)
 
 
 def as_html(encoded: Mapping[str, Any]) -> str:
@@ -28,18 +21,17 @@ def as_html(encoded: Mapping[str, Any]) -> str:
     template, style, script = (
         (_FOLDER / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
     )
-    values = {
-        "style": style,
-        "script": script,
-        "policy": (
+    return Template(template).substitute(
+        style=style,
+        script=script,
+        policy=(
             f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
-        "title": escape(encoded["title"]),
-        "notice": escape(encoded["notice"]),
-        "data": as_json(encoded).replace("<", "\\u003c"),
-    }
-    return _PLACE.sub(lambda place: values[place[1]], template)
+        title=escape(encoded["title"]),
+        notice=escape(encoded["notice"]),
+        data=json.dumps(encoded).replace("<", "\\u003c"),
+    )
 
 
 def _hash(text: str) -> str:

@@ -1,12 +1,13 @@
 """Writes a page, or its JSON form, to the file that the user names."""
 
+import json
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from bridge.files import replacing
-from bridge.page.page import as_html, as_json
+from bridge.page.page import as_html
 from bridge.page.timeline import Timeline, encode
 
 TESTS = (".py", ".room.toml")
@@ -55,7 +56,7 @@ def write(timeline: Timeline, path: Path) -> None:
     """
     check(path)
     encoded = encode(timeline)
-    text = as_json(encoded) if path.suffix.lower() == ".json" else as_html(encoded)
+    text = json.dumps(encoded) if path.suffix.lower() == ".json" else as_html(encoded)
     try:
         with replacing(path) as new:
             new.write_text(text, "utf-8")

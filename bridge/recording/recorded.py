@@ -7,7 +7,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Sequence,
 )
@@ -26,7 +25,7 @@ from bridge.store.opening import Place, open_store
 from bridge.store.pairing import unrecorded
 from bridge.store.writer import MAX_COMPARED, newest
 from bridge.text import seconds_of
-from bridge.xmpp.model.events import MessageReceived, decode, encode
+from bridge.xmpp.model.events import decode, encode
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, CursorError, Loss, Record
 
@@ -181,11 +180,6 @@ class Walk:
     def record(self, row: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
         return Record(row.id, row.at, decode(row.event), row.room)
-
-    def messages_of(self, records: Iterable[Record]) -> set[tuple[str | None, str]]:
-        """Return the id and the sender of each message that the room has sent."""
-        events = (record.event for record in records)
-        return {(event.id, event.from_) for event in events if isinstance(event, MessageReceived)}
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
         """Return those of `records`, which `run` has observed, that the store does not have."""

@@ -17,7 +17,7 @@ from bridge.tools import paging
 from bridge.tools.entries import FIELDS, RESULT_BYTES, Entry, brief, fit, fold_repeat, json_size
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.xmpp.model import events, faults
-from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.events import Event, MessageReceived
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, Record
 from bridge.xmpp.muc import archive
@@ -214,7 +214,8 @@ async def read_store(search: Search) -> dict[str, object]:
     seen = [
         record for record in unwritten if await time_slice.run(search.in_time, iso(record.at), 0)
     ]
-    came = walk.messages_of(seen)
+    messages = [record.event for record in seen if isinstance(record.event, MessageReceived)]
+    came = {(message.id, message.from_) for message in messages}
 
     def exact(row: Recorded) -> Entry:
         entry = search.stamp(walk.cursor_of(row.id), iso(row.at), row.room)
