@@ -10,7 +10,6 @@ from bridge.commands.exit import SUCCESS, USAGE
 from bridge.logs import complain
 from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
-from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
 from bridge.text import one_line
 
@@ -31,7 +30,7 @@ def run(parsed: argparse.Namespace) -> int:
                     "xmpp-bridge: --tls needs the extra: pip install 'xmpp-debug-bridge[expect]'"
                 )
                 return USAGE
-            identity = stack.enter_context(self_signed(DOMAIN, HOST))
+            identity = stack.enter_context(self_signed())
         return asyncio.run(_serve(parsed.accounts, parsed.faults, identity))
 
 

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from bridge.sandbox.server import HOST
+from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import TlsIdentity
 
 VALID = timedelta(days=30)
@@ -21,15 +23,15 @@ VALID = timedelta(days=30)
 
 
 @contextmanager
-def self_signed(domain: str, address: str) -> Iterator[TlsIdentity]:
+def self_signed() -> Iterator[TlsIdentity]:
     """Make a key and a certificate that is its own authority; the file is deleted at the end.
 
-    The certificate names `domain`, and `address` for clients that check what they connect to.
+    The certificate names the domain, and the host for clients that check what they connect to.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{domain} (sandbox)")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{DOMAIN} (sandbox)")])
     now = datetime.now(UTC)
-    names = [x509.DNSName(domain), x509.IPAddress(ipaddress.ip_address(address))]
+    names = [x509.DNSName(DOMAIN), x509.IPAddress(ipaddress.ip_address(HOST))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -8,7 +8,7 @@ import asyncio
 import math
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Self
@@ -41,24 +41,18 @@ class Sandbox:
     """The server, which runs as long as the block `async with Sandbox() as sandbox:`."""
 
     def __init__(
-        self,
-        accounts: Mapping[str, str] | None = None,
-        *,
-        identity: TlsIdentity | None = None,
-        observe: Observer = unobserved,
+        self, *, identity: TlsIdentity | None = None, observe: Observer = unobserved
     ) -> None:
-        """Prepare a server with these accounts; `observe` is called with each piece of XML.
+        """Prepare a server with one account; `observe` is called with each piece of XML.
 
         With an `identity` it offers TLS, and more mechanisms to log in.
         """
         self._accounts: dict[str, str] = {}
-        for name, password in {ACCOUNT: "", **(accounts or {})}.items():
-            self.add_account(name, password)
         self._identity = identity
         self._observe = observe
         self.port = 0
         """The port that is listened on."""
-        self.password = self._accounts[ACCOUNT]
+        self.password = self.add_account(ACCOUNT)
         """The password of the account that always exists."""
         self._faults: set[SandboxFault] = set()
         self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}

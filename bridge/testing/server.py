@@ -98,7 +98,7 @@ class FixtureServer:
             from bridge.sandbox.certificate import self_signed
         except ImportError:
             return None
-        return self._stack.enter_context(self_signed(DOMAIN, HOST))
+        return self._stack.enter_context(self_signed())
 
     @property
     def room(self) -> str:

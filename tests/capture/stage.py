@@ -103,9 +103,10 @@ async def secured_sandbox() -> AsyncIterator[tuple[XmppServer, list[Stream]]]:
         if stream.jid.startswith(f"{BOT.jid}/"):
             streams[:] = [*(other for other in streams if other is not stream), stream]
 
-    accounts = {account.username: account.password for account in (BOT, WITNESS)}
-    with self_signed(DOMAIN, HOST) as identity:
-        async with Sandbox(accounts, identity=identity, observe=observe) as sandbox:
+    with self_signed() as identity:
+        async with Sandbox(identity=identity, observe=observe) as sandbox:
+            for account in (BOT, WITNESS):
+                sandbox.add_account(account.username, account.password)
             yield (
                 XmppServer(
                     name="sandbox",

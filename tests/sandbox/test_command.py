@@ -37,7 +37,9 @@ async def test_accounts_log_in_and_faults_are_on_from_the_start(tmp_path: Path) 
     async with Watching(tmp_path, {}, *given.split(), command="sandbox") as sandbox:
         await sandbox.shows("XMPP_ALLOW_PLAINTEXT=1")
         printed = dict(line.split("=", 1) for line in sandbox.out.splitlines())
-        address = Sandbox({"robot": "s3:cret", "alice": "x"})
+        address = Sandbox()
+        address.add_account("robot", "s3:cret")
+        address.add_account("alice", "x")
         address.port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
         room = printed["MUC_ROOM"]
         async with (

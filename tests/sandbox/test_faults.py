@@ -172,7 +172,8 @@ async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
 def test_a_fault_that_can_never_hit_is_refused(
     name: str, room: str, nickname: str, seconds: float | None, told: str
 ) -> None:
-    sandbox = Sandbox({"robot": "x"})
+    sandbox = Sandbox()
+    sandbox.add_account("robot")
     with pytest.raises(ValueError, match=told):
         sandbox.fault(name, room=room, nickname=nickname, seconds=seconds)
     sandbox.fault("refused-login", nickname="ROBOT")()

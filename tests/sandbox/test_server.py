@@ -99,7 +99,8 @@ async def test_the_service_lists_its_rooms_but_what_is_hidden_or_over(server: Sa
 
 
 async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:
-    sandbox = Sandbox({"Witness": "pass, word=ü"})
+    sandbox = Sandbox()
+    sandbox.add_account("Witness", "pass, word=ü")
     assert sandbox.add_account("witness", "another") == "pass, word=ü"
     async with sandbox:
         password = sandbox.add_account("Alice")

@@ -34,7 +34,7 @@ async def secured(sandbox: Sandbox, trusted: Path) -> AsyncIterator[Wire]:
 
 
 async def test_tls_is_required_and_three_mechanisms_are_offered_under_it() -> None:
-    with self_signed(DOMAIN, HOST) as identity:
+    with self_signed() as identity:
         async with Sandbox(identity=identity) as sandbox:
             plain = element("auth", f"\0DEBUG\0{sandbox.password}", " mechanism='PLAIN'")
             async with Wire.to(sandbox) as wire:
@@ -52,7 +52,7 @@ async def test_tls_is_required_and_three_mechanisms_are_offered_under_it() -> No
 
 
 def test_the_files_are_gone_at_the_end_and_only_for_their_owner_before() -> None:
-    with self_signed(DOMAIN, HOST) as identity:
+    with self_signed() as identity:
         assert identity.path.stat().st_mode & 0o777 == 0o600
         assert b"PRIVATE" not in identity.path.read_bytes()
     assert not identity.path.exists()
@@ -84,7 +84,7 @@ async def test_the_settings_that_the_command_prints_lead_a_check_in_by_tls(tmp_p
 
 
 async def test_it_ends_while_a_client_has_begun_tls_and_says_no_more() -> None:
-    with self_signed(DOMAIN, HOST) as identity:
+    with self_signed() as identity:
         async with Sandbox(identity=identity) as sandbox, Wire.to(sandbox) as wire:
             wire.send(HEADER + STARTTLS)
             await wire.until("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")

@@ -36,8 +36,9 @@ async def _serve(listening: Future[_Listening]) -> None:
     from bridge.sandbox.stanza import DOMAIN
 
     ended = asyncio.Event()
-    accounts = {account.username: account.password for account in (BOT, WITNESS, ROBOT)}
-    async with Sandbox(accounts) as address:
+    async with Sandbox() as address:
+        for account in (BOT, WITNESS, ROBOT):
+            address.add_account(account.username, account.password)
         server = XmppServer(
             name="sandbox",
             domain=DOMAIN,
