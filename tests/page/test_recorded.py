@@ -135,7 +135,7 @@ async def test_who_came_before_the_page_begins_is_on_it_with_the_time() -> None:
 
 def test_a_lost_connection_ends_our_lane_in_the_room() -> None:
     page = RecordedPage(Chronicle(Pseudonyms(on=False)), [])
-    ours = {"from": f"{ROOM}/Us", "sender": "Us", "self": True}
+    ours: dict[str, Any] = {"from": f"{ROOM}/Us", "sender": "Us", "self": True}
     page.take(row(1.0, **{**HERE, **ours, "role": "none", "affiliation": "none"}))
     page.take(row(2.0, kind="connection", **ours))
     page.take(row(3.0, "", kind="connection", phase="waiting"))
