@@ -1,6 +1,7 @@
 """The URL of a PostgreSQL database, with its password hidden."""
 
 import hashlib
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,10 +17,16 @@ VERIFIED = "verify-full"
 """The `sslmode` with which the certificate and its name are checked."""
 
 _URL = re.compile("(?i)[a-z][a-z0-9+.-]+://")
+_BEHEADED = re.compile("(//|[^/])[^@]*:[^@/]*@")
+"""Matches the rest of a URL whose beginning is wrong or missing: it may have a password."""
 _POSTGRESQL = re.compile("(?i)postgres(ql)?:|.*password *=")
 """Matches what is to be a database: the key words of libpq are told apart from a file as well."""
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}|::1|localhost|[/@].*|")
 """A host that is this machine: an address, or the folder of a socket."""
+
+_HOSTS = (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"))
+_SERVICE = ("service", "PGSERVICE")
+"""Parameters of libpq that say where the database is, and the variables that stand for them."""
 
 _PART = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
 """One of the hosts, and its port."""
@@ -37,10 +44,16 @@ class DatabaseUrl:
     def __str__(self) -> str:
         return self.without_secrets
 
+    def _in_effect(self, name: str, variable: str) -> str:
+        """Return a parameter, or what libpq takes from the environment in its place."""
+        return self.parameters.get(name) or os.environ.get(variable, "")
+
     @property
     def is_local(self) -> bool:
         """Whether every host is this machine, so that nobody is on the way."""
-        named = (self.parameters.get(name, "") for name in ("host", "hostaddr"))
+        named = [self._in_effect(*each) for each in _HOSTS]
+        if self._in_effect(*_SERVICE) and "host" not in self.parameters:
+            return False  # the file of services may name any host
         return all(map(_LOOPBACK.fullmatch, ",".join(filter(None, named)).split(",")))
 
     @property
@@ -61,8 +74,11 @@ class DatabaseUrl:
     @property
     def name(self) -> str:
         """The same for all users and passwords of one database."""
-        names = ("host", "hostaddr", "port", "dbname", "options")
-        where = [self.parameters.get(name, "") for name in names]
+        more = (("port", "PGPORT"), ("dbname", "PGDATABASE"), ("options", "PGOPTIONS"))
+        host, address, port, name, options = (self._in_effect(*each) for each in (*_HOSTS, *more))
+        service = self._in_effect(*_SERVICE)
+        name = name or ("" if service else self._in_effect("user", "PGUSER"))
+        where = [host, address, port, name, options, *filter(None, [service])]
         return hashlib.sha256("\n".join(where).encode()).hexdigest()[:16]
 
 
@@ -70,7 +86,7 @@ def store(text: str) -> Path | DatabaseUrl:
     """Parse the place of a store: the path of a file, or the URL of a PostgreSQL database."""
     if _POSTGRESQL.match(text):
         return database_url(text)
-    if _URL.search(text):
+    if _URL.search(text) or _BEHEADED.match(text):
         raise FlawError(
             "which is the URL of something else; a file, or postgresql://HOST/DATABASE,"
         )
@@ -95,7 +111,7 @@ def database_url(text: str) -> DatabaseUrl:
         parts = [_PART.fullmatch(unquote(part)) for part in hosts.split(",")]
         query = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
         # Without its slashes, or with one in the password, the password would be read as a name.
-        plain = _URL.match(text) and "@" not in url.path
+        plain = _URL.match(text) and "@" not in (url.path.strip("/") or url.query)
         if plain and all(parts) and text.isprintable() and not url.fragment:
             named = {
                 "host": ",".join(part[1].strip("[]") for part in parts if part),

@@ -455,7 +455,7 @@ def _make(path: Path) -> None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"file:{quote(os.fsencode(path))}?mode={mode}",
+        f"file://{quote(os.fsencode(path.absolute()))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

@@ -36,6 +36,30 @@ def test_the_certificate_is_checked_unless_nobody_is_on_the_way(
 
 
 @pytest.mark.parametrize(
+    ("url", "variables", "checked"),
+    [
+        ("postgresql:///x", {"PGHOST": "db.example"}, True),
+        ("postgresql:///x", {"PGHOST": "localhost"}, False),
+        ("postgresql:///x", {"PGSERVICE": "team"}, True),
+        ("postgresql://localhost/x", {"PGHOST": "db.example", "PGSERVICE": "team"}, False),
+        ("postgresql://localhost/x", {"PGHOSTADDR": "192.0.2.1"}, True),
+        ("postgresql:///x?service=team", {}, True),
+        ("postgresql://", {"PGUSER": "team"}, False),
+    ],
+)
+def test_what_libpq_takes_from_elsewhere_is_another_database_and_on_the_way(
+    url: str, variables: dict[str, str], checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = [store(url).name for url in ("postgresql:///x", "postgresql://")]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = store(url)
+    assert isinstance(found, DatabaseUrl)
+    assert (found.sslmode == "verify-full") == checked
+    assert found.name not in usual
+
+
+@pytest.mark.parametrize(
     "url",
     [
         f"postgresql://bot:{PASSWORD}@db.example/x",
@@ -65,6 +89,10 @@ def test_the_password_is_shown_nowhere(url: str, folders: Folders) -> None:
         "postgresql:/bot:cret-4711@db.example/x",
         "postgresql:///bot:cret-4711@db.example/x",
         "postgresql://bot:47/cret@db.example/x",
+        "postgresql://bot:47?cret-4711=@db.example/x",
+        "postgresql//bot:cret-4711@db.example/x",
+        "//bot:cret-4711@db.example/x",
+        "bot:cret-4711@db.example/x",
         '"postgresql://bot:cret-4711@db.example/x"',
         "jdbc:postgresql://bot:cret-4711@db.example/x",
         "host=db.example password = cret-4711 dbname=x",

@@ -66,6 +66,14 @@ def test_the_usual_place_is_that_of_the_state_of_programs(tmp_path: Path) -> Non
     assert default_path({}, tmp_path / "link" / "home") == usual
 
 
+def test_a_path_of_any_characters_leads_to_its_store(tmp_path: Path) -> None:
+    path = Path(f"/{tmp_path}/%41?mode=ro#'\udcff/rooms.db")
+    _made(path)
+    with closing(SqliteDatabase(path, writable=False)) as store:
+        assert store.newest() == 1
+    assert path.exists()
+
+
 def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -> None:
     with closing(SqliteDatabase(path)) as database:
         before = path.stat().st_size
