@@ -131,7 +131,11 @@ def _add_send(command: argparse.ArgumentParser) -> None:
     help_ = "wait so long for answers, and 1.5 s after the first one at most"
     _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=0)
     command.add_argument(
-        "--from", dest="sender", metavar="NICKNAME", default="", help="whose answers"
+        "--from",
+        dest="sender",
+        metavar="NICKNAME",
+        default="",
+        help="whose answers --await waits for",
     )
     help_ = "for the room to send it back (default: 10); with --await at most 50 together"
     _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_, default=10)
@@ -153,7 +157,7 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
     command.add_argument("nickname", metavar="NICKNAME", nargs="?", help="whom it concerns")
     _add_room(command)
     command.add_argument("--say", metavar="TEXT", help="say this first, and wait for its answer")
-    help_ = "how long to wait after --say (default: 10)"
+    help_ = "how long to wait after --say (default: 10, at most 40)"
     _add_number(command, "--await", MAX_SECONDS, "SECONDS", help_, dest="await_seconds", default=10)
     _add_flag(command, "--json", "the result of the tool, one JSON object")
 

@@ -24,7 +24,7 @@ from bridge.recording.recording import Recording, store_path
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.tools.link import RoomLink
-from bridge.tools.send import RateLimiter, xmpp_send
+from bridge.tools.send import MAX_WAIT_SECONDS, RateLimiter, xmpp_send
 from bridge.views.output import display_of, show
 from bridge.views.results import View
 from bridge.views.selection import SelectionError, room_of
@@ -56,6 +56,12 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
         if says is not None and configuration.read_only:
             source = configuration.source_of("BRIDGE_READ_ONLY")
             raise UsageError(f"BRIDGE_READ_ONLY in {source} forbids to say anything in a room")
+        seconds = parsed.timeout + parsed.await_seconds
+        if says is not None and seconds > MAX_WAIT_SECONDS:
+            raise UsageError(
+                f"--await and the {parsed.timeout:g} s for the room to send the text back are "
+                f"{seconds:g} s together; the most is {MAX_WAIT_SECONDS}"
+            )
         open_log("[Client]", configuration.log_level)
         try:
             async with _in_room(configuration, _alone(settings, parsed)) as link:

@@ -21,6 +21,11 @@ from bridge.text import one_line
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
 
+HOW_TO_NAME_IT = (
+    "name your settings file with --env-file; xmpp-bridge init writes ~/.config/xmpp-bridge.env"
+)
+"""What to do if no settings file was found."""
+
 SERVER_PREFIXES = ("XMPP_", "MUC_", "NODE_", "TIA_")
 """The beginnings of the names of settings that lead to a server. A sandbox replaces all of them."""
 
@@ -106,5 +111,7 @@ def complain_of(configuration: Configuration) -> None:
     lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:
         lines += [f"xmpp-bridge: looked at {path}: {why}" for path, why in configuration.candidates]
+        if configuration.env_file is None and not configuration.rejected("--env-file"):
+            lines.append(f"xmpp-bridge: {HOW_TO_NAME_IT}")
     for line in lines:
         complain(one_line(line))

@@ -180,7 +180,8 @@ class Setup:
             problems = [p for p in self._load().problems if p.variable in {name, "XMPP_DOMAIN"}]
             if not problems:
                 return
-            say(" ".join(map(str, problems)))
+            for problem in problems:
+                say(str(problem))
 
     def _ask_account(self) -> None:
         """Ask for the account and its server, which is looked up while the password is typed."""

@@ -5,7 +5,8 @@ import sys
 from typing import Any
 
 from bridge.commands.calling import run_call, say
-from bridge.commands.exit import FAILURE, SUCCESS
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.logs import complain
 from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
 from bridge.views.results import sent
@@ -14,6 +15,9 @@ from bridge.xmpp.model.message_body import MAX_BODY_BYTES
 
 def run(parsed: argparse.Namespace) -> int:
     """Say one message."""
+    if parsed.sender and not parsed.await_seconds:
+        complain("xmpp-bridge: --from goes with --await, which waits for an answer")
+        return USAGE
     if parsed.text == "-":
         # Without the line break at its end; of a text that is too long, enough to be refused.
         data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""

@@ -75,6 +75,7 @@ async def test_settings_that_do_not_do_are_named_in_lines_and_as_an_object(
     lines = checking.err.splitlines()
     assert f"xmpp-bridge: looked at {tmp_path}/.env: missing" in lines
     assert f"xmpp-bridge: looked at {tmp_path}/wrong.env: used" in lines
+    assert "init" not in checking.err
     assert all(line.startswith("xmpp-bridge: ") for line in lines)
     code, checking = await run(tmp_path, {}, "--json", "--env-file", "wrong.env")
     assert code == 2

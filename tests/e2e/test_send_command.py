@@ -54,9 +54,10 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...], int, str]] = {
     "not answered": ({}, ("hello", "--await", "1", "--from", "Fred"), 1, "\nNo answer.\n"),
     "read-only": ({"BRIDGE_READ_ONLY": "1"}, ("no",), 2, "BRIDGE_READ_ONLY in the environment"),
     "nobody to ask": ({"BRIDGE_CONFIRM_SEND": "1"}, ("no",), 1, "CONFIRM_SEND in the environment"),
-    "too long a wait": ({}, ("no", "--timeout", "41", "--await", "10"), 2, "together"),
+    "too long a wait": ({}, ("no", "--timeout", "41", "--await", "10"), 2, "--await and"),
+    "answers of whom": ({}, ("no", "--from", "Fred"), 2, "--from goes with --await"),
     "another room": ({}, ("no", "--room", "nix"), 2, '--room "nix" is no room'),
-    "wrong settings": ({"MUC_ROOM": " "}, ("no",), 2, "MUC_ROOM is not set"),
+    "wrong settings": ({"MUC_ROOM": " "}, ("no",), 2, "xmpp-bridge init writes"),
     "a wrong password": ({"XMPP_PASSWORD": "wrong-4711"}, ("no",), 1, "[not-authorized] Check"),
 }
 

@@ -318,7 +318,8 @@ def encrypted(evidence: Evidence) -> Finding:
                 f"{iso(record.at)}, which {evidence.who} cannot read without its keys.",
                 "Turn encryption off for this room in the client of whoever gives the command.",
             )
-    return Finding(True, "What others say is not encrypted, or it writes with encryption itself.")
+    also = f"{evidence.who} writes with encryption itself"
+    return Finding(True, f"What others say is not encrypted, or {also}.")
 
 
 def room(evidence: Evidence) -> Finding:

@@ -116,7 +116,7 @@ def _present(evidence: Evidence) -> Finding:
         detail += "; the room was made by the bridge's joining it"
     if evidence.rooms:
         detail += f"; rooms of the service with a similar name: {list_of(evidence.rooms)}"
-    hint = "Is the program running, and in this room? Compare its room and nickname with these."
+    hint = "Is the program running, and does it join this room under this nickname?"
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
     return Finding(False, f"{detail}.", hint)
@@ -380,7 +380,9 @@ def _commands(evidence: Evidence) -> Finding:
         return Finding(None, "Nobody else has said anything.")
     if not newest:
         count = len(public)
-        return Finding(True, f"None of the last {count} messages of others has hidden characters.")
+        return Finding(
+            True, f"No message of others has hidden characters (looked at: the last {count})."
+        )
     commands = ", ".join(
         f"{name_of(sender)} said {words_of(body_of(record))} at {iso(record.at)}"
         for sender, record in [*newest.items()][:MAX_ALIKE]

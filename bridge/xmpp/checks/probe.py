@@ -189,6 +189,9 @@ async def _look_again(
                 return faults.of("certificate-time", refused.place, reason=reason)
             for finding in look.findings if look.fault is None else ():
                 recorder.add_finding(finding)
+            if seen is not None and seen.not_after < datetime.now(UTC):
+                hint = f"{failed.fault.hint} The server's certificate has expired, too: renew it."
+                return failed.fault._replace(hint=hint)
     return failed.fault
 
 

@@ -428,10 +428,10 @@ def no_mechanism(offered: Sequence[str], place: Place, unused: str = "") -> Faul
 
 
 BINDING_ADVICE = {
-    "p": " If they are right, the server does not accept that the login is bound to a TLS "
-    "connection which something in between ends: a check tries once more without that.",
-    "y": " If they are right, the server expects the login to be bound to TLS, and its offer of "
-    "that was lost on the way: a check tries once more without saying that it could be.",
+    "p": " If user name and password are right, something in between ends TLS, and so the server "
+    "refuses a login with channel binding: a check tries once more without it.",
+    "y": " If user name and password are right, the server's offer of channel binding was lost on "
+    "the way: a check tries once more without a word on it.",
 }
 """What else a refusal may mean, by what the login said of channel binding (RFC 5802, section 7)."""
 

@@ -245,7 +245,7 @@ async def test_the_second_look_at_it_names_nobody(authority: Authority, tmp_path
         assert f'names: "{DOMAIN}' in told.detail
         assert "(1 day ago)" in told.detail
         assert told.hint == "Renew the server's certificate, or set this machine's clock." or (
-            "XMPP_TLS_CA_FILE" in told.hint
+            "XMPP_TLS_CA_FILE" in told.hint and "expired, too" in told.hint
         )
 
 
