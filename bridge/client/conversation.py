@@ -204,7 +204,9 @@ class Conversation:
         for line in warnings:
             self._note(one_line(line))
         if left_out := len(lines) - len(warnings):
-            self._note(f"[Client] the server logged at its start, {left_out} lines: -v shows them")
+            self._note(
+                f"[Client] lines that the server logged at its start: {left_out}; -v shows them"
+            )
 
     async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
         """Have a form filled in for the command in flight; cancel it if there is no command."""

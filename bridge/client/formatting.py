@@ -200,10 +200,10 @@ def _table(value: Json) -> str:
     lines = []
     for name, row in zip(names, rows, strict=True):
         passed = row.get("ok")
-        mark = "-" if passed is None else "ok" if passed is True else "FAILED"
+        mark = "?" if passed is None else "ok" if passed is True else "FAILED"
         took = f"{row['ms']!s:>9} ms" if "ms" in row else ""
         words = (str(row[key]) for key in ("room", "detail", "hint") if row.get(key))
-        lines.append(f"{name:{width}}  {mark:6}{took}  {'; '.join(words)}")
+        lines.append(f"{name:{width}}  {mark:6}{took}  {'; '.join(words).replace('.; ', '. ')}")
     lines += ["", str(outcome), str(value.get("standing") or "")]
     return "\n".join(one_line(line).rstrip() for line in lines).rstrip()
 

@@ -105,13 +105,18 @@ def require_trust(configuration: Configuration, what: str) -> None:
         )
 
 
+def advice_on(configuration: Configuration) -> list[str]:
+    """Return how to name a settings file, if none was found."""
+    is_missing = configuration.env_file is None and not configuration.rejected("--env-file")
+    return [HOW_TO_NAME_IT] if configuration.settings is None and is_missing else []
+
+
 def complain_of(configuration: Configuration) -> None:
     """Write what is wrong with the settings to stderr; if unusable, also where they were sought."""
     lines = [f"WARNING: {warning}" for warning in configuration.warnings]
     lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:
         lines += [f"xmpp-bridge: looked at {path}: {why}" for path, why in configuration.candidates]
-        if configuration.env_file is None and not configuration.rejected("--env-file"):
-            lines.append(f"xmpp-bridge: {HOW_TO_NAME_IT}")
+        lines += [f"xmpp-bridge: {advice}" for advice in advice_on(configuration)]
     for line in lines:
         complain(one_line(line))

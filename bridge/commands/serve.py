@@ -4,7 +4,12 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
-from bridge.commands.configuration import SERVER_PREFIXES, ReadSettings, run_with_settings
+from bridge.commands.configuration import (
+    SERVER_PREFIXES,
+    ReadSettings,
+    advice_on,
+    run_with_settings,
+)
 from bridge.commands.exit import SUCCESS
 from bridge.logs import open_log, report
 from bridge.mcp.stdio import Stdio
@@ -13,7 +18,7 @@ from bridge.settings.table import Configuration
 from bridge.text import one_line
 
 WAITING = (
-    "[Server] An MCP client is waited for on stdin. For a person there are: xmpp-bridge client, "
+    "[Server] Waiting for an MCP client on stdin. Commands for people are xmpp-bridge client, "
     "xmpp-bridge check, xmpp-bridge init"
 )
 
@@ -54,5 +59,6 @@ def _report(configuration: Configuration, *, alone: bool) -> None:
     for problem in configuration.problems:
         if not (alone and problem.variable.startswith(SERVER_PREFIXES)):
             lines.append(f"ERROR: {problem}")
+    lines += () if alone else advice_on(configuration)
     for line in lines:
         report(f"[Server] {one_line(line)}")

@@ -89,4 +89,4 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError, TOMLKitError) as error:
-        raise EditError(f"it cannot be read or written: {one_line(str(error))}") from error
+        raise EditError(f"it cannot be parsed: {one_line(str(error))}") from error

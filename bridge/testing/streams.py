@@ -33,13 +33,19 @@ class BotStreams:
     def streams(self, accounts: Collection[str]) -> list[tuple[str, list[Finding]]]:
         """Return the account of each stream with findings, and these.
 
-        Of the streams that logged in, those of other accounts are left out.
+        Of the streams that logged in, those of other accounts are left out. So are those in which
+        no XML was sent, if there are others: slixmpp tries direct TLS first.
         """
-        streams = [(bare(each.stream.account), each.findings()) for each in self._capture.streams]
+        theirs = [
+            each
+            for each in self._capture.streams
+            if each.stream.account.partition("@")[0] in {"", *accounts}
+        ]
+        theirs = [each for each in theirs if each.stream.has_own_header] or theirs
         return [
-            (account, findings)
-            for account, findings in streams
-            if findings and account.partition("@")[0] in {"", *accounts}
+            (bare(each.stream.account), findings)
+            for each in theirs
+            if (findings := each.findings())
         ]
 
     def report(self, accounts: Collection[str]) -> list[tuple[str, str]]:

@@ -62,9 +62,15 @@ def test_only_our_own_sending_is_left_to_its_reflection(event: str, hidden: bool
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (["one", "two"], ["[Client] the server logged at its start, 2 lines: -v shows them"]),
-        (["one", "a WARNING"], ["a WARNING", "[Client] the server logged at its start, 1 lines"]),
-        (["x"] * (MAX_START_LINES - 1), ["[Client] the server logged at its start, 999 lines"]),
+        (["one", "two"], ["[Client] lines that the server logged at its start: 2; -v shows them"]),
+        (
+            ["one", "a WARNING"],
+            ["a WARNING", "[Client] lines that the server logged at its start: 1;"],
+        ),
+        (
+            ["x"] * (MAX_START_LINES - 1),
+            ["[Client] lines that the server logged at its start: 999;"],
+        ),
         (["x"] * MAX_START_LINES, ["x"] * MAX_START_LINES),
         (["failed"], ["[Client] not in the room: no", "failed"]),
     ],

@@ -64,7 +64,7 @@ def test_a_check_and_a_diagnosis_are_tables_with_the_outcome_below(rows: str, ou
     assert for_person(answer).splitlines() == [
         "resolve  ok          1.5 ms  found",
         "sasl     FAILED    20.25 ms  refused; XMPP_PASSWORD",
-        "join     -       not seen",
+        "join     ?       not seen",
         "",
         "It failed.",
         "Waiting.",

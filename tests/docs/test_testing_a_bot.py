@@ -62,6 +62,7 @@ def test_it_goes_from_an_empty_folder_to_red_to_green_and_on(
 
     shown = newcomer.run(command, 1)
     assert pattern(red.lines[1:]).fullmatch(shown_as(f"{shown}exit code 1\n")), shown
+    assert "not log in" not in shown  # slixmpp tries direct TLS first
 
     (diff,) = blocks(PAGE, "diff")
     newcomer.save("bot.py", _patched(bot.text, diff.text))

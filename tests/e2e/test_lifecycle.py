@@ -41,7 +41,7 @@ async def test_on_a_terminal_it_says_at_once_what_it_waits_for_and_what_people_r
 ) -> None:
     started = monotonic()
     async with Watching(tmp_path, NOWHERE, command="serve", columns=80) as serving:
-        await serving.shows("[Server] An MCP client is waited for on stdin.")
+        await serving.shows("[Server] Waiting for an MCP client on stdin.")
         assert monotonic() - started < TOLD_SECONDS * SLACK
         serving.press(b"\x04")
         assert await serving.ended() == 0
