@@ -7,7 +7,7 @@ may have lost it.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
@@ -33,6 +33,12 @@ MAX_OBJECT_CHARACTERS = 128 * 1024
 MAX_RESTS = 256
 """The most streams whose data may end within a stanza; with more, the oldest is lost."""
 
+LONG_REST = 1024
+"""The characters from which on the beginning of a stanza is read no second time."""
+
+MAX_READ_AGAIN = 8 * MAX_ENTRY_CHARACTERS
+"""The most characters of a stanza that are read again, since a tag ends in none of its parts."""
+
 MAX_RESTS_CHARACTERS = 2 * MAX_ENTRY_CHARACTERS
 """The most characters of all these stanzas together."""
 
@@ -40,15 +46,17 @@ _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
 """Declarations that are left out, so that the tags of stanzas have no namespace."""
 _LONG_NAMESPACE = re.compile(
-    rf"""xmlns[^=<>"']*+=\s*(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
+    rf"""(?<=\s)xmlns[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
 )
 """ElementTree repeats a namespace in each of its names."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
-_HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
-_TAG = re.compile(r"<(/?)[A-Za-z_](?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*>")
+_HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+>")
+_TAG = re.compile(r"<(/?)[A-Za-z_](?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+>")
+_NO_ELEMENT = ("<?", "<!", "</", "<stream")
+"""The beginnings of what is read otherwise than elements."""
 _PIECE = re.compile(
     r"""<stream:\w | </[a-z] | /> | ['"]> | ^[^<]*>$""",
     re.VERBOSE,
@@ -109,6 +117,32 @@ class _Entry(NamedTuple):
     seconds: float | None
 
 
+class _Rest:
+    """The beginning of a stanza at the end of a socket's data."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.read_again = 0
+        self._at = 0
+        """How far it was read."""
+        self._depth = 0
+
+    def is_open(self, more: str) -> bool:
+        """Add what follows; return whether the stanza surely goes on behind it."""
+        self.text += more
+        if len(self.text) < LONG_REST or self.text.lstrip().startswith(_NO_ELEMENT):
+            return False
+        for tag in _TAG.finditer(self.text, self._at):
+            self._at = tag.end()
+            self._depth += -1 if tag[1] else not tag[0].endswith("/>")
+            if self._depth <= 0:
+                return False
+        begin = self.text.find("<", self._at)
+        self._at = len(self.text) if begin < 0 else begin
+        self.read_again += len(self.text) - self._at
+        return True
+
+
 class LogReader:
     """Reads the lines of one log."""
 
@@ -124,8 +158,8 @@ class LogReader:
         """The characters of the open entry."""
         self._is_of_server = False
         """Whether the latest entry named its session, as the logs of servers do."""
-        self._rests: dict[tuple[str, bool], str] = {}
-        """The beginning of a stanza at the end of a socket's data, by session and direction."""
+        self._rests: dict[tuple[str, bool], _Rest] = {}
+        """What may go on in the socket's next data, by session and direction."""
         self._is_of_objects = False
         """Whether each line of the log is a JSON object with lines of the program's output."""
         self._at = ""
@@ -134,8 +168,11 @@ class LogReader:
         """The lines of a JSON object that goes on in the next line."""
         self._object_length = 0
 
-    def feed(self, data: bytes) -> list[Stanza]:
-        """Read a line; return the stanzas that are known to be whole by now, and the holes."""
+    def feed(self, data: bytes) -> Iterable[Stanza]:
+        """Read a line; return the stanzas that are known to be whole by now, and the holes.
+
+        Go through these before the next line: they may be read meanwhile.
+        """
         self.lines += 1
         if len(data) >= MAX_LINE_BYTES:
             return [*self._close(), self._hole()]
@@ -161,7 +198,7 @@ class LogReader:
         if self._object:
             captured.append(self._hole())
             self._forget_object()
-        captured += [self._hole(*key) for key, rest in self._rests.items() if rest.strip()]
+        captured += [self._hole(*key) for key, rest in self._rests.items() if rest.text.strip()]
         self._rests.clear()
         return captured
 
@@ -252,20 +289,24 @@ class LogReader:
     def _of_socket(self, entry: _Entry, text: str) -> list[Stanza]:
         """Return the stanzas that end in the data of a socket; keep what begins another."""
         key = entry.session, entry.sent
-        begun = self._rests.pop(key, "")
-        elements, rest = elements_of(begun + text)
-        if begun.strip() and not elements and (whole := _parsed(text)):
+        rest = self._rests.pop(key, None) or _Rest("")
+        was_begun = bool(rest.text.strip())
+        elements = list[Element]()
+        if not rest.is_open(text):
+            elements, text_left = elements_of(rest.text)
+            rest = rest if len(text_left) == len(rest.text) else _Rest(text_left)
+        if was_begun and not elements and (whole := _parsed(text)):
             # A stanza that is whole by itself: the log lost the end of the one before it.
-            elements, rest = [Element(HOLE), *whole], ""
+            elements, rest = [Element(HOLE), *whole], _Rest("")
         captured = self._captured(entry, elements)
-        if len(rest) > MAX_ENTRY_CHARACTERS:
+        if len(rest.text) > MAX_ENTRY_CHARACTERS or rest.read_again > MAX_READ_AGAIN:
             captured.append(self._hole(*key, entry.place))
-        elif rest:
+        elif rest.text:
             self._rests[key] = rest
-            length = sum(map(len, self._rests.values()))
+            length = sum(len(each.text) for each in self._rests.values())
             if len(self._rests) > MAX_RESTS or length > MAX_RESTS_CHARACTERS:
                 oldest = next(iter(self._rests))
-                if self._rests.pop(oldest).strip():
+                if self._rests.pop(oldest).text.strip():
                     captured.append(self._hole(*oldest))
         return captured
 
@@ -280,7 +321,7 @@ class LogReader:
         place = place or LogPlace(self._file, self.lines, "")
         return Stanza(sent, Element(HOLE), place, None, session)
 
-    def _read_json(self, line: str) -> list[Stanza]:
+    def _read_json(self, line: str) -> Iterable[Stanza]:
         """Read a line that is a JSON object, or belongs to one."""
         self._object.append(line)
         self._object_length += len(line)
@@ -307,14 +348,15 @@ class LogReader:
         self._object.clear()
         self._object_length = 0
 
-    def _read_object(self, value: dict[str, Any]) -> list[Stanza]:
+    def _read_object(self, value: dict[str, Any]) -> Iterator[Stanza]:
         texts = (value.get(name) for name in _MESSAGES if "xml" not in value)
         if text := next((text for text in texts if isinstance(text, str)), ""):
             self._is_of_objects = True
             self._at = next((str(value[name]) for name in _TIMES if name in value), "")
-            lines = text.rstrip("\r\n").split("\n")
-            return [captured for line in lines for captured in self._read_line(line)]
-        captured = self._close()
+            for line in text.rstrip("\r\n").split("\n"):
+                yield from self._read_line(line)
+            return
+        yield from self._close()
         result = value.get("structuredContent", value)
         items = result.get("entries", [result]) if isinstance(result, dict) else []
         for item in items if isinstance(items, list) else []:
@@ -324,12 +366,11 @@ class LogReader:
                     session, sent = str(item.get("connection", "")), direction == "out"
                     place = LogPlace(self._file, self.lines, at)
                     elements, rest = elements_of(xml)
-                    captured += self._captured(
+                    yield from self._captured(
                         _Entry(_OURS, session, sent, [], place, seconds), elements
                     )
                     if _is_begun(rest):
-                        captured.append(self._hole(session, sent, place))
-        return captured
+                        yield self._hole(session, sent, place)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

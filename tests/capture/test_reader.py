@@ -26,7 +26,7 @@ PIECES = [
 
 
 def read(lines: Iterable[str | bytes]) -> list[Stanza]:
-    reader, captured = LogReader("log"), []
+    reader, captured = LogReader("log"), list[Stanza]()
     for line in lines:
         data = line.encode() if isinstance(line, str) else line
         captured += reader.feed(data + b"\n")
@@ -328,8 +328,11 @@ def test_json_of_other_programs_is_passed_over(line: str) -> None:
     [
         ["RECV b'<" + "a" * 400_000 + "'"],
         ['Received XML on stream = <<"<a/>"', *[""] * 400_000, 'x">>'],
+        ["RECV b'<message>'", *["RECV b'<a>'"] * 40_000],
+        ["RECV b'<message>'", f"RECV b'<a b=\"{'x' * 100_000}'", *["RECV b'>'"] * 20_000],
+        [f"SEND: <a {'xmlns ' * 60_000}/>"],
     ],
-    ids=["a name without an end", "blank lines in a binary"],
+    ids=["a name", "blank lines in a binary", "a stanza in parts", "a tag in parts", "namespaces"],
 )
 def test_what_goes_on_without_an_end_is_read_in_linear_time(lines: list[str]) -> None:
     started = time.process_time()

@@ -147,8 +147,19 @@ def lines_of_requests() -> Iterator[str]:
     yield from (LARGE_REQUEST.format(number) for number in range(150))
 
 
+def lines_of_holes() -> Iterator[str]:
+    """Patterns that take memory for each character, and many holes in one line."""
+    for line in (
+        'Send XML on stream = <<"' + '\\"' * 250_000,
+        f"SEND: <stream:stream {'b ' * 200_000}",
+        json.dumps({"log": "RECV: <a\n" * 150_000}),
+    ):
+        yield from [*HEALTHY_LINES, f"{line}\n"]
+
+
 @pytest.mark.parametrize(
-    "large", [lines_of_clients, lines_of_talk, lines_of_rooms, lines_of_requests]
+    "large",
+    [lines_of_clients, lines_of_talk, lines_of_rooms, lines_of_requests, lines_of_holes],
 )
 def test_a_large_log_is_read_in_bounded_memory(
     large: Callable[[], Iterator[str]], tmp_path: Path
