@@ -15,6 +15,11 @@ from bridge.views.screen import Display
 
 COLOURS = {Severity.ERROR: Display.red, Severity.WARNING: Display.bold, Severity.NOTE: Display.dim}
 
+STOPS_AT_TLS = (
+    ", but no stanza came after TLS was begun: the log's other lines there may say why, most often "
+    "that the client does not trust the certificate"
+)
+
 
 def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool) -> list[str]:
     """Return the lines for a person, without the verdict; `everything` shows notes, too."""
@@ -30,7 +35,8 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
             severity = COLOURS[finding.severity](display, finding.severity)
             lines += [f"  {severity} {finding.sentence}", f"    {finding.advice}"]
         if not findings:
-            lines.append("  nothing wrong was found")
+            stops = stream.restarting and stream.began_tls and not stream.authenticated
+            lines.append(f"  nothing wrong was found{STOPS_AT_TLS if stops else ''}")
     return lines
 
 
