@@ -105,7 +105,8 @@ async def serve(
         newest = read()
         whole = newest.settings is not None  # a file that is gone or broken lifts no restriction
         if whole or newest.send_rate < limiter.per_minute:
-            limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
+            limiter.per_minute = newest.send_rate
+            limiter.rate_in = newest.source_of("BRIDGE_SEND_RATE")
         if whole:
             limiter.confirm_in = limiter.read_only_in = ""
         if newest.read_only:

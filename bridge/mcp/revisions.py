@@ -45,15 +45,13 @@ class Revision(NamedTuple):
     date: str
     """The name of the revision on the wire."""
     handshake: bool = True
-    """Whether a session opens with `initialize`. If not, each request names its revision in
-    `_meta`."""
+    """Whether a session opens with `initialize`, and the server asks the client by requests. If
+    not, each request names its revision in `_meta`, and a result says what it needs to know."""
     batches: bool = False
     """Whether several messages may arrive in one array."""
     typed_parts: bool = False
     """Whether the result of an `Interpret` has content blocks of the types `json` and `interpret`,
     every content block has a `text`, and a tool is listed with its `input_schema`."""
-    server_requests: bool = True
-    """Whether the server asks the client by requests; if not, by results that need input."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
@@ -78,9 +76,7 @@ V2025_06_18 = Revision("2025-06-18")
 """Brought a `title` for people next to the `name` for programs, an `outputSchema` of tools and the
 `structuredContent` of results, and content blocks of type `resource_link`."""
 V2025_11_25 = Revision("2025-11-25")
-V2026_07_28 = Revision(
-    "2026-07-28", handshake=False, server_requests=False, unknown_resource=-32602
-)
+V2026_07_28 = Revision("2026-07-28", handshake=False, unknown_resource=-32602)
 
 ALL = (V2026_07_28, V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05)
 """Every supported revision, newest first."""

@@ -368,7 +368,7 @@ class Server:
             refused = _argument_error(of, error)
             return Send(self._failure(id_, of, meta, refused), self._framing, refused)
         call = Call(id_, asked, of, values, meta, self._framing)
-        if meta is not None and not meta.revision.server_requests:
+        if meta is not None and not meta.revision.handshake:
             call.bound = [type(of).__name__, of.name, arguments]
             call.answers = self._states.take(call.bound, _by_name(asked.params))
         self._running[call] = None

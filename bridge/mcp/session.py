@@ -306,7 +306,7 @@ class Session:
             if self._input_ended or not self._server.can_ask(call, question.method):
                 reason = f"The client cannot be asked: it takes no {question.method} now."
                 raise _unanswered("feature-not-implemented", reason)
-        if call.meta is None or call.meta.revision.server_requests:
+        if call.meta is None or call.meta.revision.handshake:
             requests = {
                 name: asyncio.create_task(self._request(call, question, timeout_seconds))
                 for name, question in questions.items()

@@ -57,37 +57,30 @@ class RateLimiter:
     Each message takes a token. A minute brings `per_minute` tokens, and no more are ever kept.
     """
 
-    def __init__(self, per_minute: int, set_by: str = "") -> None:
+    def __init__(self, per_minute: int, rate_in: str = "") -> None:
+        self.per_minute = per_minute
+        self.rate_in = rate_in
+        """Where BRIDGE_SEND_RATE is set, if it is."""
         self.read_only_in = ""
         """Where BRIDGE_READ_ONLY is set, if that was found when the settings were read anew."""
         self.confirm_in = ""
         """Where BRIDGE_CONFIRM_SEND is set, if it is."""
         self.full_at = 0.0
         """The time, on the clock of `take`, at which all `per_minute` tokens are there again."""
-        self.set_rate(per_minute, set_by)
-
-    def set_rate(self, per_minute: int, set_by: str) -> None:
-        """Let `per_minute` messages be sent from now on; `set_by` names where that is set."""
-        self.per_minute = per_minute
-        messages = "message" if per_minute == 1 else "messages"
-        self.rate = f"{per_minute} {messages} a minute"
-        self.setting = f"BRIDGE_SEND_RATE in {set_by}" if set_by else "BRIDGE_SEND_RATE"
-        """The name of the setting, and where it is set, for the person who has to change it."""
-        self._interval = SECONDS / per_minute
 
     def wait(self, now: float) -> float:
         """Return the seconds until there is a token, 0 if there is one.
 
         `now` is in seconds, of any clock that is not set back.
         """
-        wait = max(self.full_at, now) + self._interval - SECONDS - now
+        wait = max(self.full_at, now) + SECONDS / self.per_minute - SECONDS - now
         return wait if wait > TOLERANCE_SECONDS else 0.0
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one."""
         wait = self.wait(now)
         if not wait:
-            self.full_at = max(self.full_at, now) + self._interval
+            self.full_at = max(self.full_at, now) + SECONDS / self.per_minute
         return wait
 
     def check(self, wait: float) -> None:
@@ -100,17 +93,18 @@ class RateLimiter:
             )
         if wait:
             seconds = math.ceil(wait)
+            rate = f"{self.per_minute} message{'' if self.per_minute == 1 else 's'} a minute"
             raise ToolError(
-                f"Not sent: {self.rate} may be sent, and these are used up; the next may be "
-                f"sent in {seconds} s.",
+                f"Not sent: {rate} may be sent, and these are used up; the next may be sent in "
+                f"{seconds} s.",
                 condition="policy-violation",
                 hint=f"Try again in {seconds} s. Whoever runs the bridge sets the rate: "
-                f"{self.setting}.",
+                f"BRIDGE_SEND_RATE{f' in {self.rate_in}' if self.rate_in else ''}.",
             )
 
     def give_back(self) -> None:
         """Return a token that was taken for nothing."""
-        self.full_at -= self._interval
+        self.full_at -= SECONDS / self.per_minute
 
 
 Sent: TypeAlias = Annotated[

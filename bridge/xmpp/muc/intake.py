@@ -43,12 +43,8 @@ class Intake:
         sent messages."""
         self._occupant_id: str | None = None
         """The occupant id that the room gives our account (XEP-0421); None until it does."""
-        self.moderated: bool | None = None
-        """Whether the room is moderated; None if it has not said."""
-        self.persistent: bool | None = None
-        """Whether the room stays when all have left; None if it has not said."""
-        self.archived = False
-        """Whether the room has said that it keeps an archive."""
+        self.description = Description()
+        """What the room has said of itself last."""
         self._on_description = on_description
         self.may_send_history = False
         """Whether the room may be sending its history: from our own presence to the subject."""
@@ -60,8 +56,8 @@ class Intake:
     def read(self, stanza: Element, *, own: str) -> list[Event]:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
 
-        An answer to disco#info has no events. It says whether the stanza ids in the room's messages
-        can be trusted, whether the room is moderated, and whether it keeps an archive.
+        An answer to disco#info has no events: it describes the room. It also says whether the
+        stanza ids in the room's messages can be trusted.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
@@ -73,9 +69,7 @@ class Intake:
             and (description := disco.description_in(stanza)).features
         ):
             self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
-            self.moderated = description.either("muc_moderated", "muc_unmoderated")
-            self.persistent = description.either("muc_persistent", "muc_temporary")
-            self.archived = stanzas.MAM in description.features
+            self.description = description
             self._on_description(description)
         return []
 

@@ -126,11 +126,12 @@ class Membership:
 
     def status(self) -> RoomStatus:
         """Return the room's status, with the values that only the membership knows."""
+        described = self._intake.description if self.inside else disco.Description()
         return replace(
             self.room.status(),
             self_ping_ms=self.self_ping_ms,
-            moderated=self._intake.moderated if self.inside else None,
-            persistent=self._intake.persistent if self.inside else None,
+            moderated=described.either("muc_moderated", "muc_unmoderated"),
+            persistent=described.either("muc_persistent", "muc_temporary"),
             similar_rooms=self._similar_rooms,
             nickname_lost=self._nickname_lost(),
         )
@@ -304,7 +305,8 @@ class Membership:
         since = self._catching_up.since()
         # With an archive, no history is asked for: the archive has everything in order, and the
         # history would come before it.
-        history = since is None or self._catching_up.failed or not self._intake.archived
+        archived = stanzas.MAM in self._intake.description.features
+        history = since is None or self._catching_up.failed or not archived
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
             try:
