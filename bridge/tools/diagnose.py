@@ -139,11 +139,11 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
     seen = _Seen(link, membership)
     await seen.read()
     everybody = await seen.known_of("", {})
-    ours = next((occupant.account for occupant in status.occupants if occupant.own), None)
+    ours = status.me and status.me.account
     others = [
         occupant
-        for occupant in sorted(status.occupants, key=lambda it: -(it.last_message_at or 0.0))
-        if not occupant.own and (ours is None or occupant.account != ours)
+        for occupant in sorted(status.others, key=lambda it: -(it.last_message_at or 0.0))
+        if ours is None or occupant.account != ours
     ]
     names = [occupant.nickname for occupant in others[:MAX_ASKED]]
     says = await asking.programs_among(membership, names)

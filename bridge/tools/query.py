@@ -155,9 +155,8 @@ async def xmpp_info(
 def _self(link: RoomLink, room: str) -> object:
     """Return the bridge as an occupant of the room; None if it is in no room of this JID."""
     for membership in link.participant.memberships:
-        for occupant in membership.status().occupants:
-            if membership.jid == room and occupant.own:
-                return exact_of(occupant)
+        if membership.jid == room and (me := membership.status().me):
+            return exact_of(me)
     return None
 
 

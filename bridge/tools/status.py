@@ -101,12 +101,10 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
         "sasl": status.sasl,
         "cursor": participant.journal.cursor,
     }
-    for occupant in status.occupants:
-        if occupant.own:
-            own = {"role": occupant.role, "affiliation": occupant.affiliation}
-            result["self"] = own | {"voice": occupant.voice}
-            if status.moderated is not None:
-                result["moderated"] = status.moderated
+    if me := status.me:
+        result["self"] = {"role": me.role, "affiliation": me.affiliation, "voice": me.voice}
+        if status.moderated is not None:
+            result["moderated"] = status.moderated
     result |= nonempty(
         {
             "subject": status.subject,

@@ -67,7 +67,7 @@ _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
     """Return those who may be the same program: of the same account, or of a like nickname."""
-    others = [other for other in status.occupants if other.jid != occupant.jid and not other.own]
+    others = [other for other in status.others if other.jid != occupant.jid]
     same = [it for it in others if occupant.account and it.account == occupant.account]
     like = [
         other
@@ -261,12 +261,8 @@ def senders(evidence: Evidence) -> Finding:
 
 def _differences(evidence: Evidence, asked: Record, ours: Record) -> str:
     """Return a sentence on how the sender and the message `asked` differ from the bridge's."""
-    them, us = None, None
-    for occupant in evidence.status.occupants:
-        if occupant.own:
-            us = occupant
-        elif occupant.nickname == sender_of(asked):
-            them = occupant
+    us, others = evidence.status.me, evidence.status.others
+    them = next((other for other in others if other.nickname == sender_of(asked)), None)
     different = list[str]()
     for what in ("affiliation", "role", "account"):
         theirs, own = getattr(them, what, None), getattr(us, what, None)
@@ -329,6 +325,6 @@ def room(evidence: Evidence) -> Finding:
         return Finding(None, "The room does not say whether it stays when all have left.")
     if persistent:
         return Finding(True, "The room is persistent.")
-    if any(not occupant.own for occupant in evidence.status.occupants):
+    if evidence.status.others:
         return Finding(True, f"{TEMPORARY}.")
     return Finding(False, f"{TEMPORARY}, and nobody else is in it now.", MAKE_PERSISTENT)

@@ -103,7 +103,7 @@ def _present(evidence: Evidence) -> Finding:
         return Finding(False, f"{who} is the bridge itself.", hint)
     if evidence.occupant is not None:
         return Finding(True, f"{who} is in the room.")
-    others = [occupant.nickname for occupant in status.occupants if not occupant.own]
+    others = [occupant.nickname for occupant in status.others]
     alike = _alike(evidence.nickname, others)
     near = f"; in the room is {list_of(alike)}" if alike else ""
     if past.gone:

@@ -328,8 +328,7 @@ class _Visitor:
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
 
     def _names_of_others(self) -> str:
-        occupants = self.membership.status().occupants
-        names = [occupant.nickname for occupant in occupants if not occupant.own]
+        names = [occupant.nickname for occupant in self.membership.status().others]
         self.outcome.others = len(names)
         if not names:
             return "nobody else"

@@ -168,8 +168,7 @@ class RoomStatus:
             )
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
-        others = any(not occupant.own for occupant in self.occupants)
-        if self.connected and self.room_created and not others:
+        if self.connected and self.room_created and not self.others:
             warnings.append(
                 "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
                 + similar_named(self.similar_rooms)
@@ -197,6 +196,16 @@ class RoomStatus:
     def connected(self) -> bool:
         """Whether we are in the room now."""
         return self.phase is events.Phase.JOINED
+
+    @property
+    def me(self) -> Occupant | None:
+        """Ourselves in the room, who come last if another presence has our mark, too."""
+        return next((occupant for occupant in reversed(self.occupants) if occupant.own), None)
+
+    @property
+    def others(self) -> list[Occupant]:
+        """Everybody else in the room."""
+        return [occupant for occupant in self.occupants if not occupant.own]
 
     @property
     def accounts(self) -> dict[str, list[str]]:

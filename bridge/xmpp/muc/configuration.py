@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import inf
 
 from bridge.text import quoted, wire_name
+from bridge.xmpp.model.events import RoomConfigured
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, room_configuration
 
 SETTING_CHANGED = 104
@@ -34,14 +35,12 @@ _NAMED_OTHERWISE = frozenset({"logs", "roomname", "roomdesc", "description", "la
 class Options:
     """The configuration of one room, as far as the room shows it.
 
-    `ask` sends the room a question; its answer comes to `answer`. `publish` gets the status codes
-    of a change, and what has changed.
+    `ask` sends the room a question; its answer comes to `answer`. `publish` gets a change once it
+    is known, or not to be found out.
     """
 
     def __init__(
-        self,
-        ask: Callable[[], None],
-        publish: Callable[[frozenset[int], tuple[str, ...]], None],
+        self, ask: Callable[[], None], publish: Callable[[RoomConfigured], object]
     ) -> None:
         self._ask = ask
         self._publish = publish
@@ -80,7 +79,7 @@ class Options:
             self._next = None
         if self._codes:
             codes, self._codes = self._codes, frozenset()
-            self._publish(codes, changed)
+            self._publish(RoomConfigured(codes, changed))
 
     def _question(self) -> None:
         loop = asyncio.get_running_loop()

@@ -81,7 +81,7 @@ class Membership:
         self.self_ping_ms: float | None = None
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
-        self._options = Options(self._ask_for_configuration, self._publish_configuration)
+        self._options = Options(self._ask_for_configuration, self._emit)
         self._payloads = Payloads(self._take_payload)
         self._intake = Intake(self.jid, on_description=self._options.answer)
         self._join: Join | None = None
@@ -517,10 +517,6 @@ class Membership:
         """Take a presence that differed in its payload some seconds ago, if it still counts."""
         if self.inside and self.room.has(presence.from_):
             self._handle(presence)
-
-    def _publish_configuration(self, codes: frozenset[int], changed: tuple[str, ...]) -> None:
-        """Publish a change of the configuration, once it is known or not to be found out."""
-        self._emit(events.RoomConfigured(codes, changed))
 
     def _ask_for_configuration(self) -> None:
         """Ask for the room's configuration; `_intake` reads the answer.
