@@ -17,17 +17,7 @@ from bridge.capture.stanza import (
 )
 from bridge.capture.stream import PATIENCE, RoomState, Stream, is_named
 from bridge.text import quoted
-
-OUT = {
-    "301": "banned",
-    "307": "kicked",
-    "321": "not-a-member",
-    "322": "not-a-member",
-    "332": "dropped",
-    "333": "dropped",
-}
-"""The status codes with which a room puts somebody out (XEP-0045, section 15.6), and what each
-means; of several the first counts."""
+from bridge.wire.meaning import REMOVALS
 
 BODILESS = frozenset(
     {
@@ -126,7 +116,7 @@ def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         return
     item = element.find(f"{MUC_USER}x/{MUC_USER}item")
     destroyed = element.find(f"{MUC_USER}x/{MUC_USER}destroy")
-    situation = next((means for code, means in OUT.items() if code in codes), "")
+    situation = next((REMOVALS[code] for code in REMOVALS if str(code) in codes), "")
     source = item
     if destroyed is not None:
         situation, source = "destroyed", destroyed

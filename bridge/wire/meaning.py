@@ -53,6 +53,17 @@ def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row
     )
 
 
+REMOVALS = {
+    332: "dropped",
+    333: "dropped",
+    301: "banned",
+    322: "not-a-member",
+    321: "not-a-member",
+    307: "kicked",
+}
+"""The situations of those whom a room puts out, by its status codes (XEP-0045, section 15.6). Of
+several codes the first counts: a room may send 307 with any other one."""
+
 OUR_WORDS: Mapping[str, str] = {
     "login": "XMPP_USERNAME and XMPP_PASSWORD",
     "own_domain": "XMPP_DOMAIN (or the domain in XMPP_USERNAME)",

@@ -176,7 +176,7 @@ CASES = {
         [*IN, out().replace("<item", "<destroy/><item")],
         ("removed", "warning", 15, "destroyed"),
     ),
-    "shut down": ([*IN, out(332)], ("removed", "warning", 15, "dropped")),
+    "shut down": ([*IN, out(307, 332)], ("removed", "warning", 15, "dropped")),
     "no voice": ([*IN, says("hi"), bounce("forbidden")], ("refused", "error", 16, "voice")),
     "not in the room": (
         [*IN, says("hi"), bounce("not-acceptable")],

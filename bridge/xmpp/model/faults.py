@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bridge.settings.table import Settings
 from bridge.text import quoted
-from bridge.wire.meaning import MEANINGS, OUR_WORDS, first_row, rows_of
+from bridge.wire.meaning import MEANINGS, OUR_WORDS, REMOVALS, first_row, rows_of
 from bridge.xmpp.errors import XmppError
 
 PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
@@ -503,13 +503,6 @@ def of_destruction(reason: str | None, venue: str | None, place: Place) -> Fault
 
 def of_removal(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
     """Classify our removal from the room (XEP-0045, section 15.6)."""
-    if 301 in codes:
-        situation = "banned"
-    elif codes & {321, 322}:
-        situation = "not-a-member"
-    elif 307 in codes and not codes & {330, 332, 333}:
-        situation = "kicked"
-    else:
-        situation = "dropped"
+    situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "dropped")
     by = f" by {quoted(actor)}" if actor and situation in {"banned", "kicked"} else ""
     return of(situation, place, text=reason, quotes=bool(by), by=by)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, seconds_of, visible
+from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
@@ -34,10 +35,6 @@ MAX_UNHEARD = 1_000
 
 MAX_DEPARTURES = 100
 """Most departures that are kept: the newest, and one for each nickname."""
-
-_PUT_OUT = (332, 333, 301, 322, 321, 307)
-"""The status codes that say why somebody was removed from the room. A room may send 307 (kicked)
-with any other one, so 307 comes last."""
 
 TEMPORARY = "The room is temporary: it goes, with its settings, when all have left"
 """What `muc_temporary` means (XEP-0045, section 4.2)."""
@@ -443,7 +440,7 @@ def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupan
 
 def put_out(codes: Collection[int]) -> str:
     """Return in words why the room removed somebody; empty if they left by themselves."""
-    return next((events.STATUS_CODES[code] for code in _PUT_OUT if code in codes), "")
+    return next((events.STATUS_CODES[code] for code in REMOVALS if code in codes), "")
 
 
 def _why(left: events.OccupantLeft) -> str:
