@@ -14,10 +14,11 @@ from bridge.capture.stanza import (
     bare,
     codes_of,
     condition_of,
+    spaces_of,
 )
 from bridge.capture.stream import PATIENCE, RoomState, Stream, is_named
 from bridge.text import quoted
-from bridge.wire.meaning import REMOVALS
+from bridge.wire.meaning import ENCRYPTIONS, REMOVALS
 
 BODILESS = frozenset(
     {
@@ -33,16 +34,6 @@ BODILESS = frozenset(
     }
 )
 """Namespaces of payloads with which a message needs no body."""
-
-ENCRYPTED = frozenset(
-    {
-        "{eu.siacs.conversations.axolotl}encrypted",
-        "{urn:xmpp:omemo:2}encrypted",
-        "{urn:xmpp:openpgp:0}openpgp",
-        "{jabber:x:encrypted}x",
-    }
-)
-"""Elements with the encrypted content of a message: OMEMO, OpenPGP, and the former OpenPGP."""
 
 LOOP_MESSAGES = 12
 """So many messages in turns, each at once after the other, are a loop. Half as many are one of a
@@ -182,7 +173,7 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     if jid != heard.room:
         is_relayed = heard.body in (element.findtext("body") or "")
         name = "elsewhere" if jid in stream.rooms and is_public and not is_relayed else ""
-    elif any(child.tag in ENCRYPTED for child in element):
+    elif spaces_of(element) & ENCRYPTIONS.keys():
         name = "encrypted"
     elif not is_public:
         name = "private"
@@ -220,5 +211,5 @@ def _has_content(message: Element) -> bool:
     """Whether a message says something, or should: it is no mere marker, receipt or the like."""
     if message.find("subject") is not None:
         return False
-    spaces = {child.tag[1:].partition("}")[0] for child in message}
+    spaces = spaces_of(message)
     return bool(message.findtext("body")) or spaces.isdisjoint(BODILESS)

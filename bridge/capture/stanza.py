@@ -87,6 +87,11 @@ def local(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
+def spaces_of(message: Element) -> set[str]:
+    """Return the namespaces of the elements in a message."""
+    return {child.tag[1:].partition("}")[0] for child in message}
+
+
 def codes_of(presence: Element) -> frozenset[str]:
     """Return the status codes of a presence (XEP-0045, section 15.6)."""
     user = presence.find(f"{MUC_USER}x")

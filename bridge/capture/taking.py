@@ -24,6 +24,7 @@ from bridge.capture.stanza import (
     codes_of,
     condition_of,
     outline,
+    spaces_of,
 )
 from bridge.capture.stream import (
     MAX_MESSAGES,
@@ -36,6 +37,7 @@ from bridge.capture.stream import (
     is_named,
     key_of,
 )
+from bridge.wire.meaning import ENCRYPTIONS
 
 DELAY = "{urn:xmpp:delay}delay"
 PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"
@@ -293,7 +295,7 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
             del stream.messages[next(iter(stream.messages))]
     if not any(child.tag.startswith(SIGNALS) for child in element) or message.body:
         stream.react()
-    if not message.body and not any(child.tag.endswith("}encrypted") for child in element):
+    if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
         return
     heard = stream.heard
     _take_late_answer(stream, message)

@@ -1,4 +1,4 @@
-"""What an error or a status code means, and what to do about it. Pure.
+"""What errors, status codes and encrypted elements mean, and what to do about it. Pure.
 
 The sentences are the same if the bridge got the error, and if another client did whose log is read.
 Only the names of what has to be changed differ: for the bridge they are those of its settings.
@@ -52,6 +52,16 @@ def first_row(rows: Sequence[Row], situation: str, condition: str | None) -> Row
         and (condition is None or not {condition, "*"}.isdisjoint(row.conditions))
     )
 
+
+ENCRYPTIONS = {
+    "eu.siacs.conversations.axolotl": "OMEMO",
+    "urn:xmpp:omemo:1": "OMEMO",
+    "urn:xmpp:omemo:2": "OMEMO",
+    "urn:xmpp:openpgp:0": "OpenPGP",
+    "jabber:x:encrypted": "Legacy OpenPGP",
+    "urn:xmpp:otr:0": "OTR",
+}
+"""Names of encryptions by the namespaces of their elements (XEP-0380, section 6)."""
 
 REMOVALS = {
     332: "dropped",

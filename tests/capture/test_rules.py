@@ -250,9 +250,7 @@ CASES = {
         timed(
             *IN,
             said("Ann", "bot: ping"),
-            says("x").replace(
-                "</mess", "<encrypted xmlns='eu.siacs.conversations.axolotl'/></mess"
-            ),
+            says("x").replace("</mess", "<encrypted xmlns='urn:xmpp:omemo:1'/></mess"),
         ),
         ("misplaced", "error", 16, "encrypted"),
     ),

@@ -13,6 +13,7 @@ from operator import attrgetter
 from xml.etree.ElementTree import Element
 
 from bridge.text import stamp_of
+from bridge.wire.meaning import ENCRYPTIONS
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
@@ -29,16 +30,6 @@ EXTENSION = f"{{{stanzas.MUC_USER}}}x"
 ITEM = f"{{{stanzas.MUC_USER}}}item"
 CAPTCHA = "{urn:xmpp:captcha}captcha"
 GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
-
-ENCRYPTIONS = {
-    "eu.siacs.conversations.axolotl": "OMEMO",
-    "urn:xmpp:omemo:1": "OMEMO",
-    "urn:xmpp:omemo:2": "OMEMO",
-    "urn:xmpp:openpgp:0": "OpenPGP",
-    "jabber:x:encrypted": "Legacy OpenPGP",
-    "urn:xmpp:otr:0": "OTR",
-}
-"""Names of encryptions by the namespaces of their elements (XEP-0380, section 6)."""
 
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
