@@ -18,21 +18,16 @@ from bridge.capture.stanza import (
 )
 from bridge.capture.stream import PATIENCE, RoomState, Stream, is_named
 from bridge.text import quoted
-from bridge.wire.meaning import ENCRYPTIONS, REMOVALS
+from bridge.wire.meaning import ENCRYPTIONS, REMOVALS, SIGNALS
 
-BODILESS = frozenset(
-    {
-        "http://jabber.org/protocol/chatstates",
-        "http://jabber.org/protocol/muc#user",
-        "jabber:x:conference",
-        "jabber:x:data",  # such as the request for voice (XEP-0045, section 7.13)
-        "urn:xmpp:receipts",
-        "urn:xmpp:chat-markers:0",
-        "urn:xmpp:reactions:0",
-        "urn:xmpp:message-retract:1",
-        "urn:xmpp:fasten:0",
-    }
-)
+BODILESS = SIGNALS | {
+    "http://jabber.org/protocol/muc#user",
+    "jabber:x:conference",
+    "jabber:x:data",  # such as the request for voice (XEP-0045, section 7.13)
+    "urn:xmpp:reactions:0",
+    "urn:xmpp:message-retract:1",
+    "urn:xmpp:fasten:0",
+}
 """Namespaces of payloads with which a message needs no body."""
 
 LOOP_MESSAGES = 12

@@ -37,19 +37,12 @@ from bridge.capture.stream import (
     is_named,
     key_of,
 )
-from bridge.wire.meaning import ENCRYPTIONS
+from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 
 DELAY = "{urn:xmpp:delay}delay"
 PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"
 BIND2 = "{urn:xmpp:bind:0}"
 OLD_DELAY = "{jabber:x:delay}x"
-SIGNALS = (
-    "{http://jabber.org/protocol/chatstates}",
-    "{urn:xmpp:receipts}",
-    "{urn:xmpp:chat-markers:0}",
-)
-"""What clients send by themselves, and answers nothing: somebody is typing, a message came, it was
-shown."""
 STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
@@ -293,7 +286,7 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
         stream.messages[id_[:MAX_TEXT]] = outline(stanza)
         if len(stream.messages) > MAX_MESSAGES:
             del stream.messages[next(iter(stream.messages))]
-    if not any(child.tag.startswith(SIGNALS) for child in element) or message.body:
+    if message.body or spaces_of(element).isdisjoint(SIGNALS):  # signals answer nothing
         stream.react()
     if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
         return

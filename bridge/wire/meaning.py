@@ -1,4 +1,4 @@
-"""What errors, status codes and encrypted elements mean, and what to do about it. Pure.
+"""What errors, status codes and elements of messages mean, and what to do about it. Pure.
 
 The sentences are the same if the bridge got the error, and if another client did whose log is read.
 Only the names of what has to be changed differ: for the bridge they are those of its settings.
@@ -62,6 +62,16 @@ ENCRYPTIONS = {
     "urn:xmpp:otr:0": "OTR",
 }
 """Names of encryptions by the namespaces of their elements (XEP-0380, section 6)."""
+
+SIGNALS = frozenset(
+    {
+        "http://jabber.org/protocol/chatstates",
+        "urn:xmpp:receipts",
+        "urn:xmpp:chat-markers:0",
+    }
+)
+"""The namespaces of what clients send by themselves: somebody is typing, a message came, it was
+shown (XEP-0085, XEP-0184, XEP-0333)."""
 
 REMOVALS = {
     332: "dropped",

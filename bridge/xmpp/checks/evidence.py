@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from bridge.text import name_of, quoted
+from bridge.wire.meaning import SIGNALS
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import Occupant, RoomStatus
@@ -34,14 +35,6 @@ TEXT_CHARACTERS = 100
 
 MAX_ACTS = 1_000
 """Most public acts of the occupant, and of others, that are looked at together."""
-
-SIGNALS = (
-    "(http://jabber.org/protocol/chatstates)",
-    "(urn:xmpp:receipts)",
-    "(urn:xmpp:chat-markers:0)",
-)
-"""The ends of the items of `payload` that clients send by themselves: somebody is typing, a message
-came, it was shown (the namespaces of XEP-0085, XEP-0184, XEP-0333)."""
 
 
 class Finding(NamedTuple):
@@ -201,7 +194,8 @@ def is_public(record: Record) -> bool:
 def is_signal(payload: object) -> bool:
     """Whether nothing but `SIGNALS` is in the payload of a message."""
     names = payload if isinstance(payload, list | tuple) else ()
-    return bool(names) and all(str(name).endswith(SIGNALS) for name in names)
+    spaces = {str(name).rpartition("(")[2].removesuffix(")") for name in names}
+    return bool(spaces) and spaces <= SIGNALS
 
 
 def list_of(nicknames: Sequence[str]) -> str:
