@@ -413,7 +413,7 @@ def _add_room(command: argparse.ArgumentParser) -> None:
 
 
 def _add_filters(command: argparse.ArgumentParser) -> None:
-    """Add the options that `bridge.views.selection` reads: each narrows what is shown."""
+    """Add the options that `bridge.commands.filters` reads: each narrows what is shown."""
     group = command.add_argument_group(
         "filters", "A room, sender or kind may be given again, for one more of them."
     )

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, USAGE, UsageError
+from bridge.commands.filters import room_of
 from bridge.commands.send_rate import counted
 from bridge.logs import can_print, complain, open_log
 from bridge.mcp.asking import Question
@@ -27,7 +28,6 @@ from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS, RateLimiter, xmpp_send
 from bridge.views.output import display_of, show
 from bridge.views.results import View
-from bridge.views.selection import SelectionError, room_of
 from bridge.views.termination import taking_part, until_terminated
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.muc.participant import Participant
@@ -66,8 +66,6 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
         try:
             async with _in_room(configuration, _alone(settings, parsed)) as link:
                 result, code = await call(parsed, link, configuration)
-        except SelectionError as error:
-            raise UsageError(str(error)) from error
         except ToolError as error:
             message, hint = one_line(error.message), one_line(error.hint)
             complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")

@@ -13,6 +13,7 @@ from time import time
 
 from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
+from bridge.commands.filters import selection_of
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
 from bridge.page.chronicle import Chronicle
@@ -28,7 +29,7 @@ from bridge.text import iso, quoted
 from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import is_zone, moment
 from bridge.views.output import complain_of, display_of
-from bridge.views.selection import Selection, SelectionError, selection_of
+from bridge.views.selection import Selection
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter
@@ -100,10 +101,7 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
 
 def _selection(parsed: argparse.Namespace, settings: Settings) -> Selection | None:
     """Return what the filters select; raises `UsageError`, also for options that exclude others."""
-    try:
-        selection = selection_of(parsed, settings.rooms)
-    except SelectionError as error:
-        raise UsageError(str(error)) from error
+    selection = selection_of(parsed, settings.rooms)
     if selection is not None and parsed.stanzas:
         raise UsageError("--stanzas cannot be combined with filters")
     if parsed.follow and parsed.until:

@@ -4,8 +4,9 @@ import argparse
 
 from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
+from bridge.commands.filters import selection_of
 from bridge.logs import can_print, open_log
-from bridge.views.selection import Selection, SelectionError, selection_of
+from bridge.views.selection import Selection
 from bridge.views.watch import watch
 from bridge.xmpp.link.from_slixmpp import load
 
@@ -20,10 +21,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _watch(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration, settings = usable(read)
-    try:
-        selection = selection_of(parsed, settings.rooms)
-    except SelectionError as error:
-        raise UsageError(str(error)) from error
+    selection = selection_of(parsed, settings.rooms)
     if selection is None and (parsed.first or parsed.timeout is not None):
         selection = Selection()
     if selection is not None and parsed.stanzas:

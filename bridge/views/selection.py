@@ -1,20 +1,13 @@
-"""Selects the events of `watch` and `log` by the filters on the command line."""
+"""Selects the events that `watch` and `log` show."""
 
-import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from bridge.text import quoted, rooms_named
 from bridge.xmpp.model.events import KINDS
-from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
+from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
 
 IN_ROOMS = frozenset(KINDS) - {"connection"}
 """The kinds of events that happen in a room, and not to our connection."""
-
-
-class SelectionError(Exception):
-    """A filter on the command line cannot be used; the text says which option, and why."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +27,3 @@ class Selection:
         """Whether the selection has `record`."""
         in_room = not self.rooms or record.room in self.rooms
         return in_room and any(each.matches(record.event) for each in self.filters)
-
-
-def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
-    """Return the selection that the command line asks for; None if it has no filters.
-
-    Raises `SelectionError`, for example if a room is not one of `rooms`, the configured ones.
-    """
-    if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
-        return None
-    try:
-        pattern = Pattern(parsed.pattern) if parsed.pattern else None
-    except PatternError as error:
-        raise SelectionError(f"--pattern is no regular expression of RE2: {error}") from error
-    kinds = frozenset(parsed.kinds) or IN_ROOMS
-    form = EventFilter(kinds, None, parsed.contains, pattern, silent=bool(parsed.kinds))
-    filters = tuple(replace(form, sender=sender) for sender in parsed.froms or [None])
-    return Selection(frozenset(room_of(name, rooms) for name in parsed.rooms), filters)
-
-
-def room_of(name: str, rooms: Sequence[str]) -> str:
-    """Return the room that is called `name`, by its JID or its local part.
-
-    Raises `SelectionError` unless it is one of `rooms`.
-    """
-    named = rooms_named(name, rooms)
-    if len(named) != 1:
-        what = "is the name of several rooms" if named else "is no room of the settings"
-        names = ", ".join(map(quoted, rooms))
-        raise SelectionError(f"--room {quoted(name)} {what}; MUC_ROOM has {names}")
-    return named[0]

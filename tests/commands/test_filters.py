@@ -3,7 +3,9 @@ import argparse
 import pytest
 
 from bridge.cli import parser
-from bridge.views.selection import Selection, SelectionError, selection_of
+from bridge.commands.exit import UsageError
+from bridge.commands.filters import selection_of
+from bridge.views.selection import Selection
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase
 from bridge.xmpp.model.journal import Record
@@ -75,12 +77,12 @@ def test_the_usual_selection_is_what_people_do() -> None:
     ("name", "what"), [("nix", "is no room of the settings"), ("lab", "is the name of several")]
 )
 def test_a_room_that_is_not_one_of_the_settings_is_refused_with_those(name: str, what: str) -> None:
-    with pytest.raises(SelectionError, match=what) as refused:
+    with pytest.raises(UsageError, match=what) as refused:
         selection_of(_parsed("--room", name), (LAB, OTHER_LAB))
     assert f'"{LAB}", "{OTHER_LAB}"' in str(refused.value)
 
 
 @pytest.mark.parametrize("pattern", ["(a", "(?=a)"])
 def test_what_is_no_pattern_is_refused(pattern: str) -> None:
-    with pytest.raises(SelectionError, match="--pattern is no regular expression of RE2: "):
+    with pytest.raises(UsageError, match="--pattern is no regular expression of RE2: "):
         selection_of(_parsed("--pattern", pattern), (LAB,))

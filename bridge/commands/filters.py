@@ -1,0 +1,40 @@
+"""The options that narrow what a command shows: the filters of `watch` and `log`, and `--room`."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bridge.commands.exit import UsageError
+from bridge.text import quoted, rooms_named
+from bridge.views.selection import IN_ROOMS, Selection
+from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
+
+
+def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
+    """Return the selection that the command line asks for; None if it has no filters.
+
+    Raises `UsageError`, for example if a room is not one of `rooms`, the configured ones.
+    """
+    if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
+        return None
+    try:
+        pattern = Pattern(parsed.pattern) if parsed.pattern else None
+    except PatternError as error:
+        raise UsageError(f"--pattern is no regular expression of RE2: {error}") from error
+    kinds = frozenset(parsed.kinds) or IN_ROOMS
+    form = EventFilter(kinds, None, parsed.contains, pattern, silent=bool(parsed.kinds))
+    filters = tuple(replace(form, sender=sender) for sender in parsed.froms or [None])
+    return Selection(frozenset(room_of(name, rooms) for name in parsed.rooms), filters)
+
+
+def room_of(name: str, rooms: Sequence[str]) -> str:
+    """Return the room that is called `name`, by its JID or its local part.
+
+    Raises `UsageError` unless it is one of `rooms`.
+    """
+    named = rooms_named(name, rooms)
+    if len(named) != 1:
+        what = "is the name of several rooms" if named else "is no room of the settings"
+        names = ", ".join(map(quoted, rooms))
+        raise UsageError(f"--room {quoted(name)} {what}; MUC_ROOM has {names}")
+    return named[0]
