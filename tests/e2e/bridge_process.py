@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from tests.e2e import schemas
@@ -294,12 +293,7 @@ class BridgeProcess:
         ]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         try:
             self.close_input()
             if error is None:

@@ -11,7 +11,6 @@ import termios
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.e2e.bridge_process import COMMAND, ran
@@ -137,12 +136,7 @@ class Watching:
             asyncio.get_running_loop().add_reader(descriptor, self._read, descriptor)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         assert self._process is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

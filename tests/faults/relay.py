@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 from typing import Self, TypeAlias
 
 CHUNK_BYTES = 65_536
@@ -144,12 +143,7 @@ class Relay:
         await self.heal()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.refuse()
         for link in set(self._links):
             await link.gone.wait()

@@ -11,7 +11,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self, TypeAlias, cast
 from xml.etree.ElementTree import Element, XMLPullParser
 from xml.sax.saxutils import quoteattr
@@ -424,12 +423,7 @@ class ScriptedServer:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         assert self._server is not None
         self._server.close()
         for wire in self.wires:

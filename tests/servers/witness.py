@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from slixmpp import ClientXMPP
@@ -152,12 +151,7 @@ class Witness:
             failing.pop_all()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._refused is None and self.nick in self._occupants:
             self.client.send_presence(pto=f"{self.room}/{self.nick}", ptype="unavailable")
             with suppress(TimeoutError, RoomError):
