@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from tests.client.terminal import COMMAND, SECONDS
+from tests.client.terminal import SECONDS
+from tests.e2e.bridge_process import COMMAND, run_in
 
 
 def run(
@@ -20,16 +21,8 @@ def run(
 
     It is run as a shell does it, perhaps with a redirection such as `<&-`.
     """
-    return subprocess.run(
-        ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", COMMAND, "client", *arguments],
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), **(more or {})},
-        timeout=SECONDS,
-        check=False,
-    )
+    command = ("/bin/sh", "-c", f'exec "$@" {redirection}', "sh", COMMAND, "client", *arguments)
+    return run_in(home, *command, said=said, **(more or {}))
 
 
 def children(pid: int) -> list[int]:

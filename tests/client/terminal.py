@@ -7,7 +7,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +14,9 @@ from select import select
 from time import monotonic
 from typing import IO, Self
 
+from tests.e2e.bridge_process import COMMAND
 from tests.views.screen import Screen
 
-COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 GREETING = 'Connected! Type a message or "help" for commands.'
 SECONDS = 30.0
 """Limit for one whole run; the greeting waits 10 s for the room at most."""

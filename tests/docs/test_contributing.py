@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.docs.pages import TOP, Block, blocks, section
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import run_in
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _change(home: Path, diff: Block, *, is_taken_out: bool) -> None:
 
 def _run(home: Path, *command: str, said: str = "", module: str = "bridge") -> str:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(home)}
-    ran = run(home, sys.executable, "-m", module, *command, said=said, **environ)
+    ran = run_in(home, sys.executable, "-m", module, *command, said=said, **environ)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

@@ -25,13 +25,11 @@ from tests.docs.pages import (
     shown_as,
     tables,
 )
-from tests.e2e.bridge_process import TOOLS, BridgeProcess, RpcFailedError
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess, RpcFailedError, run_in
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 ENVIRONMENT = Path(sys.executable).parent.parent
-COMMAND = str(ENVIRONMENT / "bin" / "xmpp-bridge")
 INSTALLS = re.compile(r"python3 -m venv \.venv|\.venv/bin/pip install .*")
 """What is not done again here: this environment came about by it."""
 SETTINGS = """\
@@ -64,7 +62,7 @@ def home(tmp_path: Path) -> Path:
 def _run(home: Path, command: str, said: str = "", **environ: str) -> str:
     environ["PATH"] = f"{home}/.venv/bin:/usr/bin:/bin"
     shell = ("bash", "-euo", "pipefail", "-c")
-    ran = run(home, *shell, command, said=said, **environ)
+    ran = run_in(home, *shell, command, said=said, **environ)
     assert ran.returncode == 0, ran.stderr
     assert "Traceback" not in ran.stderr
     return ran.stdout

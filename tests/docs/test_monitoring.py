@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.docs.pages import PAGES, blocks, quoted, section, tables
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import run_in
 from tests.servers.server import XmppServer, write_settings
 
 PAGE = PAGES["docs/monitoring.md"]
@@ -36,7 +36,7 @@ def _settings(home: Path, environment: Mapping[str, str]) -> None:
 
 def _run(command: str, home: Path, **environ: str) -> tuple[int, str, str]:
     """Run it as cron does: in `sh`, and with a short PATH."""
-    ran = run(home, "sh", "-c", command, **environ)
+    ran = run_in(home, "sh", "-c", command, **environ)
     return ran.returncode, ran.stdout, ran.stderr
 
 

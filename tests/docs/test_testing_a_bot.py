@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import run_in
 from tests.servers.server import XmppServer
 
 PAGE = PAGES["docs/testing-a-bot.md"]
@@ -23,7 +23,7 @@ class Newcomer:
     def run(self, command: str, code: int = 0) -> str:
         """Run a command that ends so; return all that it wrote."""
         path = f"{self.folder}/.venv/bin:/usr/bin:/bin"
-        ran = run(self.folder, "bash", "-c", f"exec 2>&1; {command}", PATH=path)
+        ran = run_in(self.folder, "bash", "-c", f"exec 2>&1; {command}", PATH=path)
         assert ran.returncode == code, ran.stdout
         return ran.stdout
 

@@ -54,7 +54,7 @@ TOOLS = [
 REVISION = "2025-11-25"
 
 
-def ran(
+def run_in(
     home: Path, *command: str | Path, said: str = "", **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     """What came of a command that is run in `home` and told this on its stdin.

@@ -4,30 +4,6 @@ import shutil
 from pathlib import Path
 from textwrap import dedent
 
-WRITE = """
-    import os, sys, threading
-
-    def make_noise(what):
-        print("NOISE", what, flush=True)
-        sys.stdout.write("NOISE {}\\n".format(what)); sys.stdout.flush()
-        sys.__stdout__.write("NOISE {}\\n".format(what)); sys.__stdout__.flush()
-        os.write(1, "NOISE {}\\n".format(what).encode())
-"""
-
-IN_A_THREAD = """
-    import time
-
-    def keep_on():
-        # Not before the command has begun: nobody can answer for an interpreter's start.
-        while "bridge.service" not in sys.modules:
-            time.sleep(0.001)  # nothing tells a thread of an import
-        while True:
-            make_noise("thread")
-            time.sleep(0.005)  # often, and the bridge gets on all the same
-
-    threading.Thread(target=keep_on, daemon=True).start()
-"""
-
 SLOW_SLIXMPP = """
     import importlib.abc, os, sys, time
 

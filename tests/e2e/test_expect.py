@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.bridge_process import COMMAND
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.servers.server import XmppServer, write_settings
 
 SECONDS = 60.0
@@ -33,7 +32,7 @@ FILES = {"good": PASSES, "bad": FAILS, "wrong": WRONG, "silent": SILENT}
 
 
 def _expect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run(folder, COMMAND, "expect", *words)
+    return run_in(folder, COMMAND, "expect", *words)
 
 
 @pytest.fixture
@@ -116,7 +115,7 @@ def test_without_pytest_it_says_what_to_install(folder: Path) -> None:
         from bridge.cli import main
         sys.exit(main(["expect", "good.room.toml"]))
     """
-    ran = run(folder, sys.executable, "-c", program)
+    ran = run_in(folder, sys.executable, "-c", program)
     assert ran.returncode == 2
     assert "pip install 'xmpp-debug-bridge[expect]'" in ran.stderr
     assert ran.stderr.count("\n") == 1

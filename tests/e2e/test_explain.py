@@ -11,8 +11,7 @@ import pytest
 
 from bridge.capture.formats import FORMATS
 from tests.capture.logs import ASK, JOIN, LOGIN, STANZAS, bounce, refusal, said, says, timed
-from tests.e2e.bridge_process import COMMAND
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import COMMAND, run_in
 
 HEALTHY = [*LOGIN, *JOIN]
 HEALTHY_LINES = [f"{line}\n" for line in HEALTHY]
@@ -22,7 +21,7 @@ REFUSED = timed(*LOGIN, ASK, refusal("registration-required"), says("hi"), bounc
 def explain(
     *arguments: str | Path, text: str = "", cwd: Path = Path("/")
 ) -> subprocess.CompletedProcess[str]:
-    return run(cwd, COMMAND, "explain", *arguments, said=text, LANG="C")
+    return run_in(cwd, COMMAND, "explain", *arguments, said=text, LANG="C")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
@@ -176,7 +175,7 @@ def test_a_large_log_is_read_in_bounded_memory(
         "import re, sys; from bridge.cli import main; main(['explain', '--json', *sys.argv[1:]]);"
         "sys.stderr.write(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])"
     )
-    ran = run(tmp_path, sys.executable, "-c", program, *option, said="".join(large()))
+    ran = run_in(tmp_path, sys.executable, "-c", program, *option, said="".join(large()))
     assert int(ran.stderr) < MEMORY_KIB
     assert not option or '"leftOut":' in page.read_text("utf-8")
 

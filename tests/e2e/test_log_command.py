@@ -18,7 +18,7 @@ from bridge.xmpp.model.events import (
     Phase,
 )
 from bridge.xmpp.model.faults import Fault
-from tests.e2e.bridge_process import COMMAND, ran
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.checking import SGR
 from tests.e2e.watching import Watching
 from tests.store.damaged import damage
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def _log(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return ran(home, COMMAND, "log", *arguments, **SETTINGS, **more)
+    return run_in(home, COMMAND, "log", *arguments, **SETTINGS, **more)
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_reader_who_leaves_is_no_failure(shelf: Shelf, tmp_path: Path) -> None
     shelf.say(*("x" * 1_000 for _ in range(2_000)), at=9)
     for more in ("", " --follow --since 1970-01-01"):
         script = f"set -o pipefail; {COMMAND} log{more} | head -n 1"
-        left = ran(tmp_path, "/bin/bash", "-c", script, **SETTINGS)
+        left = run_in(tmp_path, "/bin/bash", "-c", script, **SETTINGS)
         assert (left.returncode, left.stdout.count("\n"), left.stderr) == (0, 1, "")
 
 

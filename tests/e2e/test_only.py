@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from bridge import __version__
-from tests.e2e.bridge_process import COMMAND
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import COMMAND, run_in
 
 OWN = """
 from dataclasses import dataclass
@@ -64,7 +63,7 @@ def ran(
 ) -> tuple[dict[int, Any], str]:
     """The answers by their ids, and what was said on stderr."""
     said = "".join(json.dumps(one) + "\n" for one in messages)
-    child = run(home, *command, said=said, PYTHONPATH=str(home), **(environ or {}))
+    child = run_in(home, *command, said=said, PYTHONPATH=str(home), **(environ or {}))
     assert child.returncode == code, child.stderr
     assert "Traceback" not in child.stderr
     answers = [json.loads(line) for line in child.stdout.splitlines()]

@@ -14,8 +14,7 @@ import pytest
 from bridge.commands.exit import MISTAKE
 from bridge.commands.record import UNIT
 from bridge.xmpp.model.room import TEMPORARY
-from tests.e2e.bridge_process import COMMAND, BridgeProcess
-from tests.e2e.bridge_process import ran as run
+from tests.e2e.bridge_process import COMMAND, BridgeProcess, run_in
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
@@ -130,7 +129,7 @@ SETTINGS = "XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.ex
 def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(odd)
     file.write_text(SETTINGS)
-    ran = run(tmp_path, COMMAND, "record", "--print-unit", "--env-file", file)
+    ran = run_in(tmp_path, COMMAND, "record", "--print-unit", "--env-file", file)
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.split("\n")[:-1]
     assert "a unit can name no path with a CR or that is not UTF-8: " in line
@@ -152,7 +151,7 @@ def test_a_mistake_of_ours_is_a_line_and_systemd_starts_it_again(tmp_path: Path)
     (tmp_path / "my.env").write_text(SETTINGS)
     for level in ("INFO", "DEBUG"):
         command = (sys.executable, "-c", BREAKING, "record", "--env-file", "my.env")
-        ran = run(tmp_path, *command, LOG_LEVEL=level)
+        ran = run_in(tmp_path, *command, LOG_LEVEL=level)
         assert ran.returncode == MISTAKE
         assert ran.stderr.splitlines()[-1].startswith("xmpp-bridge: a mistake in the bridge ended")
         assert ("Traceback" in ran.stderr) is (level == "DEBUG")
@@ -167,7 +166,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     file.write_text(SETTINGS)
 
     def printed(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return run(folder, COMMAND, "record", "--print-unit", *arguments, **more)
+        return run_in(folder, COMMAND, "record", "--print-unit", *arguments, **more)
 
     ran = printed("--env-file", "my.env")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -178,7 +177,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
         unit = tmp_path / "xmpp-record.service"
         unit.write_text(ran.stdout)
         verify = ("systemd-analyze", "verify", "--user", unit)
-        verified = run(tmp_path, *verify, XDG_RUNTIME_DIR=str(tmp_path))
+        verified = run_in(tmp_path, *verify, XDG_RUNTIME_DIR=str(tmp_path))
         assert str(unit.name) not in verified.stderr
     ran = printed("--env-file", "my.env", BRIDGE_STORE="/a/store.db")
     assert ran.stderr.startswith("WARNING: BRIDGE_STORE is set in the environment, ")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.bridge_process import COMMAND
-from tests.e2e.bridge_process import ran as run_in
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.prerequisites import agent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess, ran
+from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess, run_in
 
 PACKAGE = Path(__file__).parent.parent / "packages" / "dice"
 SAMPLES = ["word_count", "sentiment", "current_time", "answer_general_question", "current_weather"]
@@ -124,7 +124,7 @@ def broken(installed: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_set_that_cannot_be_loaded_is_named_with_the_cause_in_one_line(
     tmp_path: Path, broken: str, name: str
 ) -> None:
-    child = ran(tmp_path, COMMAND, "serve", "--toolset", name, PYTHONPATH=broken)
+    child = run_in(tmp_path, COMMAND, "serve", "--toolset", name, PYTHONPATH=broken)
     assert (child.returncode, child.stdout) == (2, "")
     (said,) = [one for one in child.stderr.splitlines() if one.startswith("xmpp-bridge: ")]
     assert CAUSES.get(name, f"'{name}'; there are llm, samples, ") in said

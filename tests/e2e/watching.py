@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tests.e2e.bridge_process import COMMAND, ran
+from tests.e2e.bridge_process import COMMAND, run_in
 
 SECONDS = 20.0
 """Limit for whatever a test waits for."""
@@ -23,7 +23,7 @@ ENOUGH = 1 << 16
 
 def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run a command of ours in a shell, where `"$@"` stands for it."""
-    return ran(home, "/bin/bash", "-c", script, "bash", COMMAND, *arguments)
+    return run_in(home, "/bin/bash", "-c", script, "bash", COMMAND, *arguments)
 
 
 async def run(

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.bridge_process import COMMAND, TOOLS
+from tests.e2e.bridge_process import COMMAND, RUN_SECONDS, TOOLS, run_in
 from tests.interop.scripted_model import DONE, Json, Script, ScriptedModel, scripted_model
 from tests.prerequisites import agent as real
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 
-RUN_SECONDS = 60.0
-"""Limit for one run of an agent; it takes 2 s on idle cores."""
 WHOLE_BYTES = 9_000
 """Every result that is no longer must reach the model as the bridge gave it."""
 
@@ -119,26 +116,14 @@ class Session:
                 environ = {**environ, **CLAUDE, "ANTHROPIC_BASE_URL": model.address}
                 read = [f"mcp__xmpp__{name}" for name in TOOLS if name != "xmppSend"]
                 words = ["claude", "--print", "Look.", "--allowedTools", *read]
-            ran = _run(words, environ, self.home)
-        assert DONE in ran.stdout
+            assert DONE in _run(words, environ, self.home)
         return model
 
 
-def _run(
-    words: list[str], environ: dict[str, str], home: Path
-) -> "subprocess.CompletedProcess[str]":
-    ran = subprocess.run(
-        words,
-        cwd=home / "project",
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-        check=False,
-    )
+def _run(words: list[str], environ: dict[str, str], home: Path) -> str:
+    ran = run_in(home / "project", *words, **environ)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-    return ran
+    return ran.stdout
 
 
 @pytest.fixture(params=AGENTS)
@@ -154,7 +139,7 @@ def session(name: str, sandbox: XmppServer, tmp_path: Path) -> Session:
     agent = AGENTS[name]
     (tmp_path / "project").mkdir()
     settings = sandbox.environment()
-    (tmp_path / "s.env").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    write_settings(tmp_path / "s.env", settings)
     (tmp_path / "s.env").chmod(0o600)
     environ = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), **real(agent.client)}
     named = ["--env-file", str(tmp_path / "s.env"), "--approve-send"]

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 from collections.abc import Mapping
@@ -18,15 +17,13 @@ from zipfile import ZipFile
 import pytest
 
 import bridge
+from tests.e2e.bridge_process import run_in
 from tests.environments import without_us
 from tests.prerequisites import do_without
 
 TOP = Path(bridge.__file__).parent.parent
 STEM = f"xmpp_debug_bridge-{bridge.__version__}"
 INFO = f"{STEM}.dist-info"
-SECONDS = 120.0
-"""Limit for one build or installation."""
-
 ECHO = '{"jsonrpc":"2.0","id":1,"method":"echo","params":{"message":"hello"}}\n'
 
 
@@ -39,16 +36,7 @@ class Built:
 def _run(
     *command: str | Path, cwd: Path, said: str = "", environ: Mapping[str, str] | None = None
 ) -> str:
-    ran = subprocess.run(
-        command,
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environ,
-        timeout=SECONDS,
-        check=False,
-    )
+    ran = run_in(cwd, *command, said=said, **(os.environ if environ is None else environ))
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -121,16 +109,15 @@ def test_the_sdist_builds_the_same_wheel(built: Built, unpacked: Path, tmp_path:
 
 
 def test_it_runs_where_nothing_of_the_source_lies_around(installed: Path, tmp_path: Path) -> None:
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     where = "import bridge; print(bridge.__file__)"
-    (found,) = _run(installed / "python", "-c", where, cwd=tmp_path, environ=environ).splitlines()
+    (found,) = _run(installed / "python", "-c", where, cwd=tmp_path, environ={}).splitlines()
     assert Path(found).is_relative_to(installed.parent)
-    version = _run(installed / "xmpp-bridge", "--version", cwd=tmp_path, environ=environ)
+    version = _run(installed / "xmpp-bridge", "--version", cwd=tmp_path, environ={})
     assert version == f"xmpp-bridge {bridge.__version__}\n"
-    module = _run(installed / "python", "-m", "bridge", "--help", cwd=tmp_path, environ=environ)
+    module = _run(installed / "python", "-m", "bridge", "--help", cwd=tmp_path, environ={})
     assert module.startswith("usage: ")
     # What `uvx xmpp-debug-bridge` runs.
-    told = _run(installed / "xmpp-debug-bridge", cwd=tmp_path, environ=environ, said=ECHO)
+    told = _run(installed / "xmpp-debug-bridge", cwd=tmp_path, environ={}, said=ECHO)
     assert json.loads(told)["result"]["content"] == [{"type": "text", "text": "Echo: hello"}]
 
 
@@ -167,8 +154,7 @@ def fetching(tmp_path: Path) -> dict[str, str]:
     if shutil.which("uv", path=environ["PATH"]) is None:
         do_without("uv is not installed: pip install -e '.[test]'")
     asking = ("uv", "pip", "install", "--dry-run", "--target", tmp_path / "none", "python-dotenv")
-    asked = subprocess.run(asking, capture_output=True, env=environ, timeout=SECONDS, check=False)
-    if asked.returncode:
+    if run_in(tmp_path, *asking, **environ).returncode:
         do_without("no package index is within reach")
     return environ
 
@@ -193,14 +179,7 @@ def test_a_clone_that_is_installed_as_the_readme_does_it_has_its_settings_beside
     _run(*install, cwd=elsewhere, environ=fetching)
     (clone / ".env").write_text("XMPP_DOMAIN=localhost\nLLM_MODEL=m\n", "utf-8")
     for cwd in (clone, elsewhere):
-        checked = subprocess.run(
-            (commands / "xmpp-bridge", "check", "--json"),
-            capture_output=True,
-            cwd=cwd,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-            timeout=SECONDS,
-            check=False,
-        )
+        checked = run_in(cwd, commands / "xmpp-bridge", "check", "--json", HOME=str(tmp_path))
         # It is trusted with a model, in the current directory too.
         in_effect = {one["variable"]: one for one in json.loads(checked.stdout)["settings"]}
         assert in_effect["LLM_MODEL"]["source"] == f"'{clone / '.env'}'"

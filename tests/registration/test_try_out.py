@@ -6,9 +6,8 @@ import pytest
 
 from bridge.registration.errors import RegistrationError
 from bridge.registration.register import try_out
-from tests.servers.server import XmppServer
-
-BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
+from tests.e2e.bridge_process import COMMAND
+from tests.servers.server import XmppServer, write_settings
 
 
 async def test_the_environment_of_the_entry_is_all_that_counts(
@@ -18,13 +17,13 @@ async def test_the_environment_of_the_entry_is_all_that_counts(
     monkeypatch.setenv("BRIDGE_READ_ONLY", "1")
     path = tmp_path / "room.env"
     settings = sandbox.environment()
-    path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    standing, tools = await try_out([BRIDGE, "--env-file", str(path)], {})
+    write_settings(path, settings)
+    standing, tools = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" in tools
     assert f"got into {settings['MUC_ROOM']}, as McpDebug" in standing
     rooms = f"MUC_ROOM={settings['MUC_ROOM']},a@nowhere.invalid,b@nowhere.invalid\n"
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n{rooms}")
-    standing, tools = await try_out([BRIDGE, "--env-file", str(path)], {})
+    standing, tools = await try_out([COMMAND, "--env-file", str(path)], {})
     assert "xmppSend" not in tools
     assert "not get into a@nowhere.invalid and 1 more of 3, phase failed" in standing
     assert "MUC_ROOM" in standing

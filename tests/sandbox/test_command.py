@@ -4,7 +4,7 @@ from signal import SIGTERM
 import pytest
 
 from bridge.sandbox.server import Sandbox
-from tests.e2e.bridge_process import COMMAND, ran
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.watching import Watching
 from tests.sandbox.wire import logged_in
 
@@ -24,7 +24,7 @@ from tests.sandbox.wire import logged_in
 def test_a_mistake_is_one_line_and_tells_no_password(
     arguments: list[str], complaint: str, tmp_path: Path
 ) -> None:
-    done = ran(tmp_path, COMMAND, "sandbox", *arguments)
+    done = run_in(tmp_path, COMMAND, "sandbox", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1

@@ -30,7 +30,7 @@ from bridge.xmpp.model.room import Room, RoomStatus
 from bridge.xmpp.muc.membership import Membership
 from tests.mcp.sample_tools import UNASKED
 from tests.servers.ports import free_ports
-from tests.servers.server import XmppServer
+from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
 from tests.tools.played import STATUS, Played, fitting
 
@@ -69,8 +69,7 @@ class Desk:
         self.standing = Standing()
 
     def write(self, **variables: str) -> None:
-        text = "".join(f"{name}='{value}'\n" for name, value in variables.items())
-        self.file.write_text(text, encoding="utf-8")
+        write_settings(self.file, variables)
 
     def read(self) -> Configuration:
         return load({}, cwd=self.folder, package_root=self.folder / "x", env_file=self.file)
