@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from bridge.capture.stanza import bare, local
-from bridge.text import one_line, visible
+from bridge.text import one_line, searchable, unescaped, visible
 from bridge.xmpp.link.trace import REDACTED
 
 MAX_SPELLINGS = 200_000
@@ -43,6 +44,8 @@ WORDS = frozenset(
 
 _PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
 """Matches a number or a time, which stay."""
+_PRIORITY = re.compile("[-+]?[0-9]{1,3}")
+"""Matches a number between quotation marks that stays; a longer one may be what somebody said."""
 _MECHANISMS = re.compile(r"(?:(?:SCRAM-SHA-[0-9]+(?:-PLUS)?|PLAIN|EXTERNAL|ANONYMOUS)(?:, )?)+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.){0,1000})"')
 """Matches a stranger's words in a sentence of ours (`bridge.text.quoted`), which are shorter. A
@@ -160,13 +163,21 @@ class Pseudonyms:
             return text
         if len(self._known) >= MAX_SPELLINGS:
             return self.body(text)
+        text = normalize("NFC", text)
         if "%" in text:  # as in an address of the scheme `xmpp`
             text = visible(unquote(text))
         pieces, end = [], 0
         for match in _QUOTED.finditer(text):
             pieces += [self._replaced(text[end : match.start()], ours), f'"{self._quoted(match)}"']
             end = match.end()
-        return "".join([*pieces, self._replaced(text[end:], ours)])
+        made = "".join([*pieces, self._replaced(text[end:], ours)])
+        return self.body(text) if self._hides_name(made, ours) else made
+
+    def _hides_name(self, text: str, ours: bool) -> bool:
+        """Whether a reader would see a name if characters that draw nothing were left out."""
+        seen = searchable(unescaped(text))
+        without = self._known_marked(seen, lambda _name, _pseudonym: "", ours)
+        return seen != text.casefold() and "".join(without) != seen
 
     def event(self, exact: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the exact form of an event without names and bodies."""
@@ -214,6 +225,8 @@ class Pseudonyms:
             return self.jid(value)
         if name in TEXTS:
             return self.text(value)
+        if name == "body":
+            return self.body(value)
         if value in WORDS or _PLAIN.fullmatch(value) or _MECHANISMS.fullmatch(value):
             return value
         return self.body(value)
@@ -248,7 +261,7 @@ class Pseudonyms:
         plain, decoded = visible(name), visible(unquote(name))
         as_json = json.dumps(plain, ensure_ascii=False)[1:-1]
         cases = {name, name.upper(), name.casefold()}
-        for spelling in cases | {plain, decoded, one_line(name), as_json}:
+        for spelling in cases | {plain, decoded, one_line(name), as_json, normalize("NFC", name)}:
             self._known.setdefault(spelling, (replace, is_address))
             # A full stop may be a nickname, but in a sentence it is none.
             unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
@@ -264,7 +277,7 @@ class Pseudonyms:
             words = match[1]
         if words in self._known:
             return self._known[words][0]()
-        if _PLAIN.fullmatch(words) or _MECHANISMS.fullmatch(words):
+        if _PRIORITY.fullmatch(words) or _MECHANISMS.fullmatch(words):
             return str(words)
         address = _ADDRESS.fullmatch(words)
         return self.jid(words) if address and not address["standard"] else self.body(words)

@@ -66,6 +66,11 @@ def known(*nicknames: str, jids: tuple[str, ...] = (), room: str = "") -> Pseudo
         (['Say "hi"'], r'by "Say \"hi\"" at once', 'by "Nick1" at once'),
         (["a\u202eb"], r"a\u{202E}b and a" + "\u202eb", "Nick1 and Nick1"),
         (["straße"], "STRASSE, Straße", "Nick1, Nick1"),
+        (["k\u00f6rper"], "ko\u0308rper", "Nick1"),
+        (["ko\u0308rper"], "k\u00f6rper, ko\u0308rper", "Nick1, Nick1"),
+        (["Alice"], "ask Al\u200bi\u00adce", "[11 characters]"),
+        (["Alice"], r"ask Al\u{200B}ice", "[17 characters]"),
+        (["Alice"], "\u2764\ufe0f Alice", "\u2764\ufe0f Nick1"),
         (["\U0001f916"], "ask\U0001f916now", "askNick1now"),
         (["."], "The end. Really.", "The end. Really."),
         (["\ue0000\ue001"], "\ue0000\ue001 x", "?0? x"),
@@ -86,6 +91,7 @@ def known(*nicknames: str, jids: tuple[str, ...] = (), room: str = "") -> Pseudo
         (["x@c.lan"], "db.c.lan and c.lan.d.org", "host2.example and host3.example"),
         ([], "to m@c.lan/bob://x", "to user1@host1.example/device1"),
         ([], 'priority "-1", "PLAIN, SCRAM-SHA-1"', 'priority "-1", "PLAIN, SCRAM-SHA-1"'),
+        ([], 'said "482913"', 'said "[6 characters]"'),
     ],
 )
 def test_names_in_a_text_are_replaced_as_whole_words(
@@ -131,6 +137,13 @@ def test_a_stanza_keeps_its_structure_and_loses_what_it_says() -> None:
         "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
         "<x xmlns='jabber:x:oob'><url>[29 characters]</url></x><left-out/></message>"
     )
+
+
+@pytest.mark.parametrize("body", ["482913", "away", "2026-01-01T00:00:00Z"])
+def test_a_message_of_a_number_or_a_word_of_the_standards_is_its_length(body: str) -> None:
+    (element,) = elements_of(f"<message><body>{body}</body></message>")[0]
+    made = written(known().stanza(element))
+    assert made == f"<message><body>[{len(body)} characters]</body></message>"
 
 
 def test_a_word_of_the_standards_stays_where_it_is_one() -> None:
