@@ -88,10 +88,10 @@ async def serve(
     read_only: bool = False,
     toolsets: Sequence[str] = (),
 ) -> None:
-    """Be the bridge, until the client or a signal ends it; `read` reads the settings anew.
+    """Serve MCP beside a participant in the rooms, until the client or a signal ends it.
 
-    `toolsets` are the sets that the command line names. Raises `ToolsetError`, before anything
-    else, if one of them cannot be served.
+    `read` reads the settings anew. `toolsets` are the sets that the command line names. Raises
+    `ToolsetError`, before anything else, if one of them cannot be served.
     """
     # `_take_part` gives it the settings, once slixmpp is loaded, which prepares JIDs.
     participant = Participant(None, history=configuration.history)

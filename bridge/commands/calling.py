@@ -117,7 +117,7 @@ def _alone(settings: Settings, parsed: argparse.Namespace) -> Settings:
 
 @asynccontextmanager
 async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIterator[RoomLink]:
-    """Be on the way into the room, or in it, and record what happens there."""
+    """Join the room in the background, and leave it at the end; record what happens there."""
     participant = Participant(settings, history=configuration.history)
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
@@ -132,7 +132,7 @@ async def _in_room(configuration: Configuration, settings: Settings) -> AsyncIte
 async def _ask(
     set_in: str, questions: Mapping[str, Question], seconds: float
 ) -> Mapping[str, Object]:
-    """Ask the person at the terminal for consent, which a setting in `set_in` wants."""
+    """Ask the person at the terminal for consent, which BRIDGE_CONFIRM_SEND in `set_in` wants."""
     ((name, question),) = questions.items()
     loop, typed = asyncio.get_running_loop(), asyncio.Event()
     try:

@@ -35,14 +35,14 @@ MAX_CAPTURED_EVENTS = 2_500
 """Most events on the page of a log, which is drawn in as little memory as the log is read in."""
 
 MAX_CAPTURED_CHARACTERS = 1_500_000
-"""Most characters of these: 600 for each, and of longer ones fewer are kept."""
+"""Most characters of all these events together. If they average over 600, fewer events are kept."""
 
 PIECES = {
     HEADER: "stream header",
     FOOTER: "end of the stream",
     HOLE: "a part of the log cannot be read",
 }
-"""The words for elements that stand for a header, an end or a hole."""
+"""The words for what is no stanza: a header, an end, a hole."""
 
 FAILURES = {f"{SASL}failure": SASL, f"{SASL2}failure": SASL, f"{TLS}failure": TLS}
 """The elements that end a stage, with the namespaces of their conditions."""
@@ -55,11 +55,11 @@ class CapturedPage:
     """Collects the stanzas of a capture, and makes the page of them."""
 
     def __init__(self, chronicle: Chronicle, is_wanted: Callable[[Stream], bool]) -> None:
-        """Keep the stanzas of the streams that may be wanted."""
+        """Prepare for the stanzas of the streams for which `is_wanted` holds."""
         self._chronicle = chronicle
         self._is_wanted = is_wanted
         self._courses = WeakKeyDictionary[Examined, Course]()
-        """The courses of streams that the capture still has."""
+        """What the page shows of each stream that the capture has not dropped."""
         self._has_times: bool | None = None
         """Whether the first stanza has a time. Then a stanza without one has the time before it."""
         self._has_zones = True
@@ -173,7 +173,7 @@ def _described(child: Element) -> str:
 
 
 def _in_client(element: Element) -> Element:
-    """Return an element with the namespace that a capture leaves out."""
+    """Return a copy of `element` in `jabber:client`, the namespace that a capture leaves out."""
     made = Element(element.tag if element.tag.startswith("{") else f"{{{CLIENT}}}{element.tag}")
     made.attrib, made.text, made.tail = element.attrib, element.text, element.tail
     made.extend(map(_in_client, element))

@@ -76,10 +76,10 @@ NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", 
 """Fields of an event's exact form that `brief` leaves out, with exceptions for addresses."""
 
 OWN_TO_EACH = frozenset({"cursor", "at", "delayedFrom", "times", "lastAt"})
-"""Fields in which equal messages differ."""
+"""Fields that do not count when two messages are compared: each message has its own."""
 
 UNSEEN = frozenset({"encrypted", "truncated"})
-"""Fields of a message of which an entry does not show all."""
+"""Fields that say that an entry does not show the whole message."""
 
 
 def brief(exact: Entry) -> Entry:

@@ -14,7 +14,7 @@ from bridge.xmpp.queries.disco import Item, room_configuration
 
 @dataclass(eq=False)
 class Attempt:
-    """The result of an attempt."""
+    """What a connection showed on its way to the list of rooms."""
 
     fault: Fault | None = None
     """Why it failed; None if it did not."""
@@ -63,9 +63,10 @@ async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") ->
 
 
 async def look_at_certificate(settings: Settings) -> Attempt:
-    """Secure a stream without verification: OpenSSL shows no certificate that it has not verified.
+    """Read the server's certificate from a stream that is secured without verifying it.
 
-    The stream is ended before any account is named.
+    After a failed verification OpenSSL shows no certificate. The stream is ended before any account
+    is named.
     """
     return await try_out(settings._replace(tls_verify=False, tls_ca_file=None), log_in=False)
 
