@@ -9,11 +9,15 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from tests.e2e import schemas
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.toolset import Toolset
+from bridge.service import MODULES
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 """The console script that pip installed beside this Python."""
@@ -71,6 +75,20 @@ def run_in(
         timeout=RUN_SECONDS,
         check=False,
     )
+
+
+@cache
+def _output_schemas() -> dict[str, Any]:
+    """The output schema of each tool, as `tools/list` tells it."""
+    tools = Toolset.of_modules("bridge", *MODULES).tools
+    return {one.name: one.output_schema for one in tools if one.output_schema is not None}
+
+
+def _check(tool: str, structured: object) -> None:
+    """Fail if a result of `tool` is not what its output schema says."""
+    schema = _output_schemas().get(tool)
+    if schema is not None:
+        Draft202012Validator(schema).validate(structured)
 
 
 class RpcFailedError(Exception):
@@ -173,14 +191,14 @@ class BridgeProcess:
         if "structuredContent" not in result:
             return result
         structured: dict[str, Any] = result["structuredContent"]
-        schemas.check(tool, structured)
+        _check(tool, structured)
         assert json.loads(result["content"][0]["text"]) == structured
         return structured
 
     async def bare(self, tool: str, **arguments: object) -> dict[str, Any]:
         """The result of a tool in the bare dialect; raises `RpcFailedError`."""
         result = await self.request(tool, arguments)
-        schemas.check(tool, result)
+        _check(tool, result)
         return result
 
     async def status(self) -> dict[str, Any]:

@@ -1,27 +1,7 @@
 from pathlib import Path
 
-from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
-
-
-async def test_a_restart_of_the_bridge_is_told(sandbox: XmppServer, tmp_path: Path) -> None:
-    settings = sandbox.environment()
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        await bridge.joined()
-        cursor = (await bridge.status())["cursor"]
-        number = int(cursor.rpartition("-")[2])
-    async with BridgeProcess(tmp_path, settings) as bridge:
-        await bridge.joined()
-        lost = {"from": number + 1, "to": 0, "reason": "restarted"}
-        for tool in ("xmppHistory", "xmppTrace"):
-            page = await bridge.bare(tool, since=cursor)
-            assert page["gap"] == lost
-            assert page["entries"]
-            assert (await bridge.bare(tool, since=page["next"])).get("gap") is None
-        waited = await bridge.bare("xmppWait", since=cursor, timeoutSeconds=0)
-        assert waited["gap"] == lost
-        assert waited["seen"] > 0
 
 
 async def test_what_a_small_memory_lost_is_told(sandbox: XmppServer, tmp_path: Path) -> None:

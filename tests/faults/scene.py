@@ -15,6 +15,7 @@ from bridge.settings.values import Secret, Service
 from bridge.xmpp.link import connection
 from bridge.xmpp.model import backoff
 from bridge.xmpp.model.events import (
+    Connected,
     ConnectionChanged,
     Event,
     Gap,
@@ -147,6 +148,10 @@ class Eyes:
 
     def messages(self) -> list[MessageReceived]:
         return [one.event for one in self.records if isinstance(one.event, MessageReceived)]
+
+    def resumed(self) -> list[bool]:
+        """Of each connection, whether it took up a session that there was."""
+        return [one.event.resumed for one in self.records if isinstance(one.event, Connected)]
 
     def gaps(self) -> list[Gap]:
         """The times that it says it may have missed something in."""

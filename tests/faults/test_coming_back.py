@@ -9,7 +9,7 @@ import pytest
 
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.model import backoff
-from bridge.xmpp.model.events import Connected, MessageSent, Phase, SendFailed, Source, encode
+from bridge.xmpp.model.events import MessageSent, Phase, SendFailed, Source, encode
 from bridge.xmpp.model.faults import BouncedError, NotReflectedError
 from bridge.xmpp.model.formatting import format_event
 from bridge.xmpp.muc.joining import suffixed
@@ -28,10 +28,6 @@ async def open_stage(server_process: ServerProcess, authority: Authority) -> Asy
 
 def _without_stream_management(stage: Scene) -> None:
     stage.relay.forge(Way.TO_CLIENT, b"urn:xmpp:sm:3", b"urn:example:3")
-
-
-def _resumed(eyes: Eyes) -> list[bool]:
-    return [one.event.resumed for one in eyes.records if isinstance(one.event, Connected)]
 
 
 def _never_twice(eyes: Eyes) -> None:
@@ -81,7 +77,7 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(st
         await stage.relay.heal()
         await eyes.joined()
         await eyes.hears("meanwhile 29")
-        assert _resumed(eyes) == [False, True]
+        assert eyes.resumed() == [False, True]
         bodies = [one.body for one in eyes.messages()]
         assert bodies == ["before", *(f"meanwhile {number}" for number in range(30))]
         _never_twice(eyes)
@@ -116,7 +112,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         await eyes.membership.say("after", 5)
         await eyes.until(lambda _: len(eyes.messages()) >= 32 or eyes.gaps())
         assert (b"previd=" in stage.relay.passed[Way.TO_SERVER]) is known
-        assert _resumed(eyes) == [False, False]
+        assert eyes.resumed() == [False, False]
         assert not eyes.gaps()
         missed = [one for one in eyes.messages() if one.body.startswith("meanwhile")]
         assert [one.body for one in missed] == [f"meanwhile {number}" for number in range(30)]

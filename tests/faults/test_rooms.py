@@ -8,13 +8,13 @@ import pytest
 
 from bridge.settings.values import MAX_ROOMS, Secret
 from bridge.xmpp.model import backoff
-from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase
+from bridge.xmpp.model.events import ConnectionChanged, Phase
 from bridge.xmpp.model.room import MAKE_PERSISTENT
 from bridge.xmpp.model.room import TEMPORARY as GOES
 from tests.faults import deeds
 from tests.faults.deeds import Guest, Play
 from tests.faults.relay import Way
-from tests.faults.scene import NICKNAME, ON_PROSODY, Eyes, Scene, scene, told
+from tests.faults.scene import NICKNAME, ON_PROSODY, Scene, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import running_throttled_ejabberd
 from tests.servers.process import ServerProcess
@@ -99,7 +99,7 @@ async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
         for us, guest in play.others:
             await us.joined()
             assert (guest.joins, guest.leaves) == (1, 0)
-    assert _resumed(eyes) == [False, True]
+    assert eyes.resumed() == [False, True]
 
 
 THROTTLED_SECONDS = 60.0
@@ -164,7 +164,7 @@ async def test_rooms_may_be_added_removed_and_put_in_another_order(
         assert len(told(eyes.rooms[2].messages(), "meanwhile")) == 1
         assert not eyes.gaps()
         assert guests[1].joins == 1
-    assert _resumed(eyes) == [False, False]
+    assert eyes.resumed() == [False, False]
     del second
 
 
@@ -182,7 +182,7 @@ async def test_a_session_in_other_rooms_is_not_taken_up_again(
         for us in eyes.rooms[1:]:
             await us.phase(Phase.RESOLVING)
             await us.joined()
-    assert _resumed(eyes) == [False, False]
+    assert eyes.resumed() == [False, False]
     del guests
 
 
@@ -196,7 +196,3 @@ async def test_a_room_written_in_capitals_is_the_room(stage: Scene, guests: list
             sent = await us.membership.say("hello", 5)
             await guest.witness.heard("hello")
             assert sent.record.room == us.room
-
-
-def _resumed(eyes: Eyes) -> list[bool]:
-    return [one.event.resumed for one in eyes.records if isinstance(one.event, Connected)]

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
@@ -62,18 +63,26 @@ def test_a_number_of_json_stays_as_it_is_written(number: str) -> None:
     assert edited(edited(text, "json", put), "json", take) == text
 
 
+NO_JSON = [
+    *('{"a": 1, "a": 2}', '\ufeff{"a": 1}', '{"a": 1} // mine', '{"a": [1, 2,]}', '{"a":1}'),
+    *('{\n   "a": 1\n}', '{\r\n  "a": 1\r\n}', '{"a": "\\u00e9"}', '{"a": "\\ud800"}'),
+    *('{"a": "\\u0000x"}', '{"a": -0}', f'{{"a": {"7" * 5_000}}}', f'{{"a": {"[" * 100_000}}}'),
+    *("[]", "null", "{", "\x00", '{"mcp_servers": []}', '{"mcp_servers": null}'),
+]
+NO_TOML = [
+    *("a = ", "[a", "a = 1\na = 2\n", "\ufeffa = 1\n", f"a = {'[' * 5_000}"),
+    *("mcp_servers = 3\n", "[[mcp_servers]]\na = 1\n"),
+]
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        *('{"a": 1, "a": 2}', '\ufeff{"a": 1}', '{"a": 1} // mine', '{"a": [1, 2,]}', '{"a":1}'),
-        *('{\n   "a": 1\n}', '{\r\n  "a": 1\r\n}', '{"a": "\\u00e9"}', '{"a": "\\ud800"}'),
-        *('{"a": "\\u0000x"}', '{"a": -0}', f'{{"a": {"7" * 5_000}}}', f'{{"a": {"[" * 100_000}}}'),
-        *("[]", "null", "{", "\x00", '{"mcp_servers": []}', '{"mcp_servers": null}'),
-    ],
+    ("form", "text"), [*product(["json"], NO_JSON), *product(["toml"], NO_TOML)]
 )
-def test_json_that_would_lose_anything_is_left_alone(text: str) -> None:
+def test_what_would_lose_anything_cannot_be_read_or_has_no_servers_is_left_alone(
+    form: Format, text: str
+) -> None:
     with pytest.raises(EditError):
-        edited(text, "json", put)
+        edited(text, form, put)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -101,18 +110,6 @@ def test_however_the_servers_are_written_in_toml_the_entry_is_set(text: str) -> 
     after = load(edited(text, "toml", put), "toml")
     assert after.pop("mcp_servers")["xmpp"] == ENTRY
     assert after == {name: value for name, value in load(text, "toml").items() if name in after}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("a = ", "[a", "a = 1\na = 2\n", "\ufeffa = 1\n", f"a = {'[' * 5_000}"),
-        *("mcp_servers = 3\n", "[[mcp_servers]]\na = 1\n"),
-    ],
-)
-def test_toml_that_cannot_be_read_or_has_no_servers_is_left_alone(text: str) -> None:
-    with pytest.raises(EditError):
-        edited(text, "toml", put)
 
 
 def test_a_comment_that_would_go_with_our_entry_is_left_where_it_is() -> None:

@@ -1,7 +1,6 @@
 import pytest
 
-from bridge.mcp.schema import MismatchError, read_members
-from bridge.samples.words import MAX_CHARACTERS, sentiment, word_count
+from bridge.samples.words import sentiment, word_count
 
 
 @pytest.mark.parametrize(
@@ -32,11 +31,3 @@ def test_words_are_what_stands_between_blanks(text: str, count: str) -> None:
 )
 def test_a_sentiment_is_what_most_of_the_listed_words_say(text: str, verdict: str) -> None:
     assert sentiment(text) == verdict
-
-
-@pytest.mark.parametrize("one", [word_count, sentiment], ids=lambda one: one.name)
-def test_a_text_has_a_bound(one: object) -> None:
-    signature = (word_count if one is word_count else sentiment).signature
-    read_members(signature.parameters, {"text": "a" * MAX_CHARACTERS})
-    with pytest.raises(MismatchError, match="the most is 1000000"):
-        read_members(signature.parameters, {"text": "a" * (MAX_CHARACTERS + 1)})

@@ -13,6 +13,8 @@ from bridge.mcp.toolset import Tool
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
 from bridge.settings.table import Settings
+from bridge.tools.entries import NOTICE
+from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link.connection import Connection
@@ -189,6 +191,18 @@ def fitting(tool: Tool, result: object) -> dict[str, Any]:
     told = wire(result)
     Draft202012Validator(tool.output_schema).validate(told)
     return told
+
+
+async def page_of(played: Played, tool: Tool = xmpp_history, /, **given: object) -> dict[str, Any]:
+    """A page of xmppHistory or xmppTrace; it is marked if strangers wrote in it."""
+    page = fitting(tool, await tool(played.link, **arguments(tool, given)))
+    assert page.get("notice") == (NOTICE if page["entries"] else None)
+    return page
+
+
+def bodies(page: dict[str, Any]) -> list[str]:
+    """The bodies of the entries of a page, in order."""
+    return [one["body"] for one in page["entries"]]
 
 
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:

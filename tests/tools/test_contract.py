@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
+from bridge.llm.tools import MAX_QUESTION_CHARACTERS
+from bridge.llm.tools import TOOLSET as LLM
 from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
+from bridge.samples import TOOLSET as SAMPLES
+from bridge.samples.weather import MAX_LOCATION
+from bridge.samples.words import MAX_CHARACTERS
 from bridge.service import MODULES
 
 TOOLS = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
+ALL = TOOLS | {one.name: one for one in (*SAMPLES.tools, *LLM.tools)}
 
 
 ENTRY_FIELDS = "sender body bodyBytes type source self direction from jid id stanzaId codes"
@@ -21,7 +27,7 @@ MAX_LISTED_BYTES = 2_400
 
 
 def _input(tool: str) -> dict[str, Any]:
-    schema: dict[str, Any] = object_of(TOOLS[tool].signature.parameters)
+    schema: dict[str, Any] = object_of(ALL[tool].signature.parameters)
     return schema
 
 
@@ -42,6 +48,10 @@ def _input(tool: str) -> dict[str, Any]:
         ("xmppTrace", "direction", {"enum": ["in", "out"]}),
         ("xmppHistory", "contains", {"minLength": 1, "maxLength": 1_000}),
         ("xmppHistory", "pattern", {"maxLength": 1_000}),
+        ("word_count", "text", {"maxLength": MAX_CHARACTERS}),
+        ("sentiment", "text", {"maxLength": MAX_CHARACTERS}),
+        ("current_weather", "location", {"minLength": 1, "maxLength": MAX_LOCATION}),
+        ("scout", "question", {"maxLength": MAX_QUESTION_CHARACTERS}),
     ],
 )
 def test_defaults_and_bounds_are_those_of_the_contract(

@@ -24,7 +24,6 @@ from bridge.xmpp.model.events import (
     Source,
 )
 from bridge.xmpp.model.journal import Journal
-from tests.tools.looking import bodies, page_of
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -32,7 +31,9 @@ from tests.tools.played import (
     ROOM,
     Archived,
     Played,
+    bodies,
     in_rooms,
+    page_of,
 )
 from tests.xmpp.played_archive import Endless, Lazy
 

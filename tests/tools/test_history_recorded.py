@@ -27,8 +27,7 @@ from tests.conftest import a_place
 from tests.memory import traced
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
-from tests.tools.looking import bodies, page_of
-from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
+from tests.tools.played import LOGS, ROOM, Played, arguments, bodies, in_rooms, page_of
 
 NOW = 1_000.0
 """When the bridge was started."""

@@ -21,8 +21,7 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source, encode
 from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ROOM, SETTINGS
-from tests.tools.looking import bodies
-from tests.tools.played import arguments, wire
+from tests.tools.played import arguments, bodies, wire
 
 LONG_AGO = iso(1.0)
 ME = f"{ROOM}/McpDebug"

@@ -62,7 +62,7 @@ def test_a_target_is_a_word_somebody_here_or_a_jid(
     assert stream.asked == []
 
 
-def test_words_and_nicknames_are_those_of_the_room_that_is_named() -> None:
+async def test_words_and_nicknames_are_those_of_the_room_that_is_named() -> None:
     link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
     with pytest.raises(ToolError, match="Nobody in the room is called"):
         find(link, "Fred")
@@ -72,6 +72,8 @@ def test_words_and_nicknames_are_those_of_the_room_that_is_named() -> None:
     assert find(link, "room", "logs") == (TargetKind.ROOM, logs, own)
     assert find(link, "Fred", LOGS) == (TargetKind.OCCUPANT, f"{logs}/Fred", own)
     assert find(link, f"{ROOM}/Wilma", LOGS) == (TargetKind.OCCUPANT, f"{ROOM}/Wilma", OWN)
+    for tool in (query.xmpp_ping, query.xmpp_info):
+        assert fitting(tool, await tool(link, target="room", room="logs"))["address"] == logs
 
 
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:

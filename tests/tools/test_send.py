@@ -152,9 +152,11 @@ async def test_of_two_calls_at_once_only_one_takes_the_last_token() -> None:
 async def test_a_message_goes_to_the_room_that_is_named() -> None:
     played = in_rooms(ROOM, LOGS)
     (logs,) = played.further
+    rate = RateLimiter(3)
     for room, named in ((None, ROOM), ("logs", LOGS), (LOGS.upper(), LOGS)):
-        sent = await _send(played, RateLimiter(60), message="hello", room=room)
-        assert sent["to"] == named
+        assert (await _send(played, rate, message="hello", room=room))["to"] == named
+    for room in (ROOM, LOGS):  # all rooms together have one rate
+        assert (await _refused(played, rate=rate, room=room)).condition == "policy-violation"
     assert ([len(one.said) for one in (played, logs)]) == [1, 2]
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await _send(played, RateLimiter(60), message="hello", room="nowhere")

@@ -9,8 +9,7 @@ from bridge.tools.trace import LOST_STANZA, NO_STANZA, xmpp_trace
 from bridge.xmpp.link.trace import CAPACITY, Direction
 from bridge.xmpp.model.events import ConnectionChanged, Gap, Phase
 from bridge.xmpp.model.journal import Journal
-from tests.tools.looking import page_of
-from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms, page_of
 from tests.xmpp.elements import append
 
 
