@@ -11,9 +11,19 @@ from bridge.capture.causes import cause
 from bridge.capture.connecting import cut
 from bridge.capture.finding import Finding, Severity, explanation
 from bridge.capture.rules import findings_of
-from bridge.capture.stanza import HEADER, HOLE, SM, STREAMS, Stanza, bare
-from bridge.capture.stream import Stream
-from bridge.capture.taking import take
+from bridge.capture.stanza import (
+    HEADER,
+    HOLE,
+    MAX_TEXT,
+    MUC,
+    SM,
+    STREAMS,
+    Stanza,
+    bare,
+    codes_of,
+)
+from bridge.capture.stream import RoomState, Stream
+from bridge.capture.taking import take, take_of_any
 
 MAX_STREAMS = 1_000
 """The most streams whose findings are kept. With more, the oldest without an error is dropped."""
@@ -42,6 +52,8 @@ class Examined:
         """What the log tells this stream from others by; empty if by nothing."""
         self.only_account = ""
         """The account of its home, if all streams there with an account have the same."""
+        self.cut: Finding | None = None
+        """That it broke, since another resource of its account logged in, unless it goes on."""
         self._findings: dict[tuple[str, str], Finding] = {}
         self._newest: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -64,6 +76,12 @@ class Examined:
                 self._findings[key] = self._newest[key]
             else:
                 del self._findings[key]
+
+    def add_cut(self) -> None:
+        """Add that the stream broke, if it did: it does not go on."""
+        if self.cut is not None:
+            self.add([self.cut])
+            self.cut = None
 
     def _drop_for(self, finding: Finding) -> bool:
         """Drop a finding that is no error if this is one; return whether one was dropped."""
@@ -144,7 +162,16 @@ class Capture:
         if not streams:
             examined = self._begin(session)
         else:
-            examined = _whose(stanza, streams)
+            owners = _whose(stanza, streams)
+            if len(owners) != 1:
+                for owner in owners or streams:
+                    take_of_any(owner.stream, stanza)
+                if self._observe is not None:
+                    self._observe(streams[-1], stanza)
+                return
+            (examined,) = owners
+            _claim(stanza, examined.stream, streams)
+            examined.cut = None
             if _begins(stanza, examined.stream):
                 examined.add(findings_of(examined.stream, stanza))
                 examined = self._begin(session)
@@ -163,6 +190,7 @@ class Capture:
         accounts = defaultdict[str, set[str]](set)
         by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
+            examined.add_cut()
             if account := bare(examined.stream.account):
                 accounts[examined.home].add(account)
         for examined in self.streams:
@@ -206,6 +234,7 @@ class Capture:
     def _close(self, session: str, examined: Examined) -> None:
         """Follow a stream no longer."""
         examined.stream.forget()
+        examined.add_cut()
         self._open[session].remove(examined)
         if not self._open[session]:
             del self._open[session]
@@ -226,8 +255,9 @@ class Capture:
             if bare(former.account) != bare(stream.account):
                 continue
             if not resumed or former.resumption_id != resumed:
-                examined.add(cut(former, stanza))
-            self._close(session, examined)
+                examined.cut = examined.cut or next(cut(former, stanza), None)
+            if examined.cut is None or former.account == stream.account:
+                self._close(session, examined)
 
     def _resume(self, stream: Stream, resumption_id: str) -> None:
         """Give a stream what the latest one had whose session it resumes, whatever ended that."""
@@ -248,22 +278,66 @@ def _begins(stanza: Stanza, stream: Stream) -> bool:
     return is_offer and stream.authenticated and not stream.restarting and not stream.headers
 
 
-def _whose(stanza: Stanza, streams: list[Examined]) -> Examined:
-    """Return the stream of a session that a stanza belongs to."""
+def _claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
+    """Give a stream the room that it is told about, and for which another one seemed to ask."""
+    element = stanza.element
+    jid, _, nickname = element.get("from", "").partition("/")
+    if stanza.sent or element.tag != "presence" or len(streams) == 1:
+        return
+    if not (element.get("type") == "error" or "110" in codes_of(element)):
+        return
+    own = stream.room(jid)
+    for other in (each.stream for each in streams if each.stream is not stream):
+        asked = other.room(jid)
+        if asked and asked.state is RoomState.ASKED and asked.nickname == nickname:
+            if not own:
+                stream.rooms[asked.jid] = other.rooms.pop(asked.jid)
+            elif own.nickname != nickname:
+                stream.rooms[own.jid], other.rooms[own.jid] = asked, own
+            return
+
+
+def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
+    """Return the streams of a session that a stanza may belong to."""
     latest = streams[-1]
     if len(streams) == 1 or stanza.element.tag == HEADER:
-        return latest
+        return [latest]
     element = stanza.element
-    named = bare(element.get("from" if stanza.sent else "to", ""))
-    other = bare(element.get("to" if stanza.sent else "from", ""))
-    for examined in reversed(streams):
-        if named and named == bare(examined.stream.account):
-            return examined
-    if not named and other and other not in latest.stream.rooms:
-        for examined in reversed(streams):
-            if other in examined.stream.rooms:
-                return examined
-    return latest
+    named = element.get("from" if stanza.sent else "to", "")
+    if named:
+        same = [each for each in streams if each.stream.account.lower() == named.lower()]
+        alike = [each for each in streams if bare(each.stream.account) == bare(named)]
+        return [[latest, *_alive(alike), *same][-1]]
+    if not latest.stream.bound:
+        return [latest]
+    alive = _alive(streams) or [latest]
+    if not stanza.sent and element.tag != f"{SM}a":
+        inside = [each for each in alive if each.stream.room(element.get("from", ""))]
+        return [inside[-1] if inside and latest not in inside else latest]
+    match element.tag:
+        case "message":
+            return _in_room(element.get("to", ""), alive)
+        case "presence" if to := element.get("to"):
+            nickname, asks = to.partition("/")[2], element.find(f"{MUC}x") is not None
+            rooms = [(each, each.stream.room(to)) for each in alive]
+            like = [each for each, room in rooms if asks != (room is not None and room.is_taken)]
+            same = [each for each, room in rooms if room and room.nickname == nickname]
+            return [[latest, *like, *same][-1]]
+        case "iq":
+            asked = "asks", element.get("id", "")[:MAX_TEXT]
+            return [each for each in alive if asked in {key[:2] for key in each.stream.waiting}]
+    return alive if element.tag in {f"{SM}r", f"{SM}a"} else [latest]
+
+
+def _in_room(jid: str, streams: list[Examined]) -> list[Examined]:
+    """Return the streams that may have sent a message to a room: who is inside, or else asked."""
+    rooms = [(each, each.stream.room(jid)) for each in streams]
+    inside = [each for each, room in rooms if room and room.state is RoomState.INSIDE]
+    return inside or [each for each, room in rooms if room] or streams
+
+
+def _alive(streams: Iterable[Examined]) -> list[Examined]:
+    return [each for each in streams if each.cut is None]
 
 
 def verdict(findings: Iterable[Finding], holes: int = 0) -> str:

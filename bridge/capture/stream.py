@@ -77,6 +77,11 @@ class Room:
     had_conflict: bool = False
     """Whether a nickname was refused since it was taken."""
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether the client has a seat in it, or has asked for one."""
+        return self.state in {RoomState.ASKED, RoomState.INSIDE}
+
 
 class Awaited(NamedTuple):
     """Something that has to be answered."""

@@ -62,6 +62,18 @@ def take(stream: Stream, stanza: Stanza) -> None:
             stream.last_bad = stanza
 
 
+def take_of_any(stream: Stream, stanza: Stanza) -> None:
+    """Take what one of several clients sent or received, and the log does not tell which one."""
+    if stanza.element.tag not in STANZA_TAGS:
+        stream.answer("acknowledgement", "", "")
+        return
+    stream.react()
+    if stanza.element.tag == "message":
+        stream.heard = stream.reflection = stream.history = stream.said = None
+        stream.turns = 0
+        _remember_sent(stream, stanza)
+
+
 def _has_text(element: Element) -> bool:
     """Whether a stanza has text beside its children: the log lost what was between two of them."""
     if element.tag not in STANZA_TAGS:
@@ -282,10 +294,7 @@ def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
 
 def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
     element = stanza.element
-    if id_ := element.get("id", ""):
-        stream.messages[id_[:MAX_TEXT]] = outline(stanza)
-        if len(stream.messages) > MAX_MESSAGES:
-            del stream.messages[next(iter(stream.messages))]
+    _remember_sent(stream, stanza)
     if message.body or spaces_of(element).isdisjoint(SIGNALS):  # signals answer nothing
         stream.react()
     if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
@@ -303,6 +312,13 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
     else:
         stream.turns = 0
     stream.said, stream.heard = message, None
+
+
+def _remember_sent(stream: Stream, stanza: Stanza) -> None:
+    if id_ := stanza.element.get("id", ""):
+        stream.messages[id_[:MAX_TEXT]] = outline(stanza)
+        if len(stream.messages) > MAX_MESSAGES:
+            del stream.messages[next(iter(stream.messages))]
 
 
 def _take_late_answer(stream: Stream, message: Heard) -> None:

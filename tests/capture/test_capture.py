@@ -8,7 +8,22 @@ from bridge.capture import capture as capturing
 from bridge.capture.capture import Capture
 from bridge.capture.finding import Severity
 from bridge.capture.stream import MAX_MESSAGES, MAX_ROOMS, MAX_ROOMS_SHOWN, MAX_WAITING
-from tests.capture.logs import ACCOUNT, ASK, IN, LOGIN, ROOM, captured, error, examined
+from tests.capture.logs import (
+    ACCOUNT,
+    ASK,
+    IN,
+    JOIN,
+    LOGIN,
+    ROOM,
+    captured,
+    error,
+    examined,
+    found,
+    out,
+    said,
+    says,
+    timed,
+)
 
 
 def bounce(number: int) -> str:
@@ -89,3 +104,53 @@ def test_of_a_stream_that_is_over_few_rooms_are_remembered() -> None:
     first, second = examined(*LOGIN, *rooms, *LOGIN)
     assert first.stream.account == second.stream.account == ACCOUNT
     assert len(first.stream.rooms) == MAX_ROOMS_SHOWN
+
+
+ANN, OTHER = "ann@example.org/x", "bot@example.org/r2"
+PING = "<ping xmlns='urn:xmpp:ping'/>"
+
+
+def of(account: str, lines: list[str], nickname: str = "Ann") -> list[str]:
+    return [line.replace(ACCOUNT, account).replace("/bot", f"/{nickname}") for line in lines]
+
+
+def both(account: str, line: str) -> list[str]:
+    """What the room sends to both."""
+    return [line, line.replace(ACCOUNT, account)]
+
+
+def talk(account: str) -> list[str]:
+    asked = [says("bot: ping"), *both(account, said("Ann", "bot: ping"))]
+    return [*asked, says("pong"), *both(account, said("bot", "pong")), "pause 12"]
+
+
+ANN_IN, OTHER_IN = of(ANN, IN), of(OTHER, IN)
+TOGETHER = {
+    "talk": [*IN, *ANN_IN, *talk(ANN) * 3],
+    "come in, in turns": [*LOGIN, *of(ANN, LOGIN), *JOIN, says("hi"), *of(ANN, JOIN), *talk(ANN)],
+    "ping": [
+        *[*IN, *ANN_IN, f">>> <iq type='get' id='1' to='a@b'>{PING}</iq>"],
+        f"<<< <iq type='get' id='2' from='a@b' to='{ACCOUNT}'>{PING}</iq>",
+        f"<<< <iq type='result' id='1' from='a@b' to='{ACCOUNT}'/>",
+        *both(ANN, said("Ben", "x"))[1:],
+        *[">>> <iq type='result' id='2' to='a@b'/>", "pause 12", *both(ANN, said("Ben", "x"))],
+    ],
+    "acknowledge": [
+        *[*IN, *ANN_IN, ">>> <r xmlns='urn:xmpp:sm:3'/>", said("Ben", "x")],
+        *["<<< <a xmlns='urn:xmpp:sm:3' h='1'/>", "pause 12", *both(ANN, said("Ben", "x"))],
+    ],
+    "have one account": [*IN, *OTHER_IN, *both(OTHER, said("Ben", "x")), *talk(OTHER)],
+    "go and come": [*IN, *ANN_IN, out(307), says("bye"), *JOIN, *both(ANN, said("Ben", "x"))],
+}
+"""What two clients do whose streams are in one log, which tells only what is for whom."""
+
+
+@pytest.mark.parametrize("what", TOGETHER)
+def test_of_two_clients_in_one_log_none_is_blamed_for_the_other(what: str) -> None:
+    kinds = {(each.name, each.severity) for each in found(*timed(*TOGETHER[what]))}
+    assert kinds <= {("removed", Severity.WARNING)}
+
+
+def test_a_stream_broke_if_only_another_resource_of_its_account_goes_on() -> None:
+    findings = found(*timed(*IN, *of(OTHER, LOGIN), says("hi")))
+    assert [each.name for each in findings] == ["ended", "join"]
