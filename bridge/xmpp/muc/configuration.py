@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import inf
 
 from bridge.text import quoted, wire_name
-from bridge.xmpp.model.events import RoomConfigured
+from bridge.xmpp.model import events
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, room_configuration
 
 SETTING_CHANGED = 104
@@ -39,9 +39,7 @@ class Options:
     is known, or not to be found out.
     """
 
-    def __init__(
-        self, ask: Callable[[], None], publish: Callable[[RoomConfigured], object]
-    ) -> None:
+    def __init__(self, ask: Callable[[], None], publish: Callable[[events.Event], object]) -> None:
         self._ask = ask
         self._publish = publish
         self._options: dict[str, str] = {}
@@ -79,7 +77,7 @@ class Options:
             self._next = None
         if self._codes:
             codes, self._codes = self._codes, frozenset()
-            self._publish(RoomConfigured(codes, changed))
+            self._publish(events.RoomConfigured(codes, changed))
 
     def _question(self) -> None:
         loop = asyncio.get_running_loop()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bridge.xmpp.model.events import RoomConfigured
+from bridge.xmpp.model.events import Event, RoomConfigured
 from bridge.xmpp.muc import configuration
 from bridge.xmpp.muc.configuration import MAX_CHARACTERS, MAX_OPTIONS, Options, options_of
 from bridge.xmpp.queries.disco import ROOM_INFO, Description, Field, Identity
@@ -34,7 +34,8 @@ class Asked:
         self.times.append(asyncio.get_running_loop().time())
         self.news.set()
 
-    def _publish(self, event: RoomConfigured) -> None:
+    def _publish(self, event: Event) -> None:
+        assert isinstance(event, RoomConfigured)
         self.published.append((event.codes, event.changed))
         self.news.set()
 
