@@ -1,8 +1,11 @@
 """The client as a script drives it: lines in, answers out, and an exit code."""
 
 import json
+import os
 import signal
+import subprocess
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -12,10 +15,11 @@ from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversati
 from bridge.mcp import revisions
 from tests.client import hostile_server, other_server
 from tests.client.hostile_server import reply
-from tests.client.piped import Piped, run
+from tests.client.piped import run
 from tests.client.played import Played
 from tests.client.served import served
-from tests.client.terminal import GREETING
+from tests.client.terminal import GREETING, SECONDS
+from tests.e2e.bridge_process import COMMAND, run_in
 
 
 @pytest.fixture
@@ -120,16 +124,12 @@ def test_without_input_it_greets_and_ends_and_with_stdout_closed_it_says_so(
 def test_a_reader_that_has_seen_enough_ends_it_in_one_line(
     tmp_path: Path, other: list[str]
 ) -> None:
-    client = Piped(tmp_path, *other)
-    client.say("first")
-    assert client.stdout.readline() == "Echo: there\n"
-    client.stdout.close()
-    client.say("second")
-    code, told = client.end()
-    assert code == 1
-    assert "[Client] nobody reads the answers any more" in told
-    assert "Traceback" not in told
-    assert "BrokenPipe" not in told
+    seen_enough = ("/bin/bash", "-c", 'set -o pipefail; "$@" | head -n 1', "bash")
+    ran = run_in(tmp_path, *seen_enough, COMMAND, "client", *other, said="hello\n" * 1_000)
+    assert (ran.returncode, ran.stdout) == (1, "Echo: there\n")
+    assert "[Client] nobody reads the answers any more" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "BrokenPipe" not in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,20 @@ def test_another_server_is_served_as_well(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path, other: list[str]) -> None:
-    client = Piped(tmp_path, *other)
-    client.say("/call odd {}")
-    while client.stderr.readline() != "unanswered odd\n":
-        assert client.process.poll() is None
-    client.process.send_signal(signal.SIGINT)
-    assert client.end() == (130, "cancelled\n")
+    with subprocess.Popen(
+        [COMMAND, "client", *other],
+        stdin=PIPE,
+        stdout=DEVNULL,
+        stderr=PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    ) as client:
+        assert client.stdin is not None
+        assert client.stderr is not None
+        client.stdin.write("/call odd {}\n")
+        client.stdin.flush()
+        while client.stderr.readline() != "unanswered odd\n":
+            assert client.poll() is None
+        client.send_signal(signal.SIGINT)
+        assert (client.stderr.read(), client.wait(SECONDS)) == ("cancelled\n", 130)

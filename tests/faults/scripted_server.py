@@ -377,8 +377,8 @@ class ScriptedServer:
         starttls = certificate is not None and not direct_tls
         self._scripts = [one.with_starttls() if starttls else one for one in scripts or (HONEST,)]
         self._certificate = certificate
-        self._direct_tls = direct_tls
-        self._host = host
+        self.direct_tls = direct_tls
+        self.host = host
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -400,9 +400,9 @@ class ScriptedServer:
 
     def environment(self, **overrides: str | None) -> dict[str, str]:
         """The bridge's settings that lead here; None leaves one out."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
+        host = f"[{self.host}]" if ":" in self.host else self.host
         settings: dict[str, str | None] = {
-            "XMPP_SERVICE": f"xmpp{'s' * self._direct_tls}://{host}:{self.port}",
+            "XMPP_SERVICE": f"xmpp{'s' * self.direct_tls}://{host}:{self.port}",
             "XMPP_DOMAIN": DOMAIN,
             "XMPP_USERNAME": USERNAME,
             "XMPP_PASSWORD": PASSWORD,
@@ -419,7 +419,7 @@ class ScriptedServer:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(
-            self._converse, self._host, 0, ssl=self._context if self._direct_tls else None
+            self._converse, self.host, 0, ssl=self._context if self.direct_tls else None
         )
         return self
 

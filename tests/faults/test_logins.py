@@ -14,7 +14,7 @@ from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import EXPLAINED, NotReflectedError
 from bridge.xmpp.queries.keepalive import TIMING
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import participant_at, settings_for
+from tests.faults.reaching import participant_at
 from tests.faults.relay import Relay, Secured, Way
 from tests.faults.scripted_server import HONEST, Scram, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority, Certificate
@@ -68,10 +68,7 @@ async def attempt(script: Script, certificate: Certificate, authority: Authority
         told = failed(await check(environment), "sasl")
         before = server.heard.count(AUTH)
         assert before == 2
-        settings = settings_for(server)._replace(
-            tls_ca_file=authority.ca_file, allow_plaintext=False
-        )
-        async with participant_at(server, settings=settings) as eyes:
+        async with participant_at(server, trusted=authority.ca_file) as eyes:
             fault, changed, _ = await eyes.fault()
             assert changed.phase is Phase.FAILED
             doubtful = fault.condition not in EXPLAINED

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.settings.values import Service
 from bridge.xmpp.model.events import Phase
-from tests.faults.reaching import participant_at, settings_for
+from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import (
     HONEST,
     PROCEED,
@@ -105,13 +104,10 @@ async def test_a_stream_that_ends_within_starttls_is_told_and_tried_again(
 ) -> None:
     step, told = CUTS[name]
     script, direct = replace(HONEST, secure=step), "direct" in name
-    async with ScriptedServer(script, certificate=certificate, direct_tls=direct) as server:
-        settings = settings_for(server)._replace(
-            service=Service("xmpps" if direct else "xmpp", "127.0.0.1", server.port),
-            tls_ca_file=authority.ca_file,
-            allow_plaintext=False,
-        )
-        async with participant_at(server, settings=settings) as eyes:
-            fault, changed, _ = await eyes.fault(SECONDS)
+    async with (
+        ScriptedServer(script, certificate=certificate, direct_tls=direct) as server,
+        participant_at(server, trusted=authority.ca_file) as eyes,
+    ):
+        fault, changed, _ = await eyes.fault(SECONDS)
     assert changed.phase is Phase.WAITING
     assert told in fault.message

@@ -5,37 +5,24 @@ What real servers show of this stands in `tests/e2e/test_faults.py`.
 
 import socket
 import ssl
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bridge.settings.table import Settings
-from bridge.settings.values import Service
 from bridge.xmpp.link import tls
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Place
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import participant_at, settings_for
-from tests.faults.scene import Eyes, Scene
+from tests.faults.reaching import participant_at
+from tests.faults.scene import Scene
 from tests.faults.scripted_server import DOMAIN, HONEST, Scram, ScriptedServer, Wire, said
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
 
 AUTH = b"<auth"
-
-
-def trusting(
-    server: ScriptedServer, ca_file: Path | None, scheme: str = "xmpp", host: str = "127.0.0.1"
-) -> AbstractAsyncContextManager[Eyes]:
-    """A participant that reaches the server by TLS alone, and trusts this authority."""
-    service = Service("xmpps" if scheme == "xmpps" else "xmpp", host, server.port)
-    settings = settings_for(server)._replace(
-        service=service, tls_ca_file=ca_file, allow_plaintext=False
-    )
-    return participant_at(server, settings=settings)
 
 
 STRANGE = {
@@ -62,7 +49,7 @@ async def test_a_certificate_that_cannot_be_trusted_is_refused(
     )
     direct_tls = scheme == "xmpps"
     async with ScriptedServer(certificate=certificate, direct_tls=direct_tls) as server:
-        async with trusting(server, authority.ca_file, scheme) as eyes:
+        async with participant_at(server, trusted=authority.ca_file) as eyes:
             fault, changed, _ = await eyes.fault()
             assert (fault.condition, changed.phase) == ("certificate-verify-failed", Phase.FAILED)
             assert message in fault.message
@@ -70,7 +57,7 @@ async def test_a_certificate_that_cannot_be_trusted_is_refused(
             assert changed.next_attempt_in_ms is not None
         assert AUTH not in server.heard
         if "authority" in strange:  # until that is trusted
-            async with trusting(server, stranger.ca_file, scheme) as eyes:
+            async with participant_at(server, trusted=stranger.ca_file) as eyes:
                 await eyes.joined()
                 secured = eyes.status().tls
                 assert secured is not None
@@ -115,7 +102,7 @@ async def test_what_is_slipped_in_before_the_handshake_is_forgotten(
 
     script = replace(HONEST, secure=secure)
     async with ScriptedServer(script, certificate=certificate) as server:
-        async with trusting(server, authority.ca_file) as eyes:
+        async with participant_at(server, trusted=authority.ca_file) as eyes:
             await eyes.joined()
             await eyes.membership.say("hello", 5)
             status = eyes.status()
@@ -141,7 +128,7 @@ async def test_words_in_the_place_of_a_handshake_are_told(
     lie = replace(HONEST, secure=secure)
     async with (
         ScriptedServer(lie, HONEST, certificate=certificate) as server,
-        trusting(server, authority.ca_file) as eyes,
+        participant_at(server, trusted=authority.ca_file) as eyes,
     ):
         fault, _, _ = await eyes.fault()
         assert fault.condition == "tls-handshake-failed"
@@ -153,8 +140,13 @@ async def test_words_in_the_place_of_a_handshake_are_told(
 # Channel binding.
 
 
-async def test_a_login_to_a_real_server_is_bound_to_tls_1_2(
-    stage: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("server_process", "checked"),
+    [("prosody", True), ("ejabberd", True), ("ejabberd", False)],
+    indirect=["server_process"],
+)
+async def test_a_login_is_bound_to_tls_1_2_and_on_ejabberd_to_1_3_with_checks_off(
+    checked: bool, stage: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = tls.make_context
 
@@ -163,23 +155,16 @@ async def test_a_login_to_a_real_server_is_bound_to_tls_1_2(
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         return context
 
-    monkeypatch.setattr(tls, "make_context", older)
+    if checked:
+        monkeypatch.setattr(tls, "make_context", older)
+    else:
+        stage.set(tls_verify=False, tls_ca_file=None)
     async with stage.participant() as eyes:
         await eyes.joined()
         status = eyes.status()
         assert status.tls is not None
-        assert status.tls.version == "TLSv1.2"
-        assert (status.sasl or "").endswith("-PLUS")
-
-
-@pytest.mark.parametrize("server_process", ["ejabberd"], indirect=True)
-async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(stage: Scene) -> None:
-    stage.set(tls_verify=False, tls_ca_file=None)
-    async with stage.participant() as eyes:
-        await eyes.joined()
-        status = eyes.status()
-        assert status.tls is not None
-        assert (status.tls.version, status.tls.verified) == ("TLSv1.3", False)
+        version = "TLSv1.2" if checked else "TLSv1.3"
+        assert (status.tls.version, status.tls.verified) == (version, checked)
         assert (status.sasl or "").endswith("-PLUS")
 
 
@@ -201,6 +186,6 @@ async def test_an_ipv6_address_in_brackets_is_reached(
     async with ScriptedServer(certificate=certificate, host="::1") as server:
         service = server.environment()["XMPP_SERVICE"]
         assert service.startswith("xmpp://[::1]:")
-        async with trusting(server, authority.ca_file, host="::1") as eyes:
+        async with participant_at(server, trusted=authority.ca_file) as eyes:
             await eyes.joined()
             assert eyes.status().service == service

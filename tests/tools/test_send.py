@@ -2,7 +2,7 @@ import asyncio
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -257,13 +257,16 @@ async def test_both_times_together_have_a_bound(monkeypatch: pytest.MonkeyPatch)
 # With BRIDGE_CONFIRM_SEND
 
 
-def _asked(action: str) -> tuple[Context, list[Mapping[str, Question]]]:
-    """A caller whose user answers so, and what is asked of it."""
+def _asked(
+    action: str, meanwhile: Callable[[], object] = lambda: None
+) -> tuple[Context, list[Mapping[str, Question]]]:
+    """A caller whose user answers so, `meanwhile` this happens, and what is asked of it."""
     asked: list[Mapping[str, Question]] = []
 
     async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
         assert seconds == STATE_SECONDS
         asked.append(questions)
+        meanwhile()
         return {name: {"action": action} for name in questions}
 
     able = "elicitation/create".__eq__
@@ -314,13 +317,7 @@ async def test_nobody_is_asked_about_what_cannot_be_sent() -> None:
 
 async def test_what_was_forbidden_while_a_person_was_asked_is_not_sent() -> None:
     played, rate = Played(), _confirming()
-
-    async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
-        del seconds
-        rate.read_only_in = "the environment"
-        return {name: {"action": "accept"} for name in questions}
-
-    context = Context(lambda *_: None, lambda *_: None, "elicitation/create".__eq__, ask)
+    context, _ = _asked("accept", lambda: setattr(rate, "read_only_in", "the environment"))
     with pytest.raises(ToolError, match="nothing may be sent"):
         await xmpp_send(played.link, rate, context, message="hello")
     assert played.said == []
