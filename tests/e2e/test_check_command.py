@@ -4,15 +4,16 @@ import asyncio
 import json
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.xmpp.checks.probe import MESSAGE
-from tests.e2e.bridge_process import NOWHERE
 from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run, stages
 from tests.e2e.watching import SECONDS, Watching
+from tests.faults.scripted_server import HONEST, ScriptedServer, Wire
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -117,25 +118,19 @@ async def test_on_a_terminal_the_stage_under_way_is_named_and_nothing_is_left_be
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_in_the_middle_hangs_up(number: signal.Signals, tmp_path: Path) -> None:
-    reached = asyncio.Event()
     left = asyncio.Event()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1)
-        reached.set()
-        await reader.read()
-        left.set()
-        writer.close()
+    async def keep_silent(wire: Wire) -> None:
+        try:
+            await wire.gone()
+        finally:
+            left.set()
 
-    silent = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
-    environment = NOWHERE | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{port}"} | XTERM
     async with (
-        silent,
-        Watching(tmp_path, environment, command="check", columns=80) as checking,
+        ScriptedServer(replace(HONEST, authenticate=keep_silent)) as server,
+        Watching(tmp_path, server.environment() | XTERM, command="check", columns=80) as checking,
         asyncio.timeout(SECONDS),
     ):
-        await reached.wait()
         await checking.shows("tls")
         assert on_screen(checking, 80)[-2] == "tls        ..."
         checking.signal(number)

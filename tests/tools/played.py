@@ -1,6 +1,7 @@
 """A participant in one room, or in several, made of plain values for the tools to work with."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import SimpleNamespace
@@ -148,6 +149,19 @@ class Played:
         )
         record = self.journal.append(message, 1.5, self.room_jid)
         return Reflection(record, message, 0.0123456)
+
+
+class Answering(Played):
+    """One whose room has answers as soon as it has heard us, and numbers messages as it likes."""
+
+    stanza_id = "s1"
+    answers: Sequence[Event] = ()
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        said = await super().say(body, timeout_seconds)
+        for answer in self.answers:
+            asyncio.get_running_loop().call_soon(self.publish, answer)
+        return said._replace(message=replace(said.message, stanza_id=self.stanza_id))
 
 
 class Archived(Played):

@@ -47,9 +47,8 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.muc.archive import MAX_ID_BYTES
 from bridge.xmpp.muc.participant import Participant
-from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import QUIET
-from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Archived, Played, arguments
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Answering, Archived, Played, arguments
 from tests.tools.standing import standing
 from tests.xmpp.elements import append
 from tests.xmpp.played_archive import Line, PlayedArchive
@@ -342,24 +341,10 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
         _checked(pong, tool=xmpp_ping)
 
 
-class _Answering(Played):
-    """A participant whose room numbers messages oddly, and says these things at once."""
-
-    stanza_id = "s1"
-    told: Sequence[Event] = ()
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        said = await super().say(body, timeout_seconds)
-        for event in self.told:
-            self.publish(event)
-        message = dataclasses.replace(said.message, stanza_id=self.stanza_id)
-        return said._replace(message=message)
-
-
 @settings(max_examples=20)
 @given(HOSTILE, st.sampled_from(["a\u202e", "\U000e0041", "x"]), st.integers(1, 10_000))
 async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
-    room = _Answering()
+    room = Answering()
     room.stanza_id = stanza_id
     sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message=character * length)
     message = sent["message"]
@@ -374,8 +359,8 @@ async def test_what_was_sent(stanza_id: str, character: str, length: int) -> Non
 @settings(max_examples=10)
 @given(EVENTS, st.integers(0, 4_000))
 async def test_what_was_answered(events: list[Event], length: int) -> None:
-    room = _Answering()
-    room.told = events + [MessageReceived(f"{ROOM}/Wilma", "Wilma", "x" * length)] * MAX_ANSWERS
+    room = Answering()
+    room.answers = events + [MessageReceived(f"{ROOM}/Wilma", "Wilma", "x" * length)] * MAX_ANSWERS
     sent = await xmpp_send(room.link, RateLimiter(60), QUIET, message="x", await_seconds=40)
     told = _checked(sent, tool=xmpp_send)
     assert told["answers"]

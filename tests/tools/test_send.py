@@ -2,7 +2,7 @@ import asyncio
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,12 +16,23 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.model.events import Event, MessageReceived, Phase
+from bridge.xmpp.model.events import MessageReceived, Phase
 from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.model.room import LastError
 from bridge.xmpp.muc.reflections import Reflection
 from tests.mcp.sample_tools import UNASKED
-from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, fitting, in_rooms, wire
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    ROOM,
+    STATUS,
+    Answering,
+    Played,
+    arguments,
+    fitting,
+    in_rooms,
+    wire,
+)
 
 SECONDS = 10.0
 """Limit for a call that waits for answers."""
@@ -164,18 +175,6 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
     logs.refusal = NotInRoomError()
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
         await _send(played, RateLimiter(60), message="hello", room=LOGS)
-
-
-class Answering(Played):
-    """One whose room has answers as soon as it has heard us."""
-
-    answers: Sequence[Event] = ()
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        said = await super().say(body, timeout_seconds)
-        for answer in self.answers:
-            asyncio.get_running_loop().call_soon(self.publish, answer)
-        return said
 
 
 def _answering(*bodies: str) -> Played:
