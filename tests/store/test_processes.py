@@ -46,6 +46,9 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
             for member in members:
                 member.hears(mark)
             await asyncio.sleep(chance.random() * 0.01)
+        async with asyncio.timeout(20.0):
+            while not rows(place, "shared"):  # noqa: ASYNC110 - the store tells nobody
+                await asyncio.sleep(0.05)
         members.pop(chance.randrange(len(members))).kill()
         members.append(Member(place, f"later{number}"))
         assert members[-1].is_in()
@@ -57,6 +60,5 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
     shared = Counter(one["jid"] for one in rows(place, "shared") if "jid" in one)
     assert [mark for mark, count in shared.items() if count > 1] == [], seed
     assert _missing(place, said) == set(), seed
-    assert len(shared) >= EACH, seed
     if isinstance(place, Path):
         assert selected(place, "PRAGMA integrity_check") == [("ok",)]
