@@ -298,16 +298,20 @@ def _claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
 
 
 def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
-    """Return the streams of a session that a stanza may belong to."""
+    """Return the streams of a session that a stanza may belong to.
+
+    An address of the client names one of them. Without it, what came belongs to the latest stream,
+    unless only others are in its room; what was sent, to whoever can have sent it.
+    """
     latest = streams[-1]
     if len(streams) == 1 or stanza.element.tag == HEADER:
         return [latest]
     element = stanza.element
     named = element.get("from" if stanza.sent else "to", "")
     if named:
-        same = [each for each in streams if each.stream.account.lower() == named.lower()]
-        alike = [each for each in streams if bare(each.stream.account) == bare(named)]
-        return [[latest, *_alive(alike), *same][-1]]
+        exact = [each for each in streams if each.stream.account.lower() == named.lower()]
+        resources = [each for each in streams if bare(each.stream.account) == bare(named)]
+        return [(exact or _alive(resources) or streams)[-1]]
     if not latest.stream.bound:
         return [latest]
     alive = _alive(streams) or [latest]
@@ -320,9 +324,10 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
         case "presence" if to := element.get("to"):
             nickname, asks = to.partition("/")[2], element.find(f"{MUC}x") is not None
             rooms = [(each, each.stream.room(to)) for each in alive]
-            like = [each for each, room in rooms if asks != (room is not None and room.is_taken)]
-            same = [each for each, room in rooms if room and room.nickname == nickname]
-            return [[latest, *like, *same][-1]]
+            named_so = [each for each, room in rooms if room and room.nickname == nickname]
+            # Who has no seat asks for one; who has one shows itself in it, or leaves.
+            fitting = [each for each, room in rooms if asks != (room is not None and room.is_taken)]
+            return [(named_so or fitting or streams)[-1]]
         case "iq":
             asked = "asks", element.get("id", "")[:MAX_TEXT]
             return [each for each in alive if asked in {key[:2] for key in each.stream.waiting}]
@@ -337,6 +342,7 @@ def _in_room(jid: str, streams: list[Examined]) -> list[Examined]:
 
 
 def _alive(streams: Iterable[Examined]) -> list[Examined]:
+    """Return the streams that no other login seems to have ended."""
     return [each for each in streams if each.cut is None]
 
 
