@@ -7,9 +7,10 @@ import pytest
 from bridge.mcp.errors import ToolError
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter, xmpp_send
+from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.model.room import Room, RoomStatus
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import participant_at
+from tests.faults.reaching import participant_at, settings_for
 from tests.faults.scripted_server import (
     HONEST,
     NICKNAME,
@@ -100,3 +101,76 @@ async def test_who_sends_during_a_first_attempt_that_gets_no_answer_is_told_to_w
             await xmpp_send(link, RateLimiter(60), QUIET, message="hello", timeout_seconds=0.2)
         assert refused.value.condition == "recipient-unavailable"
         assert "timeoutSeconds" in refused.value.hint
+
+
+SERVICE = scripted.ROOM.partition("@")[2]
+LATER = "later@conference.localhost"
+
+
+def challenge(sender: str, asked: str = "") -> str:
+    field = f"<field var='from' type='hidden'><value>{asked}</value></field>" if asked else ""
+    form = f"<x xmlns='jabber:x:data' type='form'>{field}</x>"
+    return (
+        f"<message from='{sender}'><body>Visit https://captcha.example/1</body>"
+        f"<captcha xmlns='urn:xmpp:captcha'>{form}</captcha></message>"
+    )
+
+
+@pytest.mark.parametrize("sender", [scripted.ROOM, f"{scripted.ROOM}/{NICKNAME}", SERVICE])
+@pytest.mark.parametrize("asked", ["", f"{scripted.ROOM}/{NICKNAME}"])
+async def test_a_captcha_is_named_at_once_whichever_address_of_the_room_sends_it(
+    sender: str, asked: str
+) -> None:
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(challenge(sender, asked))
+        await wire.gone()
+
+    script = replace(HONEST, join=join)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == "captcha-required"
+        assert "https://captcha.example/1" in fault.message
+
+
+async def test_a_check_names_a_captcha_that_the_service_of_the_room_sends() -> None:
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(challenge(SERVICE))
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, join=join)) as server:
+        report = await probe(settings_for(server))
+        assert report.condition == "captcha-required"
+
+
+async def test_a_captcha_for_one_room_of_the_service_keeps_us_out_of_no_other() -> None:
+    async def join(wire: Wire) -> None:
+        for _ in range(2):
+            await wire.element("presence")
+        wire.send(challenge(SERVICE, f"{LATER}/{NICKNAME}"))
+        wire.send(present(NICKNAME, 110) + scripted.subject(""))
+
+    script = replace(HONEST, join=join)
+    async with (
+        ScriptedServer(script) as server,
+        participant_at(server, scripted.ROOM, LATER) as eyes,
+    ):
+        fault, _, _ = await eyes.rooms[1].fault()
+        assert fault.condition == "captcha-required"
+        await eyes.rooms[0].joined()
+
+
+async def test_inside_no_occupant_can_tell_of_a_captcha() -> None:
+    stand = scripted.saying(
+        challenge(f"{scripted.ROOM}/Wilma"), challenge(SERVICE), said("Wilma", "the end")
+    )
+    async with (
+        ScriptedServer(replace(HONEST, stand=stand)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.joined()
+        await eyes.hears("the end")
+        bodies = [message.body for message in eyes.messages()]
+        assert bodies == ["Visit https://captcha.example/1", "the end"]
+        assert eyes.status().connected

@@ -91,9 +91,9 @@ async def probe(
     visits: list[_Visitor] = []  # those that have begun; the last may be under way
 
     def route(stanza: Element) -> None:
-        """Hand a stanza to the visit under way, if it comes from that room."""
+        """Hand a stanza to the visit under way, if it comes from that room or its service."""
         sender = stanzas.sender_of(stanza)
-        if sender is not None and visits and sender.bare == visits[-1].membership.jid:
+        if sender is not None and visits and visits[-1].membership.hears(sender):
             visits[-1].membership.receive(stanza)
 
     advice = {} if settings.tls_verify else {Stage.TLS: _UNCHECKED}

@@ -454,6 +454,14 @@ class Membership:
             case _:
                 raise AssertionError(record)
 
+    def hears(self, sender: stanzas.Address) -> bool:
+        """Whether what comes from this address may concern us here.
+
+        While we are entering, the room's service may say why it does not let us in.
+        """
+        entering = self._state is State.ENTERING
+        return sender.bare == self.jid or (entering and sender.jid == self.jid.partition("@")[2])
+
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # Presence in these states may answer a join that was given up. It is ignored: otherwise we

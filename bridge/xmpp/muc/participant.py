@@ -220,10 +220,13 @@ class Participant:
             await asyncio.wait(staying)
 
     def _route(self, stanza: Element) -> None:
-        """Hand a stanza to the membership in the room that it comes from."""
+        """Hand a stanza to the membership in the room, or those at the service, it comes from."""
         sender = stanzas.sender_of(stanza)
-        membership = None if sender is None else self._by_jid.get(sender.bare)
-        if membership is not None:
+        if sender is None:
+            return
+        of_room = self._by_jid.get(sender.bare)
+        of_service = (member for member in self.memberships if member.hears(sender))
+        for membership in of_service if of_room is None else (of_room,):
             self.publisher.stanza = self.trace.number_of(stanza)
             try:
                 membership.receive(stanza)

@@ -29,6 +29,7 @@ STAMP = f"{{{stanzas.DELAY}}}delay"
 EXTENSION = f"{{{stanzas.MUC_USER}}}x"
 ITEM = f"{{{stanzas.MUC_USER}}}item"
 CAPTCHA = "{urn:xmpp:captcha}captcha"
+CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data}value"
 GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
 
 OTR = "?OTR:"
@@ -79,6 +80,7 @@ MAX_PRESENCE_CHARACTERS = 1_000
 def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
     """Yield the events in `stanza`; `room` and `own`, our occupant JID, are prepared.
 
+    `own` is empty while we are not inside. Then the room's service may have sent the stanza, too.
     Unless the room `gives_ids`, anybody may have put stanza ids into its messages, and they are
     left out.
     """
@@ -98,6 +100,8 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _is_passed_on(stanza)):
             yield from _read_message(stanza, address, own, gives_ids=gives_ids)
+        elif sender == room.partition("@")[2] and _is_kept_out_by(stanza, room):
+            yield events.RoomError(events.CAPTCHA_REQUIRED, stanza.findtext(stanzas.BODY))
     elif stanza.tag == stanzas.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
@@ -111,6 +115,18 @@ def _is_passed_on(stanza: Element) -> bool:
     return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
 
 
+def _is_kept_out_by(stanza: Element, room: str) -> bool:
+    """Whether a message of the room's service wants a CAPTCHA solved for this room.
+
+    The form may name the address that we wrote to (XEP-0158, section 3.1). If it names none, it
+    concerns every room of the service that we are entering.
+    """
+    challenge = stanza.find(CAPTCHA)
+    if challenge is None:
+        return False
+    return (prepared(challenge.findtext(CAPTCHA_FOR, room)) or "").partition("/")[0] == room
+
+
 def _read_message(
     stanza: Element, address: stanzas.Address, own: str, *, gives_ids: bool
 ) -> Iterator[events.Event]:
@@ -118,10 +134,13 @@ def _read_message(
     type_ = stanza.get("type", "normal")
     body = stanza.findtext(stanzas.BODY)
     subject = _new_subject(stanza) if type_ == "groupchat" else None
+    # Whoever solves a CAPTCHA is let in (XEP-0158, section 3). Some rooms send it from the occupant
+    # JID that we asked for. Once we are inside, an occupant may have sent such a message.
+    from_room = not nickname or (not own and type_ != "groupchat")
+    if from_room and stanza.find(CAPTCHA) is not None:
+        yield events.RoomError(events.CAPTCHA_REQUIRED, body)
+        return
     if not nickname:
-        if stanza.find(CAPTCHA) is not None:  # whoever solves it is let in (XEP-0158, section 3)
-            yield events.RoomError(events.CAPTCHA_REQUIRED, body)
-            return
         yield from _read_notice(stanza)
     if subject is not None:
         yield events.SubjectChanged(subject.text or "", nickname or None)
