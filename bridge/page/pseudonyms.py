@@ -72,8 +72,8 @@ _MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
 
 JIDS = frozenset({"from", "to", "jid", "by", "venue", "room", "service"})
 """The fields and attributes that hold a JID."""
-NICKNAMES = frozenset({"sender", "newNickname", "actor", "nick"})
-"""The fields and attributes that hold a nickname; the actor may be a JID."""
+NICKNAMES = frozenset({"sender", "newNickname", "actor", "nick", "moderatedBy", "author"})
+"""The fields and attributes that hold a nickname; the actor or the moderator may be a JID."""
 STRUCTURE = frozenset(
     {"kind", "direction", "phase", "condition", "tls", "sasl", "at", "delayedFrom", "meaning"}
 )

@@ -13,8 +13,8 @@ differ by at most this number of seconds."""
 
 # fmt: off
 VARYING = frozenset({
-    "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole", "jid",
-    "meaning", "payload", "reflection", "self", "source",
+    "author", "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole",
+    "jid", "meaning", "payload", "reflection", "self", "source",
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a

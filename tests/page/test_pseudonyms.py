@@ -171,6 +171,9 @@ def happened() -> Iterator[tuple[dict[str, Any], str]]:
         yield {"kind": "join", **who, **held, "status": about}, presence
         yield {"kind": "role", **who, **held, "actor": nickname, "reason": about}, presence
         yield {"kind": "message", **who, "body": body, "type": "chat", "source": "live"}, message
+        moderation = {"moderatedBy": nickname, "author": nickname, "reason": about}
+        room = {"kind": "message", "direction": "in", "from": ROOM, "sender": "", "retracts": "7"}
+        yield room | moderation, ""
         yield {"kind": "subject", "direction": "in", "sender": nickname, "subject": about}, ""
         refused = {"condition": "forbidden", "text": about, "id": "7"}
         yield {"kind": "error", **who, **refused}, presence

@@ -143,6 +143,18 @@ class MessageReceived:
     """An empty tuple takes all of them back; None where a message is no reaction."""
     retracts: str | None = None
     """The id of the message that its sender (XEP-0424) or a moderator (XEP-0425) takes back."""
+    moderated_by: str | None = None
+    """The nickname of the moderator who takes it back; a JID if they are not in the room."""
+    reason: str | None = None
+    """Why the moderator takes it back, in their words."""
+    author: str | None = None
+    """The nickname of whoever wrote the message that a moderator takes back, if we saw it."""
+    languages: tuple[str, ...] = ()
+    """The languages of the bodies that are not in `body` (RFC 6121, section 5.2.3); `und` for a
+    body in no language."""
+    marked: tuple[str, ...] = ()
+    """What people may see instead of `body`: `fallback` if their client knows what the body stands
+    in for (XEP-0428), `xhtml` if it shows XHTML-IM (XEP-0071)."""
     encrypted: str | None = None
     """The name of the encryption (XEP-0380). A body only says that the message is encrypted."""
     payload: tuple[str, ...] = ()
@@ -478,6 +490,8 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
     "former_payload": tuple,
     "changed": tuple,
     "reactions": tuple,
+    "languages": tuple,
+    "marked": tuple,
     "source": Source,
     "phase": Phase,
 }
@@ -490,6 +504,7 @@ _TYPES: dict[str, type] = {
     **dict.fromkeys(("self", "reflection", "destroyed"), bool),
     **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
     **dict.fromkeys(("codes", "meaning", "payload", "formerPayload", "changed", "reactions"), list),
+    **dict.fromkeys(("languages", "marked"), list),
 }
 """The types of the fields of the exact form; `events` is in gaps of the recorder."""
 
@@ -502,6 +517,8 @@ def _encode_apart(event: Event) -> dict[str, object]:
                 "reflection": own and source is Source.LIVE,
                 "payload": list(payload) or None,
                 "reactions": None if reactions is None else list(reactions),
+                "languages": list(event.languages),
+                "marked": list(event.marked),
             }
         case MessageSent():
             return {"type": "groupchat", "source": Source.LIVE}

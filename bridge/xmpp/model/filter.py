@@ -27,7 +27,7 @@ ESCAPE = r"\u{"
 this form."""
 
 
-NICKNAMES = ("sender", "new_nickname")
+NICKNAMES = ("sender", "new_nickname", "moderated_by")
 """The fields of an event that hold the nickname of who caused it."""
 
 

@@ -85,12 +85,20 @@ def notes_on_message(entry: Mapping[str, object]) -> str:
             reactions = f": {_text(entry, 'reactions', ' ')}" if name == "reactsTo" else ""
             notes.append(f"{words} {_text(entry, name)}{reactions}")
             break
+    if entry.keys() & {"moderatedBy", "author", "reason"}:
+        by = f" by {_name(entry, 'moderatedBy')}" if "moderatedBy" in entry else ""
+        author = f", written by {_name(entry, 'author')}" if "author" in entry else ""
+        notes.append(f"moderated{by}{author}{_part(': ', entry, 'reason')}")
     if "times" in entry:
         notes.append(f"{_text(entry, 'times')} times until {_text(entry, 'lastAt')}")
     if "encrypted" in entry:
         notes.append(f"encrypted: {_text(entry, 'encrypted')}")
     if "payload" in entry:
         notes.append(f"no body: {_text(entry, 'payload')}")
+    if "languages" in entry:
+        notes.append(f"also in other languages: {_text(entry, 'languages')}")
+    if "marked" in entry:
+        notes.append(f"people may see another text: {_text(entry, 'marked')}")
     return " ".join(map(_bracketed, notes))
 
 

@@ -90,7 +90,10 @@ class Intake:
         if key in self._seen:
             # Live messages are never dropped: two different ones may be alike.
             return message if live else None
-        self._seen.add(key)
+        self._seen.add(key, message.sender)
+        if message.retracts and not message.sender:
+            author = self._seen.get(hash(message.retracts))
+            message = replace(message, author=author if isinstance(author, str) else None)
         return message
 
     def _believed(self, stanza: Element, event: Event) -> Event:
@@ -115,14 +118,14 @@ class Intake:
         return event
 
 
-class _RecentlyAdded(OrderedDict[Hashable, int]):
-    """The last `capacity` keys that were added, each with a hash or 0."""
+class _RecentlyAdded(OrderedDict[Hashable, object]):
+    """The last `capacity` keys that were added, each with a value."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self._capacity = capacity
 
-    def add(self, key: Hashable, value: int = 0) -> None:
+    def add(self, key: Hashable, value: object) -> None:
         self[key] = value
         if len(self) > self._capacity:
             self.popitem(last=False)

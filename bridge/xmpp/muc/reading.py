@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 from bridge.text import stamp_of
 from bridge.wire.meaning import ENCRYPTIONS
 from bridge.wire.xmlstream import DamagedElement
+from bridge.wire.xmlwriter import XML_NAMESPACE
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
 from bridge.xmpp.model import events
@@ -23,7 +24,7 @@ REACTIONS = "urn:xmpp:reactions:0"
 OCCUPANT_ID = "urn:xmpp:occupant-id:0"
 ADDRESSES = "http://jabber.org/protocol/address"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
-MODERATION = "{urn:xmpp:message-moderate:0}moderated"
+MODERATIONS = frozenset(f"{{urn:xmpp:message-moderate:{version}}}moderated" for version in (0, 1))
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 STAMP = f"{{{stanzas.DELAY}}}delay"
 EXTENSION = f"{{{stanzas.MUC_USER}}}x"
@@ -31,6 +32,15 @@ ITEM = f"{{{stanzas.MUC_USER}}}item"
 CAPTCHA = "{urn:xmpp:captcha}captcha"
 CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data}value"
 GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
+STATUS = f"{{{stanzas.CLIENT}}}status"
+LANGUAGE = f"{{{XML_NAMESPACE}}}lang"
+
+MARKS = {
+    "{urn:xmpp:fallback:0}fallback": "fallback",
+    "{urn:xmpp:feature-fallback:0}fallback": "fallback",
+    "{http://jabber.org/protocol/xhtml-im}html": "xhtml",
+}
+"""The elements that show people something else than the body, and what they are called."""
 
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
@@ -132,7 +142,7 @@ def _read_message(
 ) -> Iterator[events.Event]:
     sender, room, nickname = address
     type_ = stanza.get("type", "normal")
-    body = stanza.findtext(stanzas.BODY)
+    body, languages = _in_one_language(stanza, stanzas.BODY)
     subject = _new_subject(stanza) if type_ == "groupchat" else None
     # Whoever solves a CAPTCHA is let in (XEP-0158, section 3). Some rooms send it from the occupant
     # JID that we asked for. Once we are inside, an occupant may have sent such a message.
@@ -143,7 +153,7 @@ def _read_message(
     if not nickname:
         yield from _read_notice(stanza)
     if subject is not None:
-        yield events.SubjectChanged(subject.text or "", nickname or None)
+        yield events.SubjectChanged(subject, nickname or None)
     stamp = given = None
     for child in stanza:
         # ejabberd does not remove stamps that others put there in the room's name, even if the name
@@ -165,6 +175,8 @@ def _read_message(
         source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
         encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
+        languages=languages,
+        marked=() if body is None else _marks(stanza),
     )
     referring = _with_references(message, stanza)
     if body is None and referring is message:
@@ -177,13 +189,37 @@ def _read_message(
     yield referring
 
 
-def _new_subject(stanza: Element) -> Element | None:
+def _marks(stanza: Element) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(MARKS[child.tag] for child in stanza if child.tag in MARKS))
+
+
+def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the text of the child `tag` that people see, and the languages of the others.
+
+    That is the child without `xml:lang` (RFC 6121, section 5.2.3), or else the one in the language
+    of the stanza, in English, or the first. The text is None if there is no such child.
+    """
+    children = stanza.findall(tag)
+    if len(children) < 2:
+        return (children[0].text or "" if children else None), ()
+    usual = stanza.get(LANGUAGE, "")
+
+    def strangeness(child: Element) -> tuple[bool, bool, bool]:
+        language = child.get(LANGUAGE, "").casefold()
+        return language != "", language != usual.casefold(), language.partition("-")[0] != "en"
+
+    seen = min(children, key=strangeness)
+    others = (it.get(LANGUAGE) or usual or "und" for it in children if it is not seen)
+    return seen.text or "", _bounded(others)
+
+
+def _new_subject(stanza: Element) -> str | None:
     """Return the subject that a message in the room sets; None if it sets none.
 
     A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one.
     """
     sets = stanza.find(stanzas.BODY) is None and stanza.find(stanzas.THREAD) is None
-    return stanza.find(stanzas.SUBJECT) if sets else None
+    return _in_one_language(stanza, stanzas.SUBJECT)[0] if sets else None
 
 
 def occupant_id(stanza: Element) -> str | None:
@@ -225,15 +261,20 @@ def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str,
             names.append(name)
         elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:
             names.append(f"{name} ({namespace[1:]})")
-    names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
-    more = len(names) - most
-    return tuple(names[:most]) + ((f"... and {more} more",) if more > 0 else ())
+    return _bounded(names, most)
+
+
+def _bounded(names: Iterable[str], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
+    """Return each of these names once, as many and as much of them as are listed."""
+    each = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
+    more = len(each) - most
+    return tuple(each[:most]) + ((f"... and {more} more",) if more > 0 else ())
 
 
 def _with_references(message: events.MessageReceived, stanza: Element) -> events.MessageReceived:
     """Return `message` with the references to other messages in its stanza; itself without any."""
     # Only the room itself moderates (XEP-0425).
-    retractions = (RETRACTION,) if message.sender else (RETRACTION, MODERATION)
+    retractions = {RETRACTION} if message.sender else {RETRACTION, *MODERATIONS}
     for child in stanza:
         id_ = child.get("id")
         if not id_:
@@ -248,10 +289,32 @@ def _with_references(message: events.MessageReceived, stanza: Element) -> events
                 reactions = tuple(reaction.text or "" for reaction in listed)
                 message = replace(message, reacts_to=id_, reactions=reactions)
             case "{urn:xmpp:message-retract:1}retract":
-                message = replace(message, retracts=id_)
+                message = _taking_back(message, child, id_)
             case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in retractions for inner in child):
-                message = replace(message, retracts=id_)
+                message = _taking_back(message, child, id_)
     return message
+
+
+def _taking_back(
+    message: events.MessageReceived, retraction: Element, id_: str
+) -> events.MessageReceived:
+    """Return `message`, which takes back another one; from the room also with who did it and why.
+
+    XEP-0425 has had two shapes: `moderated` is in `apply-to` and has the reason in it, or is in
+    `retract` beside the reason.
+    """
+    message = replace(message, retracts=id_)
+    moderated = next((inner for inner in retraction if inner.tag in MODERATIONS), None)
+    if message.sender or moderated is None:
+        return message
+    by = moderated.get("by", "")
+    bare, _, nickname = by.partition("/")
+    reasons = (it.text for it in (*moderated, *retraction) if it.tag.endswith("}reason"))
+    return replace(
+        message,
+        moderated_by=_short(nickname if prepared(bare) == message.from_ else by),
+        reason=_short(next(reasons, None)),
+    )
 
 
 def _read_notice(stanza: Element) -> Iterator[events.Event]:
@@ -313,7 +376,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     item = _item(extension)
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
-    status_text = _short(stanza.findtext(f"{{{stanzas.CLIENT}}}status"))
+    status_text = _short(_in_one_language(stanza, STATUS)[0])
     if type_ is None:
         foreign = (child for child in stanza if not child.tag.startswith(OF_STREAM))
         extensions = sorted(foreign, key=attrgetter("tag"))  # another order is no change

@@ -40,6 +40,11 @@ REFERENCES: dict[str, Any] = {
     "reacts_to": "5",
     "reactions": ("x", "y"),
     "retracts": "6",
+    "moderated_by": "Mod",
+    "reason": "spam",
+    "author": "Wilma",
+    "languages": ("fr", "de"),
+    "marked": ("fallback", "xhtml"),
 }
 DETAILS: dict[str, Any] = {
     "show": "away",

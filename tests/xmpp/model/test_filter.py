@@ -71,6 +71,7 @@ def test_every_event_that_has_somebody_is_theirs() -> None:
         (_entered(jid="w@example/1"), "w@example"),
         (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), "Wilma"),
         (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), "Wilma"),
+        (events.MessageReceived(ROOM, "", retracts="1", moderated_by="Wilma"), "Wilma"),
         (events.AffiliationChanged("w@example", "member"), "W@example"),
         (events.SubjectChanged("hello", "Wilma"), "Wilma"),
     ):

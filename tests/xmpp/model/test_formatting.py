@@ -78,6 +78,20 @@ GAP = {"kind": "gap", "from": "A", "to": "B"}
         (SAYS | {"heard": True}, "T <A> (our own) x"),
         (SAYS | {"times": 3, "lastAt": "U"}, "T <A> (3 times until U) x"),
         (SAYS | {"heard": False}, "T <A> (our own, not heard) x"),
+        (
+            {"kind": "message", "sender": "", "moderatedBy": "Mod"}
+            | {"author": "A> x", "reason": "1) (our own"},
+            "T <> (moderated by <Mod>, written by <A\\u{3E} x>: 1\\u{29} \\u{28}our own)",
+        ),
+        (
+            {"kind": "message", "sender": "", "retracts": "7", "reason": "spam"},
+            "T <> (taking back 7) (moderated: spam)",
+        ),
+        (SAYS | {"languages": ["fr", "de"]}, "T <A> (also in other languages: fr, de) x"),
+        (
+            SAYS | {"marked": ["fallback", "xhtml"]},
+            "T <A> (people may see another text: fallback, xhtml) x",
+        ),
         (LEFT | {"meaning": ["kicked"]}, "T * <A> left [kicked]"),
         ({"kind": "config", "meaning": ["x"]}, "T * the room's configuration changed [x]"),
         ({"kind": "connection", "text": "in the room", "sender": "A"}, "T in the room as A"),

@@ -74,6 +74,20 @@ def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_n
         assert met.own is own
 
 
+@pytest.mark.parametrize("source", [*Source])
+def test_a_moderation_names_the_author_of_a_message_that_was_seen(source: Source) -> None:
+    intake = Intake("r@muc")
+    assert intake.deduplicate(replace(SAID, stanza_id="a", source=source)) is not None
+    moderation = MessageReceived("r@muc", "", id="2", moderated_by="Mod")
+    for id_, author in (("a", "Wilma"), ("b", None), ("1", None)):
+        met = intake.deduplicate(replace(moderation, retracts=id_))
+        assert met == replace(moderation, retracts=id_, author=author)
+    # An occupant can only take back their own messages.
+    met = intake.deduplicate(replace(SAID, from_="r@muc/Fred", sender="Fred", retracts="a"))
+    assert met is not None
+    assert met.author is None
+
+
 @pytest.mark.parametrize("source", LATER)
 def test_messages_without_words_differ_in_what_they_concern(source: Source, intake: Intake) -> None:
     silent = replace(SAID, body="", id=None, source=source)

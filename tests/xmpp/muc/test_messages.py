@@ -185,3 +185,87 @@ def test_an_error_from_an_occupant_is_theirs_and_no_message_that_the_room_return
     assert bare == [OccupantError(robot, "Robot", "undefined-condition")]
     for sender in ("evil@example", f"{ROOM}.evil/Robot", "example", ""):
         assert message_events(ERROR, sender, "error") == []
+
+
+FRENCH, PLAIN, ENGLISH, GERMAN = (
+    f"<body{language}>{text}</body>"
+    for language, text in (
+        (" xml:lang='fr'", "Bonjour"),
+        ("", "Hello"),
+        (" xml:lang='en-GB'", "Good day"),
+        (" xml:lang='de'", "Tag"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "of_stanza", "body", "languages"),
+    [
+        (FRENCH + PLAIN, "", "Hello", ("fr",)),
+        (PLAIN + FRENCH + GERMAN, "", "Hello", ("fr", "de")),
+        (FRENCH, "", "Bonjour", ()),
+        (FRENCH + GERMAN, "", "Bonjour", ("de",)),
+        (FRENCH + GERMAN, "de", "Tag", ("fr",)),
+        (FRENCH + GERMAN + ENGLISH, "", "Good day", ("fr", "de")),
+        (FRENCH + GERMAN + ENGLISH, "DE", "Tag", ("fr", "en-GB")),
+        (PLAIN + GERMAN, "de", "Hello", ("de",)),
+        ("<body/>" + FRENCH, "", "", ("fr",)),
+        ("<body xml:lang=''>a</body>" + FRENCH, "", "a", ("fr",)),
+        (PLAIN + "<body>other</body>", "", "Hello", ("und",)),
+        (PLAIN + "<body>other</body>", "fr", "Hello", ("fr",)),
+        (PLAIN + FRENCH + FRENCH, "", "Hello", ("fr",)),
+    ],
+)
+def test_of_several_bodies_people_see_the_one_without_a_language(
+    inner: str, of_stanza: str, body: str, languages: tuple[str, ...]
+) -> None:
+    attribute = f" xml:lang='{of_stanza}'" if of_stanza else ""
+    start = f"<message from='{ROOM}/Wilma' type='groupchat' id='m1'{attribute}>"
+    (event,) = events(f"{start}{inner}</message>")
+    assert isinstance(event, MessageReceived)
+    assert (event.body, event.languages) == (body, languages)
+
+
+def test_the_languages_of_other_bodies_are_bounded() -> None:
+    long = "x" * (reading.MAX_PAYLOAD_CHARACTERS + 1)
+    many = "".join(
+        f"<body xml:lang='{name}'>x</body>"
+        for name in [long, *map(str, range(reading.MAX_PAYLOAD))]
+    )
+    languages = message(PLAIN + many).languages
+    assert languages[0] == long[:-1]
+    assert (languages[-1], len(languages)) == ("... and 1 more", reading.MAX_PAYLOAD + 1)
+
+
+def test_a_subject_in_several_languages_is_the_one_without_a_language() -> None:
+    both = "<subject xml:lang='fr'>Essais</subject><subject>tests</subject>"
+    assert message_events(both) == [SubjectChanged("tests", "Wilma")]
+
+
+FALLBACK = "<fallback xmlns='urn:xmpp:fallback:0' for='urn:xmpp:reply:0'><body/></fallback>"
+XHTML = (
+    "<html xmlns='http://jabber.org/protocol/xhtml-im'>"
+    "<body xmlns='http://www.w3.org/1999/xhtml'>other</body></html>"
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "marked"),
+    [
+        (PLAIN + FALLBACK, ("fallback",)),
+        (PLAIN + FALLBACK.replace("urn:xmpp:", "urn:xmpp:feature-", 1), ("fallback",)),
+        (PLAIN + XHTML, ("xhtml",)),
+        (PLAIN + FALLBACK + XHTML + FALLBACK, ("fallback", "xhtml")),
+        (PLAIN, ()),
+        (PLAIN + f"<x xmlns='urn:other'>{FALLBACK}{XHTML}</x>", ()),
+        (PLAIN + "<html xmlns='urn:other'/><fallback xmlns='urn:other'/>", ()),
+    ],
+)
+def test_what_people_see_instead_of_a_body_is_marked(inner: str, marked: tuple[str, ...]) -> None:
+    event = message(inner)
+    assert (event.body, event.marked) == ("Hello", marked)
+
+
+def test_what_people_see_of_a_message_without_a_body_is_its_payload() -> None:
+    event = message(XHTML)
+    assert (event.payload, event.marked) == (("html (http://jabber.org/protocol/xhtml-im)",), ())

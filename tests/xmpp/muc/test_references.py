@@ -13,13 +13,14 @@ REACTION = "<reaction>{}</reaction>"
 RETRACT = "<retract xmlns='urn:xmpp:message-retract:1' id='{}'/>"
 OLD = "<apply-to xmlns='urn:xmpp:fasten:0' id='{}'>{}</apply-to>"
 OLD_RETRACT = "<retract xmlns='urn:xmpp:message-retract:0'/>"
+BY = " by='lobby@conference.example/Mod'"
 OLD_MODERATED = (
-    "<moderated xmlns='urn:xmpp:message-moderate:0' by='lobby@conference.example/Mod'>"
+    f"<moderated xmlns='urn:xmpp:message-moderate:0'{BY}>"
     "<retract xmlns='urn:xmpp:message-retract:0'/><reason>spam</reason></moderated>"
 )
 MODERATED = (
     "<retract xmlns='urn:xmpp:message-retract:1' id='{}'>"
-    "<moderated xmlns='urn:xmpp:message-moderate:1' by='lobby@conference.example/Mod'/>"
+    f"<moderated xmlns='urn:xmpp:message-moderate:1'{BY}/>"
     "<reason>spam</reason></retract>"
 )
 
@@ -52,9 +53,40 @@ def test_a_message_tells_what_it_concerns(inner: str, about: dict[str, object], 
     assert _about(inner + body) == about
 
 
-@pytest.mark.parametrize("inner", [OLD.format("7", OLD_MODERATED), MODERATED.format("7")])
-def test_a_message_that_a_moderator_took_back_is_told_by_the_room(inner: str) -> None:
-    assert message_events(inner, ROOM) == [MessageReceived(ROOM, "", "", id="m1", retracts="7")]
+@pytest.mark.parametrize(
+    ("by", "moderator"),
+    [
+        (f" by='{ROOM}/Mod'", "Mod"),
+        (f" by='{ROOM.upper()}/a/b'", "a/b"),
+        (" by='mod@example'", "mod@example"),
+        (f" by='{ROOM}'", None),
+        ("", None),
+    ],
+)
+@pytest.mark.parametrize(("reason", "why"), [("<reason>spam</reason>", "spam"), ("", None)])
+@pytest.mark.parametrize("shape", [OLD.format("7", OLD_MODERATED), MODERATED.format("7")])
+def test_the_room_says_which_moderator_took_a_message_back_and_why(
+    shape: str, reason: str, why: str | None, by: str, moderator: str | None
+) -> None:
+    inner = shape.replace(BY, by).replace("<reason>spam</reason>", reason)
+    assert message_events(inner, ROOM) == [
+        MessageReceived(ROOM, "", "", id="m1", retracts="7", moderated_by=moderator, reason=why)
+    ]
+
+
+def test_a_message_in_both_shapes_of_moderation_is_told_once() -> None:
+    both = MODERATED.format("7") + OLD.format("7", OLD_MODERATED)
+    (event,) = message_events(f"<body>It was moderated.</body>{both}", ROOM)
+    assert isinstance(event, MessageReceived)
+    assert (event.retracts, event.moderated_by, event.reason) == ("7", "Mod", "spam")
+
+
+def test_the_texts_of_a_moderation_are_bounded() -> None:
+    long = "x" * (reading.MAX_PRESENCE_CHARACTERS + 1)
+    inner = MODERATED.format("7").replace("spam", long).replace("/Mod", f"/{long}")
+    (event,) = message_events(inner, ROOM)
+    assert isinstance(event, MessageReceived)
+    assert event.reason == event.moderated_by == long[:-1]
 
 
 def test_no_occupant_moderates_in_the_rooms_name() -> None:
@@ -62,6 +94,7 @@ def test_no_occupant_moderates_in_the_rooms_name() -> None:
     # This one is a retraction too, and those are told as their sender's.
     event = message(MODERATED.format("7"))
     assert (event.sender, event.retracts) == ("Wilma", "7")
+    assert (event.moderated_by, event.reason) == (None, None)
 
 
 @pytest.mark.parametrize(
