@@ -3,9 +3,7 @@
 import os
 import re
 import shlex
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from bridge.registration.errors import LaunchError
@@ -77,11 +75,4 @@ def flaws(env_file: Path) -> list[str]:
     """
     nowhere = Path("/")
     loaded = load({}, cwd=nowhere, package_root=nowhere, env_file=env_file)
-    flaws = [*map(str, loaded.problems), *loaded.warnings]
-    with suppress(OSError):
-        if env_file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            flaws.append(
-                f"other users of this machine may read {env_file}, the password in it too: "
-                f"chmod 600 {env_file}"
-            )
-    return flaws
+    return [*map(str, loaded.problems), *loaded.warnings]

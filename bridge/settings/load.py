@@ -15,6 +15,7 @@ from typing import Any
 
 from bridge.settings import sources, spelling, values
 from bridge.settings.database_url import DatabaseUrl, password_in
+from bridge.settings.doubts import doubts_about
 from bridge.settings.sources import (
     TO_TRUST_IT,
     Candidate,
@@ -180,6 +181,7 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
+        self._warn_of_exposure()
         named = self.loaded["BRIDGE_TOOLSETS"]
         if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
             self.loaded["BRIDGE_TOOLSETS"] = (*named, "llm")
@@ -198,6 +200,7 @@ class _Loading:
         if not said or (row.name == "BOT_NICKNAME" and self._is_set("MCP_BOT_NICKNAME")):
             return default
         text, place = said[0]
+        self._doubt(row, text, place)
         value = self._parsed(row, text, place)
         if value is None:
             return default
@@ -207,6 +210,25 @@ class _Loading:
         else:
             self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
         return value
+
+    def _doubt(self, row: Variable[Any], text: str, place: VariableSource) -> None:
+        """Warn of a value that is probably not what was meant."""
+        cut_off = place.cut_off.get(row.name)
+        for doubt in doubts_about(text, secret=row.secret, cut_off=cut_off):
+            self.warnings.append(f"{row.name} in {place.name} {doubt}")
+
+    def _warn_of_exposure(self) -> None:
+        """Warn of passwords that other users of this machine can read in the file that is used."""
+        if self.used is not None and self.used.is_exposed:
+            exposed = [name for name in SECRETS if name in self.used.values]
+            exposed += (
+                ["BRIDGE_STORE"] if password_in(self.used.values.get("BRIDGE_STORE", "")) else []
+            )
+            if exposed:
+                self.warnings.append(
+                    f"{' and '.join(exposed)} in {self.used.name} can be read by other users of "
+                    f"this machine: chmod 600 {self.used.name}"
+                )
 
     def _permitted(self, row: Variable[Any], place: VariableSource) -> str:
         """Return the part of the text that its place may set; empty if there is none."""
@@ -269,6 +291,7 @@ class _Loading:
         """
         meant: dict[str, Any] = {}
         for text, place in said:
+            self._doubt(row, text, place)
             value = self._parsed(row, text, place)
             meant[place.name] = row.parse(row.unreadable) if value is None else value
         trusted = any(place.trusted for _, place in said)

@@ -89,6 +89,13 @@ class VariableSource(NamedTuple):
     unparsed: str = ""
     """A warning about the lines of a file that cannot be read; empty if there are none."""
 
+    cut_off: Mapping[str, str] = {}
+    """What python-dotenv took for a comment behind a value without quotation marks, from `#` on, by
+    variable. It may be the rest of a password."""
+
+    is_exposed: bool = False
+    """Whether other users of this machine may read the file."""
+
 
 def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:
     """Return every candidate in the order of the search, with whether it is trusted.
@@ -137,6 +144,7 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
+    cut_off: dict[str, str] = {}
     lines: list[int] = []
     for binding in parse_stream(io.StringIO(text, newline=None)):
         if binding.error:
@@ -145,6 +153,7 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
             lines.append(binding.original.line + statement.count("\n", 0, blank))
         elif binding.key is not None:
             values[binding.key] = binding.value or ""
+            cut_off[binding.key] = _behind(binding.original.string)
     name, warning = repr(str(path)), ""
     if lines:
         named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
@@ -152,7 +161,22 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
         named = f"lines {named}" if len(lines) > 1 else f"line {named}"
         form = "not of the form NAME=value, or a quotation mark is not closed"
         warning = f"{name}: {named} ignored: {form}"
-    return VariableSource(name, path.parent, trusted, set_in(values), warning)
+    exposed = _is_exposed(path)
+    return VariableSource(name, path.parent, trusted, set_in(values), warning, cut_off, exposed)
+
+
+def _behind(statement: str) -> str:
+    """Return what follows a value without quotation marks as a comment, from `#` on."""
+    value = statement.partition("=")[2].strip()
+    comment = None if value.startswith(("'", '"')) else re.search(r"\s(#.*)", value)
+    return comment[1] if comment else ""
+
+
+def _is_exposed(path: Path) -> bool:
+    """Whether others may read a file; a group may if somebody else has given it the file."""
+    status = path.stat()
+    own = status.st_uid == os.geteuid()
+    return bool(status.st_mode & (stat.S_IROTH | (stat.S_IRGRP if own else 0)))
 
 
 def set_in(values: Mapping[str, str]) -> dict[str, str]:

@@ -129,6 +129,7 @@ SETTINGS = "XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.ex
 def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(odd)
     file.write_text(SETTINGS)
+    file.chmod(0o600)
     ran = run_in(tmp_path, COMMAND, "record", "--print-unit", "--env-file", file)
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.split("\n")[:-1]
@@ -164,6 +165,7 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     folder.mkdir()
     file = folder / "my.env"
     file.write_text(SETTINGS)
+    file.chmod(0o600)
 
     def printed(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return run_in(folder, COMMAND, "record", "--print-unit", *arguments, **more)

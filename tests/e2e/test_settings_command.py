@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.settings.table import VARIABLES
-from tests.e2e.bridge_process import NOWHERE
+from tests.e2e.bridge_process import NOWHERE, BridgeProcess
 from tests.e2e.checking import XTERM, on_screen
 from tests.e2e.watching import Watching, run
 from tests.settings.folders import written
@@ -17,6 +17,7 @@ SECRET = NOWHERE["XMPP_PASSWORD"]
 async def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path: Path) -> None:
     file = tmp_path / "bridge.env"
     file.write_text(written({**NOWHERE, "BOT_NICKNAME": "Zed", "BRIDGE_SEND_RATE": "5"}))
+    file.chmod(0o600)
     arguments = ("--json", "--env-file", str(file))
     more = {"LOG_LEVEL": "ERROR", "LANG": "C"}
     code, out, err = await run(tmp_path, more, "settings", *arguments)
@@ -34,6 +35,30 @@ async def test_every_setting_is_there_with_its_value_source_and_meaning(tmp_path
     (warning,) = told["warnings"]
     assert "BRIDGE_SEND_RATE" in warning
     assert (told["problems"], warning in err) == ([], True)
+
+
+async def test_a_doubtful_value_is_a_warning_wherever_settings_are_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "bridge.env"
+    file.write_text(written(NOWHERE | {"MUC_PASSWORD": f"${{{SECRET}}}"}))
+    file.chmod(0o644)
+    named = ("--env-file", str(file))
+    settings, checked = [
+        await run(tmp_path, {}, command, "--json", *named) for command in ("settings", "check")
+    ]
+    async with BridgeProcess(tmp_path, arguments=("serve", *named)) as bridge:
+        status = await bridge.status()
+    where = f"in {str(file)!r}"
+    for warnings in (
+        json.loads(settings[1])["warnings"],
+        [*settings[2].splitlines()],
+        [json.loads(checked[1].splitlines()[0])["phases"][0]["detail"]],
+        status["warnings"],
+        bridge.stderr.splitlines(),
+    ):
+        told = "\n".join(warnings)
+        assert f"MUC_PASSWORD {where} looks like a placeholder" in told
+        assert f"XMPP_PASSWORD and MUC_PASSWORD {where} can be read by other users" in told
+        assert SECRET not in told
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

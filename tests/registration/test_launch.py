@@ -125,5 +125,5 @@ def test_what_a_file_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.chmod(0o604)
     missing, readable = flaws(path)
     assert missing.startswith("MUC_ROOM is not set")
-    assert f"chmod 600 {path}" in readable
+    assert f"chmod 600 {str(path)!r}" in readable
     assert "secret-pw" not in missing + readable

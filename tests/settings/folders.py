@@ -68,6 +68,7 @@ def write(folder: Path, values: dict[str, str] | str | bytes, name: str = ".env"
     path = folder / name
     text = written(values) if isinstance(values, dict) else values
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.chmod(0o600)
     return path
 
 
