@@ -5,6 +5,7 @@ integer and never null, and params are an object.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -40,6 +41,10 @@ MAX_BATCH_MESSAGES = 256
 
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
+
+LINE_ENDS = "\x85\u2028\u2029"
+"""Characters of a text in JSON at which some readers end a line: readline of Node.js at the last two,
+Python's `str.splitlines` at all three."""
 
 NOT_LOGGED = frozenset({"inputResponses", "requestState"})
 """The params that a log leaves out: answers of people, and the secret that goes with them."""
@@ -158,11 +163,19 @@ def parse(text: bytes | bytearray | str) -> Json:
 
 
 def encode(message: Request | Notification | Response | list[Response]) -> bytes:
-    """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
+    """Write one message (or the replies to a batch) as one line of UTF-8, without its newline.
+
+    `LINE_ENDS` are written as escapes. A lone surrogate, for which UTF-8 has no form, is written as
+    U+FFFD.
+    """
     value = [_wire(item) for item in message] if isinstance(message, list) else _wire(message)
-    # UTF-8 has no form for a lone surrogate: it came in as an escape, such as `\ud800`, and goes
-    # out as one.
-    return compact(value).encode("utf-8", "backslashreplace")
+    text = compact(value)
+    for character in LINE_ENDS:
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def read_id(value: Json) -> Id | None:

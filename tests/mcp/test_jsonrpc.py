@@ -19,7 +19,7 @@ from bridge.mcp.jsonrpc import (
     preview,
 )
 
-texts = st.text(st.characters(exclude_categories=[]))
+texts = st.text(st.one_of(st.characters(), st.sampled_from("\x85\u2028\u2029\n")))
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), texts
 )
@@ -45,16 +45,31 @@ def malformed(body: bytes | str) -> Malformed:
 
 @settings(max_examples=30)
 @given(messages)
-def test_what_is_encoded_is_decoded_as_it_was(
+def test_what_is_encoded_is_one_line_for_every_reader_and_is_decoded_as_it_was(
     message: Request | Notification | Response | list[Response],
 ) -> None:
-    body = encode(message)
-    assert b"\n" not in body
-    assert decode(body) == message
+    line = encode(message).decode()
+    assert line.splitlines() == [line]
+    assert decode(line) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a\u2028b\u2029c\x85", b"a\\u2028b\\u2029c\\u0085"),
+        ("\ud800", "\ufffd".encode()),
+        ("\udc00x\ud83d\udbff", "\ufffdx\ufffd\ufffd".encode()),
+        ("\U0001f600", "\U0001f600".encode()),
+    ],
+)
+def test_a_frame_has_neither_a_hidden_line_end_nor_half_a_character(
+    text: str, written: bytes
+) -> None:
+    assert encode(Response(text, {text: [text]})).count(written) == 3
 
 
 @settings(max_examples=50)
-@given(st.one_of(st.binary(), texts))
+@given(st.one_of(st.binary(), st.text(st.characters(exclude_categories=[]))))
 def test_no_input_makes_decoding_raise(body: bytes | str) -> None:
     decode(body)
 
