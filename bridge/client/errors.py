@@ -19,8 +19,10 @@ class RequestError(ClientError):
     def __init__(self, error: Json) -> None:
         self.error: dict[str, Json] = error if isinstance(error, dict) else {"message": error}
         data = self.error.get("data")
-        detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""
-        super().__init__(f"{self.error.get('message')}{detail}")
+        message, detail = str(self.error.get("message")), ""
+        if data and not (isinstance(data, str) and data in message):
+            detail = f": {data if isinstance(data, str) else json.dumps(data)}"
+        super().__init__(message + detail)
 
 
 class InvalidInputError(ClientError):

@@ -247,9 +247,10 @@ class ServerProcess:
                     self._answers[id_] = asyncio.create_task(self._answer(message))
                     return
                 why = "too often" if method in self.answering else "which this client lacks"
-                log.info("the server asked for %s, %s", one_line(method, 100), why)
-                error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
-                self._reply(Response(id_, error=error))
+                reason = f"{one_line(method, 100)}, {why}"
+                log.info("the server asked for %s", reason)
+                refusal = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND, reason)
+                self._reply(Response(id_, error=refusal.wire()))
             case Notification("notifications/cancelled", {"requestId": str() | int() as id_}):
                 if id_ in self._answers:
                     self._answers[id_].cancel()

@@ -78,10 +78,11 @@ class Catalogue:
         uri = param(params, "uri", str, "the address of a resource")
         if resource := self.resource_at(uri):
             return resource
+        known = [*self.resources, *self._templates]
         raise RpcError(
             revision.unknown_resource,
-            {"uri": uri[:200], "known": [*self.resources, *self._templates]},
-            "Resource not found",
+            {"uri": uri[:200], "known": known},
+            f"Resource not found: {uri[:200]!r}. The resources are {', '.join(known)}",
         )
 
     def resource_at(self, uri: str) -> Resource | None:

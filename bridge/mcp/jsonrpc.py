@@ -34,7 +34,7 @@ TITLES = {
     INVALID_PARAMS: "Invalid params",
     INTERNAL_ERROR: "Internal error",
 }
-"""The message that the specification has for each code."""
+"""The message that the specification has for each code; ours add the reason."""
 
 MAX_BATCH_MESSAGES = 256
 """The most messages in one batch: the responses, which may have 45 kB each, go out in one piece."""
@@ -43,8 +43,8 @@ LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
 
 LINE_ENDS = "\x85\u2028\u2029"
-"""Characters of a text in JSON at which some readers end a line: readline of Node.js at the last two,
-Python's `str.splitlines` at all three."""
+"""Characters of a text in JSON at which some readers end a line: readline of Node.js at the last
+two, Python's `str.splitlines` at all three."""
 
 NOT_LOGGED = frozenset({"inputResponses", "requestState"})
 """The params that a log leaves out: answers of people, and the secret that goes with them."""
@@ -58,20 +58,21 @@ T = TypeVar("T")
 
 
 class RpcError(McpError):
-    """The caller's message cannot be served; `data` says why. It becomes an error response."""
+    """The caller's message cannot be served. It becomes an error response."""
 
-    def __init__(self, code: int, data: Json = None, message: str | None = None) -> None:
+    def __init__(self, code: int, data: Json, message: str | None = None) -> None:
+        """`data` is the reason, or what a program needs beside a `message` with the reason.
+
+        Many clients show nothing but the message, so it has the reason in any case.
+        """
         self.code = code
-        self.message = message or TITLES[code]
+        self.message = message or f"{TITLES[code]}: {data}"
         self.data = data
-        super().__init__(f"{self.message}: {data}" if data else self.message)
+        super().__init__(self.message)
 
     def wire(self) -> dict[str, Json]:
         """Return the error object of a response (JSON-RPC 2.0, section 5.1)."""
-        error: dict[str, Json] = {"code": self.code, "message": self.message}
-        if self.data is not None:
-            error["data"] = self.data
-        return error
+        return {"code": self.code, "message": self.message, "data": self.data}
 
 
 class Request(NamedTuple):

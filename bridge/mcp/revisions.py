@@ -138,7 +138,7 @@ def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:
         raise RpcError(
             MISSING_CLIENT_CAPABILITY,
             {"requiredCapabilities": {name: {} for name in missing}},
-            "Missing required client capability",
+            f"Missing required client capability: {', '.join(missing)}",
         )
 
 
@@ -159,10 +159,11 @@ def read_meta(params: Object, session: RequestMeta, *, required: bool) -> Reques
         raise RpcError(INVALID_PARAMS, f"_meta: {PROTOCOL_VERSION} is missing or not a string")
     revision = find(version)
     if revision is None:
+        supported = [revision.date for revision in ALL]
         raise RpcError(
             UNSUPPORTED_PROTOCOL_VERSION,
-            {"supported": [supported.date for supported in ALL], "requested": version},
-            "Unsupported protocol version",
+            {"supported": supported, "requested": version},
+            f"Unsupported protocol version: {version[:100]!r} is none of {', '.join(supported)}",
         )
     if not isinstance(capabilities, dict):
         raise RpcError(INVALID_PARAMS, f"_meta: {CLIENT_CAPABILITIES} is missing or not an object")

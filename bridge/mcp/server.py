@@ -185,7 +185,9 @@ class Server:
             return self._deliver(call, self._failure(call.id, call.of, call.meta, error))
         reason = f"{call.of.name} broke ({type(error).__name__}); see the log"
         bare = {"condition": "internal-server-error", "hint": reason}
-        crash = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
+        message = f"{jsonrpc.TITLES[jsonrpc.INTERNAL_ERROR]}: {reason}"
+        data = bare if call.meta is None else reason
+        crash = RpcError(jsonrpc.INTERNAL_ERROR, data, message)
         return self._deliver(call, Response(call.id, error=crash.wire()))
 
     def progress(

@@ -82,6 +82,20 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "data", "shown"),
+    [
+        ("Invalid params: limit: a number is wanted", "limit: a number is wanted", ""),
+        ("Invalid params", "limit: a number is wanted", ": limit: a number is wanted"),
+        ("Unsupported", {"supported": ["2025-11-25"]}, ': {"supported": ["2025-11-25"]}'),
+        ("Method not found", None, ""),
+    ],
+)
+def test_the_reason_of_an_error_is_shown_once(message: str, data: object, shown: str) -> None:
+    answer = error_response(RequestError({"code": -32602, "message": message, "data": data}))
+    assert for_person(answer) == message + shown
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         tool_result(_result(HOSTILE)),

@@ -94,6 +94,13 @@ def asked(value: object) -> Counter[tuple[type, object]]:
     return found
 
 
+def tells_why(error: jsonrpc.Object) -> bool:
+    """Whether a person who sees the message of an error alone learns the reason."""
+    message, data = str(error["message"]), error["data"]
+    has_reason = isinstance(data, dict) or str(data) in message
+    return has_reason and message not in jsonrpc.TITLES.values()
+
+
 class Ledger:
     """How many replies are owed to each id."""
 
@@ -107,7 +114,10 @@ class Ledger:
         assert responses
         jsonrpc.encode(reply.message)
         for one in responses:
-            if isinstance(one, Response) and one.id is not None:
+            assert isinstance(one, Response)
+            if one.error is not None:
+                assert tells_why(one.error), one.error
+            if one.id is not None:
                 self.owed[type(one.id), one.id] -= 1
                 assert self.owed[type(one.id), one.id] >= 0
 
