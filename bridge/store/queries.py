@@ -19,7 +19,7 @@ SELECT events.id, events.at, jid, events.event, account, nickname, run, events.s
     SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
     AND {member("direction", "copy")} = 'in'
-    AND {member("id", "copy")} = {member("id")}
+    AND coalesce({member("reflects", "copy")}, {member("id", "copy")}) = {member("id")}
     AND {member("sender", "copy")} = {member("sender")}
     AND {member("from", "copy")} = {member("from")})
   ELSE FALSE END

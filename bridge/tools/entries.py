@@ -72,7 +72,20 @@ def noticed(message: str) -> str:
     return f"{message} {NOTICE}"
 
 
-NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", "from", "jid"})
+NOT_IN_BRIEF = frozenset(
+    {
+        "direction",
+        "id",
+        "stanzaId",
+        "codes",
+        "reflection",
+        "reflects",
+        "from",
+        "jid",
+        "stampedAt",
+        "stampedBy",
+    }
+)
 """Fields of an event's exact form that `brief` leaves out, with exceptions for addresses."""
 
 OWN_TO_EACH = frozenset({"cursor", "at", "delayedFrom", "times", "lastAt"})

@@ -215,7 +215,7 @@ async def read_store(search: Search) -> dict[str, object]:
         record for record in unwritten if await time_slice.run(search.in_time, iso(record.at), 0)
     ]
     messages = [record.event for record in seen if isinstance(record.event, MessageReceived)]
-    came = {(message.id, message.from_) for message in messages}
+    came = {(message.reflects or message.id, message.from_) for message in messages}
 
     def exact(row: Recorded) -> Entry:
         entry = search.stamp(walk.cursor_of(row.id), iso(row.at), row.room)

@@ -179,7 +179,7 @@ async def xmpp_send(
         limiter.give_back()
         raise failed(
             error.fault,
-            before="Not sent: the connection had just ended.",
+            before="Not sent:",
             after="Send it again once xmppStatus says connected.",
         ) from error
     except BouncedError as error:
@@ -187,7 +187,7 @@ async def xmpp_send(
     except NotReflectedError as error:
         raise failed(
             error.fault,
-            "The room did not send the message back, so it is not known whether it was heard:",
+            "It is not known whether the message was heard:",
             after="Look at the room before sending it again.",
         ) from error
     said = reflection.record
@@ -201,17 +201,20 @@ async def xmpp_send(
             "should have answered, or xmppWait with this cursor to wait on."
         )
     lists = {"answers": answers} if await_seconds else {}
+    proof = "text" if reflection.message.reflects else ""
+    heard = reflection.message.body
     result: Entry = {
         "sent": True,
         "to": membership.name,
         "message": "",
-        "id": reflection.message.id,
-        **nonempty({"stanzaId": reflection.message.stanza_id}),
+        "id": reflection.message.reflects or reflection.message.id,
+        **nonempty({"stanzaId": reflection.message.stanza_id, "proof": proof}),
         "reflectedAt": iso(said.at),
         "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
         "cursor": link.participant.journal.cursor_of(said.number),
+        **nonempty({"heardAs": "" if proof or heard == message else heard}),
         **nonempty({"hint": hint, "warnings": doubled(answers, membership.status().accounts)}),
-        **nonempty({"notice": answers and NOTICE}),
+        **nonempty({"notice": NOTICE if answers or heard != message else ""}),
     }
     # The caller's own message is not escaped, and leaves half of the space to the answers.
     limit = RESULT_BYTES - MARK_BYTES

@@ -60,17 +60,19 @@ async def xmpp_wait(
     Looks first at what came after `since`, so nothing is missed between two calls: to await the
     answer to what you sent, give the `cursor` of xmppSend. What the bridge said matches only when
     `from` names it, once the room has sent it back; a message with nothing but a `payload`, such as
-    a chat state (typing), only when `kinds` is given. `matched: false`: the time is over; `seen`
-    and `passed` say what came instead, `phase` whether the bridge is in the room, `outBecause` why
-    not. To wait on, give `next` as `since`; `gap` says what is lost. With `room` only what happens
-    there counts, not what happens to the connection.
+    a chat state (typing), only when `kinds` is given; the room's history never. `matched: false`:
+    the time is over; `seen` and `passed` say what came instead, `phase` whether the bridge is in
+    the room, `outBecause` why not. To wait on, give `next` as `since`; `gap` says what is lost.
+    With `room` only what happens there counts, not what happens to the connection.
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds
     wanted = await paging.event_filter(
         kinds=awaited, sender=from_, contains=contains, pattern=pattern
     )
-    wanted = replace(wanted, own=from_ is not None, silent=kinds is not None, unheard=())
+    wanted = replace(
+        wanted, own=from_ is not None, silent=kinds is not None, history=False, unheard=()
+    )
     return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
 

@@ -108,9 +108,10 @@ class Log:
         match row.event:
             case {"direction": "out", "id": str(id_)} if not row.echoed:
                 self._unheard[id_] = row.event.get("from", "")
-            case {"kind": "message", "id": str(id_), "from": sender}:
-                if self._unheard.get(id_) == sender:
-                    del self._unheard[id_]
+            case {"kind": "message", "from": sender}:
+                said = str(row.event.get("reflects", row.event.get("id")))
+                if self._unheard.get(said) == sender:
+                    del self._unheard[said]
 
     def _is_wanted(self, row: Recorded, walk: Walk) -> bool:
         if row.event["kind"] == "stanza":

@@ -107,12 +107,12 @@ class Past:
                 self._note(id_, record)
             case events.OccupantError() if theirs and self.sent is None:
                 self.replies.append(record)
-            case events.MessageReceived(own=own, source=source, id=id_):
+            case events.MessageReceived(own=own, source=source) as message:
                 live = source is events.Source.LIVE
                 if live and is_public(record):
                     (self.spoken if theirs and not own else self.others).append(record)
-                if own and id_ is not None:
-                    self._note(id_, record)
+                if own:
+                    self._note(message.reflects or message.id or "", record)
                 elif theirs and not own:
                     self.spoke = self.spoke or record
                     if live and self.sent is None:

@@ -124,11 +124,17 @@ class MessageReceived:
     stanza_id: str | None = None
     """Given by the room (XEP-0359)."""
     delayed_from: str | None = None
-    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times. If what the
-    room wrote is no time, it is kept as it is."""
+    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times, and never
+    in the future. If the stamp is no time, it is kept as it is."""
+    stamped_at: str | None = None
+    """The stamp itself, where somebody other than the room made it, or it lies in the future."""
+    stamped_by: str | None = None
+    """Who made the stamp, where that was not the room."""
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
+    reflects: str | None = None
+    """Our id for it, if the room gave it another: the text proved that it is ours."""
     as_ours: bool = False
     """A former run may have said it: it is in the history, under our nickname or account."""
     jid: str | None = None

@@ -254,6 +254,14 @@ no-room-service: service-unavailable; later
 no-reflection: remote-server-timeout; soon
     The room {room} sent nothing back within {seconds:g} s.
     -> The server may be slow or hold the message back; allow more timeoutSeconds.
+unproved: unproved; soon
+    Something came back under our nickname within {seconds:g} s, but with neither the id nor the
+    text of our message: nothing proves that the room {room} passed it on.
+    -> xmppHistory shows what came. A filter or a gateway may rewrite what is said there.
+same-text: resource-constraint; soon
+    The room {room} has not sent the same text back yet, which was said before.
+    -> Wait, or change the text: that room gives no ids back, so its text alone tells a message
+    from another.
 leave-unconfirmed: remote-server-timeout; soon
     The room {room} did not confirm within {seconds:g} s that we left.
     -> The room service may be overloaded; our occupant goes with its connection all the same.

@@ -109,6 +109,8 @@ class EventFilter:
     """Whether our own messages match when the room sends them back."""
     silent: bool = True
     """Whether messages match that have no body, only a `payload`."""
+    history: bool = True
+    """Whether brief output has what the room sent as its history. To xmppWait that is not new."""
     unheard: Container[str] | None = None
     """The ids of our messages that the room has not sent back. With them the output is brief: it
     has these messages as they were sent, and all others as they came back. None: the output is
@@ -129,6 +131,8 @@ class EventFilter:
         if self.unheard is None:
             return True
         match event:
+            case events.MessageReceived(source=events.Source.HISTORY):
+                return self.history
             case events.MessageSent(id=id_):
                 return id_ in self.unheard
             case events.ConnectionChanged(fault=None) | events.Connected() | events.Joined():

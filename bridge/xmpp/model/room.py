@@ -349,8 +349,8 @@ class Room:
                     del self.unheard[next(iter(self.unheard))]
 
     def _hear(self, message: events.MessageReceived, at: float) -> None:
-        if message.own and message.id is not None:
-            self.unheard.pop(message.id, None)
+        if message.own:
+            self.unheard.pop(message.reflects or message.id or "", None)
         live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at

@@ -327,6 +327,8 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
                 source=Source.ARCHIVE,
                 stanza_id=event.stanza_id or id_,
                 delayed_from=stamp_of(at),
+                stamped_at=None,
+                stamped_by=None,
                 jid=_jid_in(message),
             )
         if isinstance(event, MessageReceived | SubjectChanged):  # archived errors are no news

@@ -1,20 +1,20 @@
-"""Makes events of what a room sends: drops forgeries and duplicates, and marks our own messages."""
+"""Makes events of what a room sends: drops forgeries and duplicates, and dates its history."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
+from bridge.text import iso, seconds_of
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 from bridge.xmpp.muc import reading
+from bridge.xmpp.muc.history import HistoryWindow
+from bridge.xmpp.muc.reflections import REMEMBERED, RecentlyAdded
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
-
-REMEMBERED = 5_000
-"""Most messages that are remembered: more than a room sends in the overlap of two stays."""
 
 GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
 """The features of a room that gives its messages stanza ids. With either feature, the room has to
@@ -24,8 +24,8 @@ remove ids that others gave in its name (XEP-0359, XEP-0313)."""
 class Intake:
     """Reads what one room sends.
 
-    It remembers the last `capacity` messages that came, and as many that we sent. `on_description`
-    gets what the room says of itself.
+    It remembers the last `capacity` messages that came. `on_description` gets what the room says of
+    itself.
     """
 
     def __init__(
@@ -33,10 +33,11 @@ class Intake:
         room: str,
         capacity: int = REMEMBERED,
         on_description: Callable[[Description], None] = lambda description: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._room = room
-        self._seen = _RecentlyAdded(capacity)
-        self._sent = _RecentlyAdded(capacity)
+        self._clock = clock
+        self._seen = RecentlyAdded[str](capacity)
         self._gives_ids = False
         self.ours = frozenset[str | None]()
         """Our account and configured occupant JID, under which a former run of the bridge may have
@@ -46,22 +47,20 @@ class Intake:
         self.description = Description()
         """What the room has said of itself last."""
         self._on_description = on_description
-        self.may_send_history = False
-        """Whether the room may be sending its history: from our own presence to the subject."""
+        self.history = HistoryWindow()
+        """The time in which the room may be sending its history."""
 
-    def sent(self, id_: str, body: str) -> None:
-        """Remember a message that we send."""
-        self._sent.add(id_, hash(body))
-
-    def read(self, stanza: Element, *, own: str) -> list[Event]:
+    def read(self, stanza: Element, *, own: str, now: float = 0.0) -> list[Event]:
         """Return the events in `stanza` from the room, in which we are the occupant `own`.
+
+        `now` is the time on the loop's clock.
 
         An answer to disco#info has no events: it describes the room. It also says whether the
         stanza ids in the room's messages can be trusted.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
-            return [self._believed(stanza, event) for event in read]
+            return [self._believed(stanza, event, now) for event in read]
         if (
             stanza.get("type") == "result"
             # An occupant may send an answer too, though only the room was asked.
@@ -76,59 +75,51 @@ class Intake:
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
 
-        Several sessions may share one nickname (XEP-0045, section 7.2.9 leaves it to the room), and
-        somebody else may have had ours before. A message under our nickname is our own only if we
-        sent it. While we are away, others can take our nickname and repeat an id of ours, so a copy
-        that is not live must have our text too. A live message may have another text: nobody else
-        has our nickname then, and the room may change texts.
+        Live messages are never dropped: two different ones may be alike.
         """
-        sent = self._sent.get(message.id)
-        live = message.source is Source.LIVE
-        if message.own and (sent is None or not (live or sent == hash(message.body))):
-            message = replace(message, own=False)
         key = _key(message)
         if key in self._seen:
-            # Live messages are never dropped: two different ones may be alike.
-            return message if live else None
+            return message if message.source is Source.LIVE else None
         self._seen.add(key, message.sender)
         if message.retracts and not message.sender:
-            author = self._seen.get(hash(message.retracts))
-            message = replace(message, author=author if isinstance(author, str) else None)
+            message = replace(message, author=self._seen.get(hash(message.retracts)))
         return message
 
-    def _believed(self, stanza: Element, event: Event) -> Event:
+    def _believed(self, stanza: Element, event: Event, now: float) -> Event:
         """Return `event` without claims that an occupant may have made in the room's name.
 
-        The room puts delay stamps on its history, which it sends between our own presence and the
-        subject (XEP-0045, section 7.1). Messages that come later are live.
+        A stamp counts only while the room may be sending its history. What comes without a stamp,
+        or later, is live.
         """
         match event:
-            case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
-                self.may_send_history = False
-            case MessageReceived(type=type_) if type_ != "groupchat" or not self.may_send_history:
-                event = replace(event, source=Source.LIVE, delayed_from=None)
+            case SubjectChanged():
+                self.history.close()
+            case MessageReceived(type="groupchat", delayed_from=None, body=body):
+                if body:
+                    self.history.close()
+            case MessageReceived(type=type_) if type_ != "groupchat" or not self.history.is_open(
+                now
+            ):
+                event = replace(
+                    event, source=Source.LIVE, delayed_from=None, stamped_at=None, stamped_by=None
+                )
             case MessageReceived(from_=sender, own=own):
                 id_ = reading.occupant_id(stanza)
                 known = id_ is not None and id_ == self._occupant_id
                 senders = {sender, *reading.original_senders(stanza)}
-                if own or known or not senders.isdisjoint(self.ours):
-                    event = replace(event, as_ours=True)
+                ours = own or known or not senders.isdisjoint(self.ours)
+                event = replace(_dated(event, self._clock()), as_ours=ours)
             case OccupantJoined(self_=True):
                 self._occupant_id = reading.occupant_id(stanza)
         return event
 
 
-class _RecentlyAdded(OrderedDict[Hashable, object]):
-    """The last `capacity` keys that were added, each with a value."""
-
-    def __init__(self, capacity: int) -> None:
-        super().__init__()
-        self._capacity = capacity
-
-    def add(self, key: Hashable, value: object) -> None:
-        self[key] = value
-        if len(self) > self._capacity:
-            self.popitem(last=False)
+def _dated(message: MessageReceived, now: float) -> MessageReceived:
+    """Return a message of the history with a time that is not in the future."""
+    stamp = seconds_of(message.delayed_from)
+    if stamp is None or stamp <= now:
+        return message
+    return replace(message, delayed_from=iso(now), stamped_at=message.delayed_from)
 
 
 def _key(message: MessageReceived) -> int:

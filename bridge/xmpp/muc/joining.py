@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import MAX_JID_PART_BYTES, Secret
@@ -12,9 +14,10 @@ from bridge.xmpp.link.connection import DEADLINES, Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import Event, OccupantJoined, RoomError
+from bridge.xmpp.model.events import Event, OccupantJoined, OccupantLeft, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
+from bridge.xmpp.muc.history import HistoryWindow
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
@@ -33,16 +36,31 @@ def suffixed(nickname: str, suffix: str) -> str:
 class Join:
     """One attempt to enter a room under one nickname (XEP-0045, section 7.2).
 
+    A room lets us in by our own presence, which has the status code 110. Some rooms never send that
+    code. There, presence of the wanted nickname may be ours or that of somebody who has it. It is
+    ours if no refusal and no presence with the code comes before the end of the room's history.
+
     A domain that is no room service often says nothing to a join, but answers service discovery. So
     the service is asked what it is if the room's address denies being a room, or does not answer.
     """
 
-    def __init__(self, connection: Connection, place: Place, occupant: str) -> None:
-        """`occupant` is the requested occupant JID, prepared."""
+    def __init__(
+        self,
+        connection: Connection,
+        place: Place,
+        occupant: str,
+        history: HistoryWindow,
+        admit: Callable[[OccupantJoined], None],
+    ) -> None:
+        """`occupant` is the requested occupant JID, prepared; `admit` gets our own presence."""
         self._connection = connection
         self._place = place
         self._occupant = occupant
         self._room = occupant.partition("/")[0]
+        self._history = history
+        self._admit = admit
+        self._unmarked: OccupantJoined | None = None
+        """The presence of the wanted nickname, if it came without the code 110."""
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
         self._denied = asyncio.Event()
         """Set if the room's address answers as something that is no room."""
@@ -77,17 +95,47 @@ class Join:
             await self._unlock(seconds)
         return me
 
-    def decide(self, event: Event) -> OccupantJoined | None:
-        """Take an event of the room; return our own presence, if that lets us in."""
+    def take(self, event: Event, now: float) -> list[Event]:
+        """Take an event of the room; return the events that are to be published for it.
+
+        `now` is the time on the loop's clock.
+        """
         if self._answer.done():
-            return None
+            return [event]
         match event:
-            case OccupantJoined(self_=True):
-                self._answer.set_result(event)
-                return event
+            case OccupantJoined(self_=True, from_=jid):
+                unmarked, self._unmarked = self._unmarked, None
+                self._let_in(event)
+                # Somebody else has the wanted nickname, and the room gave us another.
+                return [] if unmarked is None or unmarked.from_ == jid else [unmarked]
+            case OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
+                if self._unmarked is None:
+                    self._history.open(now)
+                    self._let_in_after_history()
+                self._unmarked = event
+                return []
+            case OccupantLeft(from_=jid) if self._unmarked and jid == self._unmarked.from_:
+                self._unmarked = None
             case RoomError(condition=condition, text=text, venue=venue):
                 self._refuse(faults.of_join_error(condition, text, self._place, venue))
-        return None
+        return [event]
+
+    def settle(self, now: float) -> None:
+        """Let us in by presence without the code 110, if the room's history has ended."""
+        unmarked = self._unmarked
+        if unmarked is not None and not (self._answer.done() or self._history.is_open(now)):
+            self._let_in(replace(unmarked, self_=True))
+
+    def _let_in_after_history(self) -> None:
+        """Call `settle` when the room's history ends by itself."""
+        loop = asyncio.get_running_loop()
+        self.settle(loop.time())
+        if not self._answer.done() and self._history.is_open(loop.time()):
+            loop.call_at(self._history.until, self._let_in_after_history)
+
+    def _let_in(self, me: OccupantJoined) -> None:
+        self._answer.set_result(me)
+        self._admit(me)
 
     def take_answer(self, iq: Element) -> None:
         """Read an answer to a request; it may show that the room's address is no room."""

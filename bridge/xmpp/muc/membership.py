@@ -45,6 +45,9 @@ NICKNAME_TRIES = 5
 """How many nicknames are tried: `name`, `name-2`, and so on. The last one ends in random characters
 that nobody can guess, so that somebody who takes the others cannot keep us out."""
 
+STABLE_ID = "http://jabber.org/protocol/muc#stable_id"
+"""The feature of a room that gives the ids of messages back (XEP-0045, section 7.4)."""
+
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
 """After these faults the pause goes on if the connection is replaced, since that does not cure
 them."""
@@ -83,7 +86,7 @@ class Membership:
         self._connection: Connection | None = None
         self._options = Options(self._ask_for_configuration, self._emit)
         self._payloads = Payloads(self._take_payload)
-        self._intake = Intake(self.jid, on_description=self._options.answer)
+        self._intake = Intake(self.jid, on_description=self._options.answer, clock=clock)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
@@ -105,6 +108,10 @@ class Membership:
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._reflections = Reflections()
+        self._comes_first = False
+        """Whether the room sent our own presence first: it may list the others after it."""
+        self._is_marked = False
+        """Whether our presence proved to be ours: by the status code 110, or by our account."""
 
     @property
     def inside(self) -> bool:
@@ -257,7 +264,7 @@ class Membership:
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
-        self._join = Join(self._attached, self.place, occupant)
+        self._join = Join(self._attached, self.place, occupant, self._intake.history, self._admit)
         self._become(State.ENTERING)
         try:
             me = await self._join.run(self._password, since, history=history)
@@ -426,24 +433,22 @@ class Membership:
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         await self.first_join(deadline)
-        connection = self.connection
-        id_ = secrets.token_hex(12)
-        started = time.perf_counter()
-        self._intake.sent(id_, body)
+        id_, started, waiting = secrets.token_hex(12), 0.0, None
         try:
-            with self._reflections.expected(id_) as reflected:
-                try:
-                    connection.send(stanzas.groupchat_message(self.jid, body, id_))
-                except faults.ConnectionFailedError as failed:
-                    raise faults.NotSentError(failed.fault) from failed
-                nickname = self.occupant.partition("/")[2]
-                self._emit(events.MessageSent(self.occupant, nickname, body, id_))
-                async with asyncio.timeout_at(deadline):
-                    record = await connection.unless_ended(reflected)
+            async with (
+                asyncio.timeout_at(deadline),
+                self._reflections.expected(id_, body) as waiting,
+            ):
+                connection, started = self.connection, time.perf_counter()
+                self._send(connection, id_, body)
+                record = await connection.unless_ended(waiting.answer)
         except faults.ConnectionFailedError as failed:
             raise faults.NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
-            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
+            if waiting is None:
+                raise faults.NotSentError(faults.of("same-text", self.place)) from error
+            situation = "unproved" if waiting.unproved else "no-reflection"
+            fault = faults.of(situation, self.place, seconds=timeout_seconds)
             raise faults.NotReflectedError(fault) from error
         match record.event:
             case events.MessageReceived() as message:
@@ -453,6 +458,15 @@ class Membership:
                 raise faults.BouncedError(fault)
             case _:
                 raise AssertionError(record)
+
+    def _send(self, connection: Connection, id_: str, body: str) -> None:
+        """Hand a message to the room; raises `NotSentError`."""
+        try:
+            connection.send(stanzas.groupchat_message(self.jid, body, id_))
+        except faults.ConnectionFailedError as failed:
+            raise faults.NotSentError(failed.fault) from failed
+        self._reflections.sent(id_, body)
+        self._emit(events.MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
 
     def hears(self, sender: stanzas.Address) -> bool:
         """Whether what comes from this address may concern us here.
@@ -472,25 +486,42 @@ class Membership:
             self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
-        entering, history = self._state is State.ENTERING, self._intake.may_send_history
-        for event in self._intake.read(stanza, own=own):
+        now, history = asyncio.get_running_loop().time(), self._intake.history
+        history.hear(now)
+        entering, arriving = self._state is State.ENTERING, history.is_open(now)
+        listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
+        for event in self._intake.read(stanza, own=own, now=now):
             # A stanza that cannot be read may be an invitation, which comes to those outside, too.
             if not isinstance(event, events.StanzaDamaged):
-                self._last_heard = asyncio.get_running_loop().time()
-            earlier = entering or (history and isinstance(event, events.SubjectChanged))
-            if self._join is not None and (me := self._join.decide(event)) is not None:
-                earlier = False
-                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
-                # this presence is already reflected under it.
-                self.occupant = me.from_
-                self._become(State.INSIDE)
-                self._intake.may_send_history = True
-            self._handle(event, earlier=earlier)
+                self._last_heard = now
+            publishing = [event]
+            if self._join is not None:
+                publishing = self._join.take(event, now)
+                self._join.settle(now)
+            for happened in publishing:
+                because_we_came = isinstance(happened, events.SubjectChanged | listed)
+                self._handle(happened, earlier=entering or (arriving and because_we_came))
+
+    def _admit(self, me: events.OccupantJoined) -> None:
+        """Take our own presence, by which the room lets us in."""
+        # The room decides the nickname (XEP-0045, section 7.2.3), and what follows this presence is
+        # already reflected under it.
+        self.occupant = me.from_
+        self._become(State.INSIDE)
+        self._comes_first = not self.room.status().occupants
+        account = (me.jid or "").partition("/")[0]
+        self._is_marked = 110 in me.codes or prepared(account) == prepared(self._place.account)
+        self._reflections.begin()
+        if 110 in me.codes:
+            self._intake.history.open(asyncio.get_running_loop().time())
+        self._handle(me)
 
     def _handle(self, event: events.Event, *, earlier: bool = False) -> None:
         """Publish `event` if it is new, and act on it if it concerns us."""
         fresh: events.Event | None = event
         if isinstance(event, events.MessageReceived):
+            by_text = event.own and self._text_proves()
+            event = self._reflections.claim(event, by_text=by_text)
             fresh = self._intake.deduplicate(event)
             earlier = event.source is not events.Source.LIVE
         happened = None if fresh is None else self.room.classify(fresh)
@@ -506,8 +537,18 @@ class Membership:
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
             case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
-            case events.SendFailed(condition="not-acceptable"):
+            case events.SendFailed(condition="not-acceptable") | events.RoomError():
                 self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
+
+    def _text_proves(self) -> bool:
+        """Whether only this session of our account can speak under our nickname.
+
+        Otherwise, and where the room gives ids back, a text under our nickname proves nothing.
+        """
+        account = prepared(self._place.account)
+        named = self.room.status().accounts.get(account or "", ())
+        alone = all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
+        return self._is_marked and alone and STABLE_ID not in self._intake.description.features
 
     def _puts_off(self, event: events.Event, happened: events.Event) -> bool:
         """Whether `event`, which is new as `happened`, is published later or not at all."""

@@ -1,7 +1,8 @@
 """Reads stanzas of a room as events.
 
-A claim in a stanza counts only from an entity that may make it: a delay stamp and a stanza id only
-from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only from its occupants.
+A claim in a stanza counts only from an entity that may make it: a stanza id only from the room
+itself (XEP-0359, section 6), presence only from its occupants. A delay says who made it; `intake`
+knows when it counts.
 The answers of service discovery and archives are read in `queries.disco` and `archive`.
 """
 
@@ -12,7 +13,7 @@ from functools import lru_cache
 from operator import attrgetter
 from xml.etree.ElementTree import Element
 
-from bridge.text import stamp_of
+from bridge.text import iso_of, stamp_of
 from bridge.wire.meaning import ENCRYPTIONS
 from bridge.wire.xmlstream import DamagedElement
 from bridge.wire.xmlwriter import XML_NAMESPACE
@@ -27,6 +28,8 @@ RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATIONS = frozenset(f"{{urn:xmpp:message-moderate:{version}}}moderated" for version in (0, 1))
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 STAMP = f"{{{stanzas.DELAY}}}delay"
+FORMER_STAMP = "{jabber:x:delay}x"
+"""The tag of a delay as XEP-0091 has it, whose stamps are in UTC without a zone."""
 EXTENSION = f"{{{stanzas.MUC_USER}}}x"
 ITEM = f"{{{stanzas.MUC_USER}}}item"
 CAPTCHA = "{urn:xmpp:captcha}captcha"
@@ -154,15 +157,10 @@ def _read_message(
         yield from _read_notice(stanza)
     if subject is not None:
         yield events.SubjectChanged(subject, nickname or None)
-    stamp = given = None
-    for child in stanza:
-        # ejabberd does not remove stamps that others put there in the room's name, even if the name
-        # is in another case. If such a stamp is no time, ejabberd adds its own after it: so the
-        # last one counts. If it is a time, ejabberd adds none.
-        if child.tag == STAMP and prepared(child.get("from", "")) == room:
-            stamp = stamp_of(child.get("stamp"))
-        elif child.tag == GIVEN_ID and child.get("by") == room:
-            given = given or child.get("id")
+    ids = (child.get("id") for child in stanza.iterfind(GIVEN_ID) if child.get("by") == room)
+    given = next(filter(None, ids), None)
+    stamp, by = _stamp(stanza, room)
+    foreign = stamp is not None and by != room
     message = events.MessageReceived(
         from_=sender,
         sender=nickname,
@@ -172,6 +170,8 @@ def _read_message(
         # In private messages, servers do not remove stanza ids that others put there.
         stanza_id=given if gives_ids and type_ == "groupchat" else None,
         delayed_from=stamp,
+        stamped_at=stamp if foreign else None,
+        stamped_by=by or None if foreign else None,
         source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
         encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
@@ -187,6 +187,27 @@ def _read_message(
             return
         referring = replace(message, payload=payload)
     yield referring
+
+
+def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
+    """Return a message's stamp and who made it: the room's if there is one, else the last.
+
+    ejabberd does not remove stamps that others put there in the room's name, even if the name is in
+    another case. If such a stamp is no time, ejabberd adds its own after it: so the last one of the
+    room counts. If it is a time, ejabberd adds none.
+    """
+    last: tuple[str | None, str] = (None, "")
+    for child in stanza:
+        stamp = child.get("stamp")
+        if stamp is None or child.tag not in {STAMP, FORMER_STAMP}:
+            continue
+        if child.tag == FORMER_STAMP:
+            stamp = iso_of(f"{stamp}Z") or stamp
+        by = child.get("from", "")[:MAX_JID_CHARACTERS]
+        by = room if prepared(by) == room else by
+        if by == room or last[1] != room:
+            last = stamp_of(stamp[:MAX_PRESENCE_CHARACTERS]), by
+    return last
 
 
 def _marks(stanza: Element) -> tuple[str, ...]:

@@ -1,13 +1,43 @@
-"""Waits for reflections: the room's own copies of what we said (XEP-0045, section 7.4)."""
+"""Recognises what we said when the room sends it back, and waits for that (XEP-0045, section 7.4).
+
+A message under our nickname is not always ours: several sessions may share a nickname, which
+section 7.2.9 leaves to the room, and somebody else may have had ours before. The proof is our id.
+Some rooms give no ids back. There the text proves it, under the conditions of `Reflections.claim`.
+"""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Generic, NamedTuple, TypeVar
 
 from bridge.xmpp.model.events import MessageReceived, SendFailed, Source
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.model.journal import Record
+
+REMEMBERED = 5_000
+"""Most messages that are remembered: more than a room sends in the overlap of two stays."""
+
+LATE_SECONDS = 60.0
+"""A message that the room has not sent back for so long is taken for lost. Until then, a copy with
+the same text may be this one, and is no proof of a later one. xmppSend waits no longer."""
+
+Value = TypeVar("Value")
+
+
+class RecentlyAdded(OrderedDict[Hashable, Value], Generic[Value]):
+    """The last `capacity` keys that were added, each with its value."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self._capacity = capacity
+
+    def add(self, key: Hashable, value: Value) -> None:
+        """Add a key, and forget the oldest one if there are too many."""
+        self[key] = value
+        if len(self) > self._capacity:
+            self.popitem(last=False)
 
 
 class Reflection(NamedTuple):
@@ -18,34 +48,124 @@ class Reflection(NamedTuple):
     round_trip_seconds: float
 
 
+@dataclass
+class Outstanding:
+    """A message of ours for which somebody waits until the room sends it back."""
+
+    text: int
+    """A hash of the text."""
+    answer: "asyncio.Future[Record]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """The room's copy, or the error that returned the message."""
+    unproved: bool = False
+    """Whether something came under our nickname that cannot be proved to be ours."""
+
+
+class _Said(NamedTuple):
+    """What we said in this stay, and the room has not sent back."""
+
+    text: int
+    at: float
+    """When, in seconds of the loop's clock."""
+
+
 class Reflections:
-    """Waits for what one room answers to our messages."""
+    """What we said in one room, and what the room sent back of it."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Future[Record]] = {}
-        """The answers that have not come yet, by the ids of our messages."""
+    def __init__(self, capacity: int = REMEMBERED) -> None:
+        self._texts = RecentlyAdded[int](capacity)
+        """A hash of the text of each message that we sent, by its id."""
+        self._unheard = RecentlyAdded[_Said](capacity)
+        """What the room has not sent back in this stay, by its id, the oldest first."""
+        self._waiting: dict[str, Outstanding] = {}
+        self._gives_ids_back = False
+        """Whether the room has given one of our ids back in this stay."""
 
-    @contextmanager
-    def expected(self, id_: str) -> Iterator[asyncio.Future[Record]]:
-        """Give a future for the answer to our message `id_`: its reflection, or an error."""
-        self._waiting[id_] = answer = asyncio.get_running_loop().create_future()
+    def begin(self) -> None:
+        """Begin a stay: the room may be another one than before, behind the same address."""
+        self._unheard.clear()
+        self._gives_ids_back = False
+
+    def sent(self, id_: str, body: str) -> None:
+        """Remember a message that we send."""
+        text = _hash(body)
+        self._texts.add(id_, text)
+        self._unheard.add(id_, _Said(text, asyncio.get_running_loop().time()))
+
+    def claim(self, message: MessageReceived, *, by_text: bool) -> MessageReceived:
+        """Return `message`; if it came under our nickname, with `own` as it is proved to be.
+
+        Our id is proof. While we are away, others can take our nickname and repeat an id of ours,
+        so a message of the history must have our text too, unless we sent it in this stay.
+        Otherwise the room may change texts.
+
+        With `by_text`, our text is proof as well, in a room that has given none of our ids back:
+        `reflects` then has our id. Of several messages with one text, the oldest comes first.
+        """
+        if not message.own:
+            return message
+        live, text = message.source is Source.LIVE, _hash(message.body)
+        if (sent := self._texts.get(message.id)) is not None:
+            unheard = self._unheard.pop(message.id, None) is not None
+            self._gives_ids_back |= unheard
+            if live or unheard or sent == text:
+                return message
+        elif live and by_text and not self._gives_ids_back:
+            since = asyncio.get_running_loop().time() - LATE_SECONDS
+            for id_, said in self._unheard.items():
+                if said.text == text and said.at > since:
+                    del self._unheard[id_]
+                    return replace(message, reflects=str(id_))
+        if live and message.body:
+            for waiting in self._waiting.values():
+                waiting.unproved = True
+        return replace(message, own=False)
+
+    @asynccontextmanager
+    async def expected(self, id_: str, body: str) -> AsyncIterator[Outstanding]:
+        """Wait in this block for the answer to our message `id_`: its reflection, or an error.
+
+        Where the text may have to prove it, this waits first until the answer to another message
+        with the same text has come, or is no longer awaited.
+        """
+        waiting = Outstanding(_hash(body))
+        while not self._gives_ids_back:
+            same = [it.answer for it in self._waiting.values() if it.text == waiting.text]
+            if not (same := [answer for answer in same if not answer.done()]):
+                break
+            await asyncio.wait(same, return_when=asyncio.FIRST_COMPLETED)
+        self._waiting[id_] = waiting
         try:
-            yield answer
+            yield waiting
         finally:
             del self._waiting[id_]
+            waiting.answer.cancel()
 
     def take(self, record: Record) -> None:
         """End the wait for an answer if `record` is that answer."""
-        if not self._waiting:
-            return
         match record.event:
-            case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
-                answer = self._waiting.get(id_)
-                if answer is not None and not answer.done():
-                    answer.set_result(record)
+            case MessageReceived(own=True, id=id_, reflects=sent):
+                id_ = sent or id_
+            case SendFailed(id=id_):
+                self._unheard.pop(id_, None)
+            case _:
+                return
+        waiting = self._waiting.get(id_ or "")
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_result(record)
 
     def give_up(self, fault: Fault) -> None:
         """End every wait with a `ConnectionFailedError`, since no answer will come."""
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(ConnectionFailedError(fault))
+        for waiting in self._waiting.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(ConnectionFailedError(fault))
+
+
+def _hash(text: str) -> int:
+    """Return a hash of a text: it is small, however long the text is.
+
+    Blanks around the text do not count, since gateways remove them. Python seeds its hashes anew in
+    each process, so nobody can write two texts with the same hash.
+    """
+    return hash(text.strip())

@@ -10,7 +10,6 @@ LATER = (Source.HISTORY, Source.ARCHIVE)
 
 
 SAID = MessageReceived("r@muc/Wilma", "Wilma", "hello", id="1")
-MINE = replace(SAID, id="mine", own=True)
 
 
 @pytest.fixture
@@ -47,31 +46,6 @@ def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     said = [replace(SAID, stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
     assert [intake.deduplicate(one) for one in said] == said
     assert [intake.deduplicate(said[it]) for it in (1, 2, 0)] == [None, None, said[0]]
-    for id_ in "abc":
-        intake.sent(id_, "hello")
-    met = [intake.deduplicate(replace(MINE, id=id_)) for id_ in "abc"]
-    assert [one is not None and one.own for one in met] == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("id_", "body", "sources", "own"),
-    [
-        ("mine", "one", [*Source], True),
-        ("theirs", "two", [*Source], False),
-        (None, "two", [*Source], False),
-        ("mine", "*** one", [Source.LIVE], True),  # the room may change the text
-        ("mine", "pay Mallory", LATER, False),  # said under our nickname while we were away
-    ],
-)
-def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
-    id_: str | None, body: str, sources: list[Source], own: bool
-) -> None:
-    for source in sources:
-        intake = Intake("r@muc")
-        intake.sent("mine", "one")
-        met = intake.deduplicate(replace(MINE, id=id_, body=body, source=source))
-        assert met is not None
-        assert met.own is own
 
 
 @pytest.mark.parametrize("source", [*Source])
@@ -147,7 +121,7 @@ def _entered(intake: Intake, id_: str) -> None:
         "<item role='participant' affiliation='none'/></x></presence>"
     )
     assert list(intake.read(presence, own=OWN))
-    intake.may_send_history = True
+    intake.history.open(0.0)
 
 
 def _read(intake: Intake, inner: str, nickname: str, *, delayed: bool = True) -> MessageReceived:

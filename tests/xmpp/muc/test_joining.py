@@ -10,6 +10,7 @@ from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, PING
 from bridge.xmpp.model.events import OccupantJoined, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Retry, Stage
 from bridge.xmpp.muc import joining
+from bridge.xmpp.muc.history import HistoryWindow
 from bridge.xmpp.muc.joining import Join
 from tests.xmpp import place
 from tests.xmpp.elements import parsed
@@ -40,7 +41,7 @@ def asking(service: Answer) -> PlayedConnection:
 
 
 def joining_at(server: PlayedConnection) -> Join:
-    return Join(server.connection, PLACE, f"{ROOM}/Me")
+    return Join(server.connection, PLACE, f"{ROOM}/Me", HistoryWindow(), lambda me: None)
 
 
 async def fault_of(join: Join) -> Fault:
@@ -110,7 +111,7 @@ async def test_a_join_waits_for_all_that_comes_before_an_answer_to_a_ping(
     server.seconds = ponging * seconds
     for share in (0.7, 1.5, 2.5):  # of stanzas behind which the answer comes
         loop.call_later(share * seconds, setattr, server, "received", int(100_000 * share))
-    loop.call_later((0.8 + ponging) * seconds, join.decide, ME)
+    loop.call_later((0.8 + ponging) * seconds, join.take, ME, 0.0)
     assert await join.run(None, None, history=True) is ME
 
 
@@ -138,7 +139,7 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
     await asyncio.sleep(0)
     join.take_answer(answer)
     await asyncio.sleep(0)
-    assert join.decide(ME) is ME
+    assert join.take(ME, 0.0) == []
     assert await running is ME
     assert server.asked == []
     assert [one.tag.rpartition("}")[2] for one in server.sent] == ["iq", "presence"]
@@ -146,6 +147,6 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
 
 async def test_the_first_word_of_the_room_decides() -> None:
     join = joining_at(asking(None))
-    assert join.decide(RoomError("forbidden")) is None
-    assert join.decide(ME) is None
+    for event in (RoomError("forbidden"), ME):
+        assert join.take(event, 0.0) == [event]
     assert (await fault_of(join)).condition == "forbidden"

@@ -48,14 +48,38 @@ def test_a_message_has_a_sender_and_type(sender: str, type_: str, nickname: str,
     assert (event.sender, event.type, event.own) == (nickname, type_, own)
 
 
-@pytest.mark.parametrize("stamper", ["wilma@example/home", f"{ROOM}/Wilma", "", ROOM, ROOM.upper()])
-def test_the_rooms_delay_stamp_counts_and_anybody_elses_is_ignored(stamper: str) -> None:
-    event = message(f"<body>old</body>{DELAY.format(stamper)}")
-    assert (event.source, event.delayed_from) == (
-        (Source.HISTORY, "2020-01-01T00:00:00.000Z")
-        if stamper.lower() == ROOM
-        else (Source.LIVE, None)
-    )
+WILMAS = "wilma@example/home"
+NEW_YEAR, LATER = "2020-01-01T00:00:00.000Z", "2021-01-01T00:00:00.000Z"
+BY_WILMA = f"<delay xmlns='urn:xmpp:delay' from='{WILMAS}' stamp='{LATER}'/>"
+FORMER = "<x xmlns='jabber:x:delay' {}stamp='20210101T00:00:00'/>"
+
+
+@pytest.mark.parametrize(
+    ("stamps", "stamp", "foreign", "by"),
+    [
+        (DELAY.format(ROOM), NEW_YEAR, None, None),
+        (DELAY.format(ROOM.upper()), NEW_YEAR, None, None),
+        (DELAY.format(f"{ROOM}/Wilma"), NEW_YEAR, NEW_YEAR, f"{ROOM}/Wilma"),
+        (DELAY.format(""), NEW_YEAR, NEW_YEAR, None),
+        (BY_WILMA, LATER, LATER, WILMAS),
+        (DELAY.format(ROOM) + BY_WILMA, NEW_YEAR, None, None),
+        (BY_WILMA + DELAY.format(ROOM), NEW_YEAR, None, None),
+        (DELAY.format("gateway.example") + BY_WILMA, LATER, LATER, WILMAS),
+        (FORMER.format(f"from='{ROOM}' "), LATER, None, None),
+        (FORMER.format(f"from='{WILMAS}' "), LATER, LATER, WILMAS),
+        (FORMER.format(""), LATER, LATER, None),
+        ("<delay xmlns='urn:xmpp:delay' stamp='soon'/>", "soon", "soon", None),
+        ("<x xmlns='jabber:x:delay' stamp='soon'/>", "soon", "soon", None),
+        ("<delay xmlns='urn:xmpp:delay'/>", None, None, None),
+        ("<delay xmlns='urn:other' stamp='2020-01-01T00:00:00Z'/>", None, None, None),
+    ],
+)
+def test_of_several_stamps_the_rooms_counts_before_the_last(
+    stamps: str, stamp: str | None, foreign: str | None, by: str | None
+) -> None:
+    event = message(f"<body>old</body>{stamps}")
+    assert event.source is (Source.LIVE if stamp is None else Source.HISTORY)
+    assert (event.delayed_from, event.stamped_at, event.stamped_by) == (stamp, foreign, by)
 
 
 def test_the_rooms_stanza_id_counts_and_a_forged_one_does_not() -> None:

@@ -146,7 +146,7 @@ async def test_behind_what_we_said_is_what_went_out_and_what_came_back_or_the_re
         f"<message from='{ROOM}' type='error' id='m1'><error/></message>",
     ):
         wire = Wire()
-        wire.membership._intake.sent("m1", "hello")  # noqa: SLF001 - as `say` does
+        wire.membership._reflections.sent("m1", "hello")  # noqa: SLF001 - as `say` does
         _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
         first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
         wire.traced("<message to='w@example' id='m1'/>", "out")
