@@ -17,6 +17,7 @@ from tests.environments import with_source
 from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
+from tests.servers.newer import SWITCH
 from tests.servers.postgresql import Postgresql, missing_postgresql, running_postgresql
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_prosody
@@ -40,9 +41,9 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 SERVERS = "sudo apt-get install prosody ejabberd"
 SERVED = {
     *("prosody_process", "ejabberd_process", "server_process"),
-    *("real_server", "xmpp_server", "endpoint", "postgresql"),
+    *("real_server", "xmpp_server", "endpoint"),
 }
-"""The fixtures that lead to Prosody, ejabberd or PostgreSQL."""
+"""The fixtures that lead to Prosody or ejabberd."""
 
 ROOT = Path(__file__).parent.parent
 
@@ -64,6 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in (*VARIABLES, "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
+    if config.getoption("newer_servers"):
+        os.environ[SWITCH] = "1"
     starts_workers = not hasattr(config, "workerinput") and config.getoption("numprocesses", None)
     if (ROOT / ".env").exists() and not starts_workers:
         folder = Path(tempfile.mkdtemp())
@@ -73,17 +76,32 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.executable = str(with_source(folder / "environment", folder) / "python")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let soaks come last, so that what is broken shows before they begin."""
+    newer, elsewhere = [], []
     for item in items:
-        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if not SERVED.isdisjoint(getattr(item, "fixturenames", ())) or "postgresql" in params:
+        params = [*item.callspec.params.values()] if hasattr(item, "callspec") else []
+        fixtures = {*getattr(item, "fixturenames", ())}
+        if SERVED & fixtures:
             item.add_marker("servers")
+        is_real = "sandbox" not in params and ENDPOINTS[-1] not in params
+        is_served = item.get_closest_marker("servers") is not None and is_real
+        (newer if is_served else elsewhere).append(item)
+        if "postgresql" in fixtures or "postgresql" in params:
+            item.add_marker("servers")
+    if config.getoption("newer_servers"):
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = newer
     items.sort(key=lambda item: item.get_closest_marker("soak") is not None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that only these tests have."""
+    parser.addoption(
+        "--newer-servers",
+        action="store_true",
+        help="play the tests of Prosody and ejabberd, and no others, on those of Debian 13",
+    )
     parser.addoption(
         "--update-transcripts",
         action="store_true",

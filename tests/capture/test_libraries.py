@@ -25,6 +25,8 @@ from tests.servers.ejabberd import missing_ejabberd, running_debugged_ejabberd
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_debugged_prosody
 
+pytestmark = pytest.mark.servers
+
 BOTS = Path(__file__).parent / "bots"
 PYTHON = ROOT / "build" / "libraries" / "bin" / "python"
 """A Python with aioxmpp and SleekXMPP."""

@@ -13,6 +13,9 @@ from tests.servers.process import ServerProcess
 from tests.xmpp.probing import check, failed
 
 
+pytestmark = pytest.mark.servers
+
+
 @pytest.fixture(scope="module")
 def guarded(
     authority: Authority, tmp_path_factory: pytest.TempPathFactory

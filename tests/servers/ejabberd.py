@@ -1,17 +1,13 @@
 """A real ejabberd with a configuration, database and logs of its own."""
 
 import re
-import shutil
 from functools import partial
 from pathlib import Path
 
 from tests.servers.certificates import Certificate
+from tests.servers.newer import found
 from tests.servers.process import Program, running
 from tests.servers.server import XmppServer
-
-_SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where Debian puts ejabberdctl; an ordinary user's PATH leaves it out."""
-
 
 MAX_AUTH_FAILURES = 4
 """Failed logins from one address after which a guarded ejabberd refuses that address."""
@@ -19,19 +15,14 @@ MAX_AUTH_FAILURES = 4
 
 def missing_ejabberd() -> str | None:
     """The program we cannot find, or None when all are there."""
-    if _ejabberdctl() is None:
+    if found("ejabberdctl", "sbin") is None:
         return "ejabberdctl"
-    return None if shutil.which("erl") else "erl"
-
-
-def _ejabberdctl() -> Path | None:
-    found = shutil.which("ejabberdctl") or shutil.which("ejabberdctl", path=_SYSTEM_PATH)
-    return Path(found) if found else None
+    return None if found("erl") else "erl"
 
 
 def _libraries() -> str:
     """Where ejabberd's Erlang code lies, which only its start script knows."""
-    script = _ejabberdctl()
+    script = found("ejabberdctl", "sbin")
     if script is None:
         raise FileNotFoundError("ejabberdctl")
     setting = re.search(r"^ERL_LIBS='?([^'\n]*)", script.read_text(encoding="utf-8"), re.MULTILINE)

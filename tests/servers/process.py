@@ -11,6 +11,7 @@ from time import monotonic
 
 from tests.servers.certificates import Authority, Certificate
 from tests.servers.greeting import presented_certificate
+from tests.servers.newer import inside, version
 from tests.servers.ports import free_ports
 from tests.servers.server import Account, XmppServer
 
@@ -80,7 +81,7 @@ class ServerProcess:
             self._program.ready_file.unlink(missing_ok=True)
         with self._output.open("ab") as output:
             process = subprocess.Popen(
-                self._program.command,
+                inside(self._program.command),
                 cwd=self.directory,
                 env=os.environ | self._program.environment,
                 stdin=subprocess.DEVNULL,
@@ -223,6 +224,7 @@ def _launch(
             plaintext_port=None,
             ca_file=ca_file,
             muc=MUC,
+            version=version(name),
             bot=BOT,
             witness=WITNESS,
             robot=ROBOT,

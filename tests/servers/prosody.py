@@ -1,17 +1,17 @@
 """A real Prosody with a configuration, data and logs of its own."""
 
-import shutil
 from functools import partial
 from pathlib import Path
 
 from tests.servers.certificates import Certificate
+from tests.servers.newer import found
 from tests.servers.process import Program, running
 from tests.servers.server import Account, XmppServer
 
 
 def missing_prosody() -> str | None:
     """The program we cannot find, or None when all are there."""
-    return None if shutil.which("prosody") else "prosody"
+    return None if found("prosody") else "prosody"
 
 
 def _configure(

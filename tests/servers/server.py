@@ -40,6 +40,8 @@ class XmppServer:
     witness: Account
     robot: Account
     """The account of somebody else's bot."""
+    version: tuple[int, ...] = ()
+    """Such as (0, 12, 3); empty for the sandbox, which is as new as we are."""
 
     @property
     def transports(self) -> tuple[Transport, ...]:

@@ -54,6 +54,7 @@ def test_the_page_says_of_twenty_reports_which_call_finds_each() -> None:
             assert {*names} <= tools[tool], finds
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("server", "name"),
     [("prosody", name) for name in TROUBLES]
