@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let soaks come last, so that what is broken shows before they begin."""
-    newer, elsewhere = [], []
+    newer, elsewhere = list[pytest.Item](), list[pytest.Item]()
     for item in items:
         params = [*item.callspec.params.values()] if hasattr(item, "callspec") else []
         fixtures = {*getattr(item, "fixturenames", ())}

@@ -12,7 +12,6 @@ from tests.servers.ejabberd import MAX_AUTH_FAILURES, missing_ejabberd, running_
 from tests.servers.process import ServerProcess
 from tests.xmpp.probing import check, failed
 
-
 pytestmark = pytest.mark.servers
 
 

@@ -159,7 +159,8 @@ def _mirrors() -> list[str]:
     """Where this machine gets the packages of its own release of Debian."""
     wanted = ("apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)")
     listed = _run("apt-get names no sources", *wanted, "Created-By: Packages")
-    codename = re.search(r"^VERSION_CODENAME=(\S+)", Path("/etc/os-release").read_text(), re.M)
+    release = Path("/etc/os-release").read_text("utf-8")
+    codename = re.search(r"^VERSION_CODENAME=(\S+)", release, re.MULTILINE)
     own = f"{codename[1] if codename else ''} main "
     mirrors = [line.removeprefix(own) for line in listed.splitlines() if line.startswith(own)]
     if not mirrors:

@@ -3,6 +3,8 @@
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
 it. ejabberd 23.01 compares it with real JIDs only; a user who may not see those gets an empty page
 and `complete`. Neither searches the text of a room's messages. So our queries filter by time alone.
+Prosody 13 takes `end` as exclusive, and read backward it gives one message after `end`. So our
+queries request one microsecond more, and results outside the bounds are dropped.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
@@ -85,7 +88,8 @@ class ArchiveResult(NamedTuple):
     id: str
     """The archive's id of the stanza, to page from."""
     at: str | None
-    """When the room received it, in ISO 8601 as the archive writes it; Prosody omits fractions."""
+    """When the room received it, in ISO 8601 as the archive writes it; Prosody 0.12 omits
+    fractions."""
     events: tuple[MessageReceived | SubjectChanged, ...]
     """Empty for presence, and for whatever else is no message of the room."""
 
@@ -99,8 +103,8 @@ class ArchiveQuery:
     """
 
     start: str | None = None
-    """The earliest time, inclusive, in ISO 8601 (XEP-0082). Prosody cuts this, `end` and the times
-    of its messages down to whole seconds; ejabberd compares microseconds."""
+    """The earliest time, inclusive, in ISO 8601 (XEP-0082). Prosody 0.12 cuts this, `end` and the
+    times of its messages down to whole seconds; Prosody 13 and ejabberd compare microseconds."""
     end: str | None = None
     """The latest time, inclusive."""
     after: str | None = None
@@ -127,6 +131,23 @@ class ArchiveQuery:
         id_ = self.position
         return id_ is None or (not re.search(NOT_XML, id_) and _usable(id_) is not None)
 
+    def admits(self, at: str | None) -> bool:
+        """Whether a message with this stamp is within `start` and `end`; True without a time.
+
+        A stamp in whole seconds stands for any moment of its second.
+        """
+        moment, start, end = map(_moment, (at, self.start, self.end))
+        if moment is None:
+            return True
+        if start is not None and not moment.microsecond:
+            start = start.replace(microsecond=0)
+        return (start is None or start <= moment) and (end is None or moment <= end)
+
+    @property
+    def ends(self) -> "ArchiveQuery":
+        """The query for the one result that is the last in the direction of this query."""
+        return replace(self, after=None, before=None if self.backward else "", most=1)
+
     def following(self, id_: str | None) -> "ArchiveQuery":
         """Return the query for the page that follows this id, in the same direction."""
         return replace(self, before=id_) if self.backward else replace(self, after=id_)
@@ -135,7 +156,9 @@ class ArchiveQuery:
         """Return the payload of the query `id_`."""
         payload = Element(f"{{{MAM}}}query", {"queryid": id_})
         form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
-        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end}
+        end = _moment(self.end)
+        beyond = end and (end + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": beyond or self.end}
         for name, value in wanted.items():
             if value is not None:
                 kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
@@ -227,7 +250,8 @@ class RoomArchive:
                 # Their number was right, so the texts are too long.
                 return await self.page(replace(query, most=query.most // 2))
             raise ArchiveError("archive-odd") from error
-        return page_of(results, answer)
+        read = page_of(results, answer)
+        return read._replace(results=tuple(each for each in results if query.admits(each.at)))
 
     async def pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield page after page in the direction of `query`; raises as `page` does.
@@ -236,8 +260,11 @@ class RoomArchive:
         here: the caller has to set one.
         """
         visited: set[str | None] = {None, query.after, query.before}
+        given = query
         while True:
             page = await self.page(query)
+            if query is given and page.complete and page.last is None:
+                await self._check_position(query)
             beyond = page.first if query.backward else page.last
             if beyond in visited and not page.complete:
                 return  # the same page again, or a circle
@@ -246,6 +273,18 @@ class RoomArchive:
                 return
             visited.add(beyond)
             query = query.following(beyond)
+
+    async def _check_position(self, query: ArchiveQuery) -> None:
+        """Raise `ArchiveError` if the archive does not have the id to page from.
+
+        The page after it was empty. So it has to be the last in that direction. Prosody 13 and
+        ejabberd answer an unknown id like that.
+        """
+        if query.position is None:
+            return
+        last = await self.page(query.ends)
+        if last.last != query.position and not (await self.page(query)).results:
+            raise ArchiveError("archive-position")
 
     async def since(self, start: str) -> AsyncGenerator[MessageReceived, None]:
         """Yield the messages archived from `start` (a time in UTC) on, oldest first.
@@ -304,6 +343,15 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
     if error.condition == "item-not-found" and positioned:
         return ArchiveError("archive-position")
     return ArchiveError("archive-refused", error)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return a time with a zone; None for what is no such time, or has no microsecond after it."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+        return moment.astimezone(UTC) if moment.tzinfo and moment.year < MAXYEAR else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:

@@ -160,3 +160,40 @@ def test_a_result_names_its_archive_and_its_query() -> None:
     message.set("from", "@")
     assert stanzas.archive_result(message) is None
     assert stanzas.archive_result(parsed(f"<message from='{ROOM}'><body/></message>")) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "within"),
+    [
+        ("2026-01-01T10:00:00.499999Z", False),
+        ("2026-01-01T10:00:00.500000Z", True),
+        ("2026-01-01T11:00:00.600000+01:00", True),
+        ("2026-01-01T10:00:01.250000Z", True),
+        ("2026-01-01T10:00:01.250001Z", False),
+        # In whole seconds: it may have come before the bound, and after it.
+        ("2026-01-01T10:00:00Z", True),
+        ("2026-01-01T09:59:59Z", False),
+        ("2026-01-01T10:00:02Z", False),
+        # Without a time, it is the archive's word that counts.
+        (None, True),
+        ("yesterday", True),
+        ("2026-01-01T10:00:00", True),
+    ],
+)
+def test_a_result_outside_the_bounds_is_dropped(at: str | None, within: bool) -> None:
+    query = archive.ArchiveQuery("2026-01-01T10:00:00.500Z", "2026-01-01T10:00:01.250Z")
+    assert query.admits(at) is within
+
+
+@pytest.mark.parametrize(
+    ("end", "requested"),
+    [
+        ("2026-01-01T10:00:01.250Z", "2026-01-01T10:00:01.250001Z"),
+        ("2026-01-01T10:00:01.999999Z", "2026-01-01T10:00:02Z"),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
+    ],
+)
+def test_a_microsecond_more_is_requested_since_a_server_may_leave_the_end_out(
+    end: str, requested: str
+) -> None:
+    assert asked_for(archive.ArchiveQuery(end=end).payload("q"))["end"] == requested
