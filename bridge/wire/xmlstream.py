@@ -84,6 +84,9 @@ If it were tried at each letter of a long name, it would take quadratic time."""
 _NAMES = re.compile(rb"<(?!/)|=[ \t\r\n]*[\"']")
 """Matches once at each element, and once at each attribute."""
 
+_TLS_RECORDS = (b"\x14", b"\x15", b"\x16", b"\x17")
+"""The first bytes of records of TLS (RFC 8446, section 5.1), none of which XML may have."""
+
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
 """What may precede the root's tag."""
 
@@ -99,6 +102,10 @@ class NotWellFormedError(XmlStreamError):
     """The stream is not XML in UTF-8, its tags are unbalanced, or text is between stanzas."""
 
     condition = "not-well-formed"
+
+
+class TlsRecordError(NotWellFormedError):
+    """The other side speaks TLS: what comes is a record of it, often an alert."""
 
 
 class RestrictedXmlError(NotWellFormedError):
@@ -188,6 +195,8 @@ class XmlStream:
     def _read_header(self) -> Element | None:
         """Return the root without its content; None while its tag is incomplete."""
         data = bytes(self._data)
+        if data.startswith(_TLS_RECORDS):
+            raise TlsRecordError
         begin = _check_prolog(data)
         token = _TOKEN.match(data, begin)
         self._at = len(data) if token is None else token.end()

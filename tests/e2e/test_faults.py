@@ -32,9 +32,12 @@ async def test_without_a_server_mcp_answers_at_once_and_the_status_explains(tmp_
 async def test_a_port_for_the_other_kind_of_tls_is_told(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
+    # ejabberd 24 says it by an alert of TLS; before, as Prosody does to this day, it hung up.
+    alerts = real_server.name == "ejabberd" and real_server.version >= (24,)
+    closed = "wrong-version-number" if alerts else "connection-reset"
     for scheme, other, port, condition in (
         ("xmpps", "xmpp", real_server.starttls_port, "wrong-version-number"),
-        ("xmpp", "xmpps", real_server.direct_tls_port, "connection-reset"),
+        ("xmpp", "xmpps", real_server.direct_tls_port, closed),
     ):
         settings = real_server.environment(XMPP_SERVICE=f"{scheme}://127.0.0.1:{port}")
         async with BridgeProcess(tmp_path / scheme, settings) as bridge:

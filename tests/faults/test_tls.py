@@ -3,6 +3,7 @@
 What real servers show of this stands in `tests/e2e/test_faults.py`.
 """
 
+import re
 import socket
 import ssl
 from dataclasses import replace
@@ -18,9 +19,19 @@ from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
 from tests.faults.scene import Scene
-from tests.faults.scripted_server import DOMAIN, HONEST, Scram, ScriptedServer, Wire, said
+from tests.faults.scripted_server import (
+    DOMAIN,
+    HONEST,
+    USERNAME,
+    Scram,
+    ScriptedServer,
+    Wire,
+    said,
+    saying,
+)
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
+from tests.xmpp.probing import check, detail, failed
 
 AUTH = b"<auth"
 
@@ -166,6 +177,82 @@ async def test_a_login_is_bound_to_tls_1_2_and_on_ejabberd_to_1_3_with_checks_of
         version = "TLSv1.2" if checked else "TLSv1.3"
         assert (status.tls.version, status.tls.verified) == (version, checked)
         assert (status.sasl or "").endswith("-PLUS")
+
+
+async def exporting(wire: Wire) -> None:
+    """Over TLS 1.3 bind by `tls-exporter` alone, as Prosody 13 does, and before by `tls-unique`."""
+    assert wire.tls is not None
+    binding = "tls-exporter" if wire.tls.version() == "TLSv1.3" else "tls-unique"
+    await Scram(("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"), bindings=(binding,))(wire)
+
+
+@pytest.mark.parametrize("direct_tls", [False, True])
+async def test_a_login_that_tls_1_3_cannot_bind_is_bound_over_tls_1_2(
+    direct_tls: bool, certificate: Certificate
+) -> None:
+    lie = replace(HONEST, authenticate=exporting)
+    async with ScriptedServer(lie, certificate=certificate, direct_tls=direct_tls) as server:
+        report = await check(server.environment(NODE_TLS_REJECT_UNAUTHORIZED="0"))
+        assert report.uses["channelBinding"] == "tls-unique"
+        assert "once more over TLS 1.2" in detail(report, "tls")
+        assert [stage.name for stage in report.phases].count("tls") == 1
+        assert len(server.wires) == 2
+        assert AUTH not in server.wires[0].heard
+
+
+async def test_a_login_that_no_tls_can_bind_is_refused_by_the_bindings_name(
+    certificate: Certificate, authority: Authority
+) -> None:
+    async def refuse(wire: Wire) -> None:
+        wire.abort()
+        await wire.gone()
+
+    scram = Scram(("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"), bindings=("tls-exporter",))
+    lie = replace(HONEST, authenticate=scram)
+    unchecked = {"NODE_TLS_REJECT_UNAUTHORIZED": "0"}
+    for second in (lie, replace(lie, secure=refuse)):
+        async with ScriptedServer(lie, second, certificate=certificate) as server:
+            report = await check(server.environment(**unchecked))
+            assert report.condition == "unsupported-channel-binding-type"
+            assert '"tls-exporter"' in report.diagnosis
+            # The second time the server offers no more than the first, or hangs up.
+            stage = "tls" if second is not lie else "sasl"
+            assert "XMPP_TLS_CA_FILE" in failed(report, stage).hint
+            assert AUTH not in server.heard
+    # Over a checked certificate no binding is needed.
+    async with ScriptedServer(lie, certificate=certificate) as server:
+        report = await check(server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file)))
+        assert report.uses == {"mechanism": "SCRAM-SHA-256"}
+        assert len(server.wires) == 1
+
+
+# Which port, and who we are.
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+async def test_an_alert_of_tls_in_place_of_xml_is_a_port_for_direct_tls(pieces: int) -> None:
+    alert = bytes.fromhex("15030300020250")
+    parts = [alert[:pieces], alert[pieces:]]
+    async with ScriptedServer(replace(HONEST, authenticate=saying(*parts))) as server:
+        report = await check(server.environment())
+        assert report.condition == "wrong-version-number"
+        assert "write xmpps://" in failed(report, "tls").hint
+
+
+@pytest.mark.parametrize("direct_tls", [False, True])
+@pytest.mark.parametrize("checked", [False, True])
+async def test_the_account_is_named_in_the_header_once_the_certificate_was_checked(
+    checked: bool, direct_tls: bool, certificate: Certificate, authority: Authority
+) -> None:
+    trust = {"XMPP_TLS_CA_FILE": str(authority.ca_file)}
+    unchecked = {"NODE_TLS_REJECT_UNAUTHORIZED": "0"}
+    async with ScriptedServer(certificate=certificate, direct_tls=direct_tls) as server:
+        report = await check(server.environment(**(trust if checked else unchecked)))
+        assert report.uses
+        headers = re.findall(rb"<stream:stream [^>]*>", server.wires[0].heard)
+    named = [f" from='{USERNAME}@{DOMAIN}'".encode() in header for header in headers]
+    # Before TLS, before the login, and after it.
+    assert named == [*[False] * (not direct_tls), checked, checked]
 
 
 # Addresses.

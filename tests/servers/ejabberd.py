@@ -131,6 +131,7 @@ modules:
   mod_stream_mgmt: {{}}
   mod_time: {{}}
   mod_version: {{}}
+  {"mod_auth_fast: {}" if server.version >= (24, 12) else ""}
 {_FAIL2BAN if guarded else ""}
 """,
         encoding="utf-8",

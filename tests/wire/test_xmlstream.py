@@ -17,6 +17,7 @@ from bridge.wire.xmlstream import (
     NotWellFormedError,
     RestrictedXmlError,
     StanzaTooLongError,
+    TlsRecordError,
     XmlStream,
     XmlStreamError,
 )
@@ -117,6 +118,9 @@ def test_no_cut_changes_what_is_made_of_rubbish(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("prolog", "error"),
     [
+        (b"\x15\x03\x03\x00\x02\x02\x50", TlsRecordError),
+        (b"\x16", TlsRecordError),
+        (b"\x13\x03\x03", NotWellFormedError),
         (b"<!DOCTYPE a [<!ENTITY b 'c'>]>", RestrictedXmlError),
         (b"<?xml version='1.0'?>\n <!DOCTYPE a SYSTEM 'file:///etc/passwd'>", RestrictedXmlError),
         (b"\xef\xbb\xbf<!DOCTYPE a []>", RestrictedXmlError),
@@ -126,7 +130,7 @@ def test_no_cut_changes_what_is_made_of_rubbish(pieces: list[bytes]) -> None:
         ("<!DOCTYPE a []>".encode("utf-16-be"), NotWellFormedError),
         (b"<?xml version='1.0' encoding='iso-8859-1'?><stream a='\xe9'>", NotWellFormedError),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", NotWellFormedError),
-        (b"\x16\x03\x01\x02\x00\x01", NotWellFormedError),
+        (b"\x16\x03\x01\x02\x00\x01", TlsRecordError),
     ],
 )
 def test_a_declaration_and_what_is_not_xml_in_utf_8_are_refused_however_torn(

@@ -12,13 +12,19 @@ import socket
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
+from ssl import TLSVersion
 from typing import TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
-from bridge.wire.scram import ScramError
-from bridge.wire.xmlstream import DamagedElement, StanzaTooLongError, XmlStreamError
+from bridge.wire.scram import ChannelBinding, ScramError
+from bridge.wire.xmlstream import (
+    DamagedElement,
+    StanzaTooLongError,
+    TlsRecordError,
+    XmlStreamError,
+)
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import certificate, sasl, session, stanzas, tls
 from bridge.xmpp.link.certificate import Certificate
@@ -132,7 +138,8 @@ class Connection:
         """The mechanism of the login; empty before it has succeeded."""
         self.channel_binding: str | None = None
         """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
-        self._stream = Stream(settings.domain, self._receive, self._lost, trace)
+        self._new_stream = partial(Stream, settings.domain, self._receive, self._lost, trace)
+        self._stream = self._new_stream()
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream has ended; its result is the reason."""
 
@@ -164,16 +171,14 @@ class Connection:
     async def reach(self) -> Tls | None:
         """Connect, and secure the stream; return its protection; raises `ConnectionFailedError`.
 
-        The server has not been given an account yet.
+        A server whose certificate was not verified has not been given an account yet.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
         endpoint, sock = await self._run(
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = self.place._replace(service=str(endpoint.service))
-        protection, features = await self._run(Stage.TLS, self._secure(endpoint, sock))
-        self.offer = offer_in(features)
-        return protection
+        return await self._run(Stage.TLS, self._secure_for_login(endpoint, sock))
 
     def send(self, element: Element) -> None:
         """Send a stanza; raises `ConnectionFailedError` once the stream has ended."""
@@ -279,6 +284,8 @@ class Connection:
         match error:
             case OSError() if self.ended.done():  # the end of the stream caused this error
                 return self.ended.result()
+            case TlsRecordError():
+                return faults.of("only-direct-tls", self.place)
             case XmlStreamError():
                 is_long = isinstance(error, StanzaTooLongError)
                 how = "it goes on without end" if is_long else "its XML is not well-formed"
@@ -298,7 +305,36 @@ class Connection:
 
     # The stages.
 
-    async def _secure(self, endpoint: Endpoint, sock: socket.socket) -> tuple[Tls | None, Element]:
+    async def _secure_for_login(self, endpoint: Endpoint, sock: socket.socket) -> Tls | None:
+        """Begin the stream on `sock`; if no login is possible over TLS 1.3, once more over TLS 1.2.
+
+        Prosody 13 binds logins over TLS 1.3 by `tls-exporter` alone, which Python's `ssl` lacks.
+        """
+        protection, features = await self._secure(endpoint, sock)
+        self.offer = offer_in(features)
+        if protection is None or protection.version != "TLSv1.3":
+            return protection
+        bindings, genuine = self._channel_bindings(), protection.verified
+        if not sasl.lacks_binding(self.offer, bindings, genuine=genuine):
+            return protection
+        self._on_finding("no channel binding in common over TLS 1.3: once more over TLS 1.2")
+        self._stream.abandon()
+        self._stream = self._new_stream()
+        try:
+            _, sock = await connect([[endpoint]], DEADLINES[Stage.CONNECT], self._on_finding)
+            protection, features = await self._secure(endpoint, sock, TLSVersion.TLSv1_2)
+        except (OSError, ConnectionFailedError) as error:
+            fault = sasl.without_binding(self.offer, self.place)
+            raise ConnectionFailedError(fault) from error
+        self.offer = offer_in(features)
+        return protection
+
+    async def _secure(
+        self,
+        endpoint: Endpoint,
+        sock: socket.socket,
+        newest: TLSVersion | None = None,
+    ) -> tuple[Tls | None, Element]:
         """Begin the stream on `sock`, with TLS from the first byte (XEP-0368) or by STARTTLS.
 
         Return its protection, and the features offered under it.
@@ -306,11 +342,14 @@ class Connection:
         loop, stream = asyncio.get_running_loop(), self._stream
         try:  # in a thread, since reading the trust anchors takes 25 ms
             ready = await asyncio.to_thread(tls.make_context, self._settings, self.place)
+            ready.maximum_version = newest or ready.maximum_version
         except BaseException:  # no transport owns the socket yet
             sock.close()
             raise
         domain = self._settings.domain.strip("[]")
+        account = (prepared(self._settings.jid) or "") if self._settings.tls_verify else ""
         if endpoint.service.direct_tls:
+            stream.account = account
             await loop.create_connection(
                 lambda: stream, sock=sock, ssl=ready, server_hostname=domain
             )
@@ -331,6 +370,7 @@ class Connection:
             transport = await loop.start_tls(bare, stream, ready, server_hostname=domain)
             # What an attacker injected before the handshake is not part of the secured stream.
             self._negotiation.forget()
+            stream.account = account
             if transport is not None:  # None: what was injected has ended the connection
                 stream.connection_made(transport)
         secured = tls.ssl_object(stream)
@@ -349,17 +389,18 @@ class Connection:
             self._on_finding(certificate.validity(self.certificate, datetime.now(UTC)))
         return protection, await self._negotiation.features()
 
+    def _channel_bindings(self) -> list[ChannelBinding]:
+        secured, verified = tls.ssl_object(self._stream), self._settings.tls_verify
+        return [] if secured is None else tls.channel_bindings(secured, verified=verified)
+
     async def _log_in(self, protection: Tls | None) -> None:
-        secured = tls.ssl_object(self._stream)
-        genuine = protection is not None and protection.verified
-        bindings = [] if secured is None else tls.channel_bindings(secured, verified=genuine)
         self.mechanism, self.channel_binding = await sasl.log_in(
             self._settings,
             self.place,
             self.offer,
             partial(self._negotiation.exchange, expected=sasl.ANSWERS),
-            bindings=bindings if self._binds else None,
-            genuine=genuine,
+            bindings=self._channel_bindings() if self._binds else None,
+            genuine=protection is not None and protection.verified,
             on_finding=self._on_finding,
         )
         self._stream.restart()

@@ -22,6 +22,9 @@ CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "su
 ANSWERS = (CHALLENGE, SUCCESS, FAILURE)
 """The answers that a server may give."""
 
+PLUS = {f"{name}-PLUS": None for name in HASHES}.keys()
+"""The mechanisms with channel binding, best first."""
+
 Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
 """Sends an element and returns the answer, one of `ANSWERS`."""
 
@@ -89,23 +92,19 @@ async def log_in(
         return answer
 
     binding = _common_binding(offer.channel_bindings, bindings or ())
-    plus = [f"{name}-PLUS" for name in HASHES]
-    best = [*plus, *HASHES] if binding is not None else [*HASHES]
+    best = [*PLUS, *HASHES] if binding is not None else [*HASHES]
     mechanism = next((name for name in best if name in offered), None)
-    offers_binding = not set(plus).isdisjoint(offered)
+    if lacks_binding(offer, bindings or (), genuine=genuine):
+        raise ConnectionFailedError(without_binding(offer, place))
     if mechanism is not None:
-        if offers_binding and binding is None and not genuine:
-            raise ScramError(
-                "the bridge supports none of its channel bindings, and TLS is unchecked"
-            )
-        bound = binding if mechanism in plus else None
+        bound = binding if mechanism in PLUS else None
         on_finding(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
         client = ScramClient(
             mechanism,
             username,
             secrets.token_urlsafe(24),
             bound,
-            could_bind=not offers_binding
+            could_bind=PLUS.isdisjoint(offered)
             and bindings is not None
             and (bool(bindings) or not genuine),
             least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
@@ -125,6 +124,23 @@ async def log_in(
             raise ScramError("it challenges PLAIN, which has no challenge")
         return "PLAIN", None
     raise ConnectionFailedError(faults.no_mechanism(offered, place, offer.unused))
+
+
+def lacks_binding(offer: Offer, bindings: Sequence[ChannelBinding], *, genuine: bool) -> bool:
+    """Whether no login is possible because the server offers it with other channel bindings only.
+
+    If the certificate is not `genuine`, no login without a channel binding is possible either.
+    """
+    if PLUS.isdisjoint(offer.mechanisms) or _common_binding(offer.channel_bindings, bindings):
+        return False
+    return not genuine or {*HASHES, "PLAIN"}.isdisjoint(offer.mechanisms)
+
+
+def without_binding(offer: Offer, place: Place) -> Fault:
+    """Return the fault of a server with which we have no channel binding in common."""
+    named = offer.channel_bindings
+    types = quoted(", ".join(named)) if named else "a type that it does not name"
+    return faults.of("binding-unsupported", place, quotes=bool(named), types=types)
 
 
 def _common_binding(

@@ -51,10 +51,10 @@ class Stream(asyncio.Protocol):
         lost: Callable[[BaseException | None], None],
         trace: Tracer,
     ) -> None:
-        self.stream_header = (
-            f"<stream:stream to='{domain}' xmlns='{stanzas.CLIENT}' "
-            f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
-        )
+        self.account = ""
+        """Our bare JID, once the server may know it (RFC 6120, section 4.7.1): some offer SASL2 and
+        what belongs to it only to a client that names its account."""
+        self._domain = domain
         self.transport: asyncio.Transport | None = None
         """The transport; None before it is connected and after it has ended."""
         self.received = 0
@@ -72,6 +72,15 @@ class Stream(asyncio.Protocol):
         self._slicing = False
         self._over = False
         self._begin_anew()
+
+    @property
+    def stream_header(self) -> str:
+        """The header with which the stream is opened."""
+        account = f"from='{self.account}' " if self.account else ""
+        return (
+            f"<stream:stream {account}to='{self._domain}' xmlns='{stanzas.CLIENT}' "
+            f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Open the stream on a new transport."""
@@ -126,6 +135,12 @@ class Stream(asyncio.Protocol):
         if self.transport is not None and not self.transport.is_closing():
             self._write(STREAM_FOOTER)
             self.transport.close()
+
+    def abandon(self) -> None:
+        """Close the socket at once, and report nothing more, not even that it has closed."""
+        self._over, self._lost = True, lambda reason: None
+        self._unparsed.clear()
+        self.abort()
 
     def abort(self) -> None:
         """Close the socket at once.

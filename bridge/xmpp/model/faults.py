@@ -198,6 +198,10 @@ not-direct-tls: wrong-version-number; later
     {service} does not begin with TLS.
     -> That is a STARTTLS port: write xmpp:// instead of xmpps:// in XMPP_SERVICE, or name the
     direct TLS port (5223).
+only-direct-tls: wrong-version-number; later
+    {service} answers by TLS where XML was due.
+    -> That is a port for direct TLS: write xmpps:// instead of xmpp:// in XMPP_SERVICE, or name the
+    STARTTLS port (5222).
 tls-broke: tls-failed; soon
     TLS with {service} broke: {reason}.
     -> Something between garbles what is sent, or the server ended TLS; the bridge tries again by
@@ -229,6 +233,11 @@ downgraded: aborted; later
     the server's own shows (XEP-0474).
     -> Something in between weakens the login, and may read along. Check XMPP_SERVICE and the
     network; the password is not known to be wrong.
+binding-unsupported: unsupported-channel-binding-type; later
+    {domain} ties logins to the TLS connection by {types} only, which the bridge does not have here.
+    -> Over a checked certificate the bridge may log in without it, by SCRAM or PLAIN: name who
+    signed it in XMPP_TLS_CA_FILE (xmpp-bridge init helps), without NODE_TLS_REJECT_UNAUTHORIZED=0.
+    Or let the server offer TLS 1.2, too.
 unproven-server: bad-server-signature; later
     {service} could not prove that it is the server of {account}: {reason}.
     -> Something may be listening in between. Check XMPP_SERVICE and the certificate.

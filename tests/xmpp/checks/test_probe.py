@@ -101,6 +101,20 @@ async def test_checks_that_are_off_are_told_of_where_they_would_be(prosody: Xmpp
     (tls,) = (one for one in report.phases if one.name == "tls")
     assert "NODE_TLS_REJECT_UNAUTHORIZED" in tls.hint
     assert "days left" in tls.detail
+    # Prosody 0.12 offers no channel binding over TLS 1.3, Prosody 13 only `tls-exporter`.
+    unique = prosody.version >= (13,)
+    assert report.uses.get("channelBinding") == ("tls-unique" if unique else None)
+
+
+async def test_what_is_offered_to_a_client_that_names_its_account_is_shown(
+    real_server: XmppServer,
+) -> None:
+    report = await check(real_server.environment())
+    assert report.ok
+    # ejabberd offers these from 24.12 on.
+    newer = real_server.name == "ejabberd" and real_server.version >= (24, 12)
+    offered = [name for name in ("sasl2", "bind2", "fast") if report.offers.get(name)]
+    assert offered == ["sasl2", "bind2", "fast"] * newer
 
 
 @pytest.mark.parametrize("slip", ["the name", "the domain"])

@@ -117,8 +117,16 @@ async def test_plain_sends_the_password_as_saslprep_has_it() -> None:
     assert b64decode(prepared.heard[0].text or "") == b"\0IX\0a b"
 
 
-@pytest.mark.parametrize("offered", [["PLAIN"], ["SCRAM-SHA-256-PLUS", "PLAIN"], []])
-@pytest.mark.parametrize("says", [{"genuine": False}, {"bindings": None}])
+@pytest.mark.parametrize(
+    ("offered", "says"),
+    [
+        (["PLAIN"], {"genuine": False}),
+        (["PLAIN"], {"bindings": None}),
+        (["SCRAM-SHA-256-PLUS", "PLAIN"], {"bindings": None}),
+        ([], {"genuine": False}),
+        ([], {"bindings": None}),
+    ],
+)
 async def test_without_a_safe_mechanism_nothing_is_sent(
     offered: list[str], says: dict[str, Any]
 ) -> None:
@@ -142,14 +150,26 @@ BOTH = ("SCRAM-SHA-1-PLUS", "SCRAM-SHA-1")
         (BOTH, ["tls-exporter"], [END_POINT, UNIQUE]),
         (BOTH, ["tls-exporter", "tls-telepathy"], []),
         (BOTH, [], [END_POINT]),
+        ((BOTH[0], "PLAIN"), ["tls-exporter"], [END_POINT]),
     ],
 )
-async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_not_checked(
+async def test_a_binding_that_we_have_not_is_named_where_the_certificate_was_not_checked(
     offered: Sequence[str], named: list[str], bindings: list[ChannelBinding]
 ) -> None:
     server = ServerSide()
-    with pytest.raises(ScramError, match="none of its channel bindings"):
+    with pytest.raises(ConnectionFailedError) as refusal:
         await login(server, *offered, named=named, bindings=bindings, genuine=False)
+    assert refusal.value.fault.condition == "unsupported-channel-binding-type"
+    assert (", ".join(named) or "does not name") in refusal.value.fault.message
+    assert "XMPP_TLS_CA_FILE" in refusal.value.fault.hint
+    assert server.heard == []
+
+
+async def test_a_binding_that_we_have_not_is_named_where_no_login_goes_without() -> None:
+    server = ServerSide()
+    with pytest.raises(ConnectionFailedError) as refusal:
+        await login(server, BOTH[0], named=["tls-exporter"], bindings=[END_POINT])
+    assert refusal.value.fault.condition == "unsupported-channel-binding-type"
     assert server.heard == []
 
 
