@@ -174,8 +174,9 @@ def content(element: Element) -> str:
     return b64decode(element.text or "").decode()
 
 
-def sasl_failure(condition: str) -> str:
-    return f"<failure xmlns='{SASL}'><{condition}/></failure>"
+def sasl_failure(condition: str, text: str = "") -> str:
+    said = f"<text xml:lang='en'>{text}</text>" if text else ""
+    return f"<failure xmlns='{SASL}'><{condition}/>{said}</failure>"
 
 
 def stream_error(condition: str, content: str = "") -> str:

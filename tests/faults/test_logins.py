@@ -86,13 +86,15 @@ async def test_an_offer_that_was_cut_out_is_told_by_a_check(
     assert "cuts the offer of channel binding out" in told
 
 
-def refusing(condition: str, *mechanisms: str, bindings: Sequence[str] = ()) -> Script:
+def refusing(
+    condition: str, *mechanisms: str, bindings: Sequence[str] = (), text: str = ""
+) -> Script:
     """Refuse each login with this condition."""
 
     async def refuse(wire: Wire) -> None:
         await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
         await wire.element("auth")
-        wire.send(scripted.sasl_failure(condition))
+        wire.send(scripted.sasl_failure(condition, text))
         await wire.gone()
 
     return replace(HONEST, authenticate=refuse)
@@ -104,6 +106,31 @@ async def test_a_second_login_is_tried_after_any_refusal_and_only_once(
     script = refusing("account-disabled", *PLUS.offered, bindings=PLUS.bindings)
     told = await attempt(script, certificate, authority)
     assert "failed, too (account-disabled)" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "logins"),
+    [
+        ("Invalid username or password", 1),
+        ("The PASSWORD is wrong.", 1),
+        ("Invalid channel binding", 2),
+        ("Wrong password, or wrong channel binding", 2),
+        ("The response does not match.", 2),
+        ("", 2),
+    ],
+)
+async def test_no_second_login_is_tried_where_the_server_says_that_it_is_the_password(
+    text: str, logins: int, certificate: Certificate, authority: Authority
+) -> None:
+    script = refusing("not-authorized", *PLUS.offered, bindings=PLUS.bindings, text=text)
+    async with ScriptedServer(script, certificate=certificate) as server:
+        environment = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+        report = await check(environment)
+        assert server.heard.count(AUTH) == logins
+        told = failed(report, "sasl")
+        assert ("second login" in told.detail) is (logins == 2)
+        assert "a check tries once more" not in told.hint
+        assert "XMPP_PASSWORD" in told.hint
 
 
 @pytest.mark.parametrize("first", [("PLAIN",), (*PLUS.offered, "PLAIN")])

@@ -37,7 +37,7 @@ class LoginRefusedError(ConnectionFailedError):
         """The fault without the advice to try again without channel binding."""
         self.flag = flag
         """What the login said of channel binding (RFC 5802, section 7): `p` if it was bound, `y` if
-        it could have been, `n` if not; empty without SCRAM."""
+        it could have been, `n` if not; empty without SCRAM, and if that cannot be the reason."""
         advice = faults.BINDING_ADVICE.get(flag, "")
         if refusal.condition in faults.EXPLAINED:
             advice = ""
@@ -88,7 +88,8 @@ async def log_in(
         if answer.tag == FAILURE:
             condition, text = stanzas.condition_of(answer, SASL)
             refusal = faults.of_sasl(condition, text, place, genuine=genuine)
-            raise LoginRefusedError(refusal, flag if genuine else "")
+            is_clear = not genuine or faults.blames_password(text)
+            raise LoginRefusedError(refusal, "" if is_clear else flag)
         return answer
 
     binding = _common_binding(offer.channel_bindings, bindings or ())

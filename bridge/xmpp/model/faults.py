@@ -481,6 +481,15 @@ def of_sasl(condition: str, text: str | None, place: Place, *, genuine: bool = T
     return fault._replace(hint=f"{fault.hint} {right} The rooms were not tried yet.")
 
 
+def blames_password(text: str | None) -> bool:
+    """Whether the text of a refusal is about the password, and not about channel binding.
+
+    ejabberd says either. A server that says neither may mean both.
+    """
+    words = (text or "").lower()
+    return "password" in words and "binding" not in words
+
+
 def after_second_login(refusal: Fault, flag: str, second: Fault | None) -> Fault:
     """Return the fault of a refused login, with what a second one without channel binding showed.
 
