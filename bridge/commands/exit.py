@@ -30,7 +30,7 @@ def ignore_further_signals(remove_handler: Callable[[int], object] | None = None
 
     `remove_handler` is `remove_signal_handler` of the event loop that runs, if any.
     """
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     while True:
         try:

@@ -38,8 +38,10 @@ async def run_session(
         leave()
         stopped.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Under `nohup`, SIGHUP is ignored from the start, and stays so.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, stop)
     log.info("Ready to accept connections")
     async with asyncio.TaskGroup() as group:
         others = [group.create_task(coroutine) for coroutine in further]

@@ -235,6 +235,9 @@ def test_sessions_of_a_server_are_told_apart() -> None:
         "Nov 24 17:49:31 c2s55\tdebug\tReceived[c2s]: <presence to='a@b/c' xml:lang='en'>",
         "Nov 24 17:49:31 c2s55\tdebug\tSending[c2s_unbound]: <iq id='a' type='result'>",
         "Nov 24 17:49:31 c2s55\tdebug\tSending <r> (inside timer, before send) from x",
+        "Nov 24 17:49:31 c2s55\tdebug\tSending <r> from c2s-pre-ondrain - #queue=1",
+        "Nov 24 17:49:31 c2s55\tdebug\tReceived <a> with h=3",
+        "DEBUG sending <r> to the server",
         "Nov 24 17:49:31 localhost:mam\tdebug\tNot archiving stanza: <message to='a@b'> (subject)",
     ],
 )
