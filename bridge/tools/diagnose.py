@@ -87,6 +87,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     elif occupant is None:
         with suppress(NotInRoomError, ConnectionFailedError):  # the status below says so
             service = membership.jid.partition("@")[2]
+            await membership.recount()
             rooms = await roomservice.similar_rooms(membership.connection, membership.jid, service)
     # They may have come or left meanwhile.
     occupant = evidence.occupant_of(membership.status(), nickname)
@@ -142,7 +143,9 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
     ours = status.me and status.me.account
     others = [
         occupant
-        for occupant in sorted(status.others, key=lambda it: -(it.last_message_at or 0.0))
+        for occupant in sorted(
+            [*status.others, *status.unlisted], key=lambda it: -(it.last_message_at or 0.0)
+        )
         if ours is None or occupant.account != ours
     ]
     names = [occupant.nickname for occupant in others[:MAX_ASKED]]

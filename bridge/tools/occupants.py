@@ -21,6 +21,12 @@ LEFT_SECONDS = 3_600.0
 MAX_LEFT = 20
 """The most entries of `left`: those who went last."""
 
+UNLISTED = frozenset({"left", "notShown"})
+"""The fields of a result that name others than occupants."""
+
+NOT_SHOWN = "not shown by the room"
+"""Why somebody who speaks is not among the occupants."""
+
 LEFT_BYTES = RESULT_BYTES // 4
 """Bytes of JSON for those who left; the rest of a result is for who is there."""
 
@@ -59,8 +65,8 @@ def xmpp_occupants(
     room shows it), `since` (when it came; absent: it was there before the bridge), `lastMessageAt`,
     `sameAccountAs` (other nicknames of the same account), `payload` (extensions in its presence),
     `self` (the bridge). `left`: who left in the last hour, newest first: `nickname`, `at`, `why`,
-    `by`. Nicknames are in order; if `more`, give the last as `after`. With several rooms each has
-    its `room`, and `notIn` names those the bridge is not in.
+    `by`. `notShown`: who speaks and is not listed. Nicknames are in order; if `more`, give the last
+    as `after`. With several rooms each has its `room`, and `notIn` names those without the bridge.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]
@@ -74,7 +80,7 @@ def xmpp_occupants(
     if not inside:
         raise not_in_room(asked.name, asked.status())
     result = occupants_of(link, rooms, nickname, limit, after)
-    if nickname is not None and not result["count"] and "left" not in result:
+    if nickname is not None and not result["count"] and result.keys().isdisjoint(UNLISTED):
         raise nobody(inside, nickname, "Write the nickname exactly as it is here; case matters.")
     return result
 
@@ -112,14 +118,29 @@ def occupants_of(
     went.sort(key=lambda pair: -pair[0])
     begin = "" if after is None else visible(after)
     rest = [who for who in here if who[0].visible_nickname > begin]
+    hidden = [
+        nonempty(
+            {
+                "nickname": speaker.nickname,
+                "lastMessageAt": iso(speaker.last_message_at or 0.0),
+                "why": NOT_SHOWN,
+                "room": name if several else None,
+            }
+        )
+        for name, status in statuses.items()
+        for speaker in reversed(status.unlisted)
+        if after is None and nickname in {None, speaker.nickname, speaker.visible_nickname}
+    ]
+    hidden = fit({}, LEFT_BYTES, hidden=hidden[:MAX_LEFT])["hidden"]
     left = fit({}, LEFT_BYTES, left=[entry for _, entry in went[:MAX_LEFT]])["left"]
     out = [name for name, status in statuses.items() if not status.connected]
     head: Occupants = {
         "room": None if several else next(iter(statuses), None),
         "cursor": link.participant.journal.cursor,
         "notIn": out if several else None,
+        "notShown": hidden,
         "left": left,
-        "notice": NOTICE if here or left else None,
+        "notice": NOTICE if here or left or hidden else None,
     }
     result = nonempty(head) | {"count": len(here), "more": True}
     fitting = fit(result, occupants=[exact_of(*who) for who in rest[:limit]])
@@ -158,9 +179,11 @@ def exact_of(
 
 def nobody(rooms: Sequence[Membership], name: str, hint: str) -> ToolError:
     """Return the error for a nickname that is in none of the rooms."""
-    statuses = (room.status() for room in rooms)
+    statuses = [room.status() for room in rooms]
     names = sorted({occupant.nickname for status in statuses for occupant in status.occupants})
     where = "room" if len(rooms) == 1 else "rooms"
+    if not all(status.shows_all for status in statuses):
+        hint = f"The {where} may hide {name_of(name)}: not everybody is shown. {hint}"
     return ToolError(
         noticed(
             f"Nobody in the {where} is called {name_of(name)}. "

@@ -228,7 +228,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     jid = prepared(target) or ""
     if not jid or "@" not in target:
         # A server may admit nicknames that slixmpp prepares in another way, or refuses.
-        here = {occupant.jid for occupant in status.occupants}
+        here = {occupant.jid for occupant in (*status.occupants, *status.unlisted)}
         names = (f"{room}/{target}", stanzas.occupant_jid(room, target))
         named = next((name for name in names if name in here), None)
         if named is not None:
@@ -237,6 +237,8 @@ def find(link: RoomLink, target: str, name: str | None = None) -> Target:
             if not status.connected:
                 out = status.out_of(membership.name)
                 raise failed(out, "A nickname is known in the room only.")
+            if not status.shows_all and (hidden := stanzas.occupant_jid(room, target)):
+                return Target(TargetKind.OCCUPANT, hidden, own)
             raise nobody(
                 [membership],
                 target,

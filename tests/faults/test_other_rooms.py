@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ import pytest
 
 from bridge.text import iso
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.faults.scene import Scene, configure
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -25,6 +26,7 @@ from tests.faults.scripted_server import (
     said,
     subject,
 )
+from tests.faults.test_odd_stanzas import direct
 
 SECONDS = 10.0
 STABLE = "http://jabber.org/protocol/muc#stable_id"
@@ -60,18 +62,21 @@ class OtherRoom:
     """What it sends after that."""
     reflect: Reflect = at_once
     features: tuple[str, ...] = ()
+    others: int | None = None
+    """How many others it says are in it; None if it does not say."""
     cut_after: int = 0
     """With how many messages of ours the connection breaks; 0: with none."""
 
     async def join(self, wire: Wire) -> None:
-        await self._until(wire, "presence")
+        await self._until(wire, "presence", self.others)
         wire.send(self.arrival)
         wire.send(self.later)
 
     async def stand(self, wire: Wire) -> None:
         heard = 0
         while True:
-            message = await self._until(wire, "message")
+            ours = None if self.others is None else self.others + 1
+            message = await self._until(wire, "message", ours)
             text, id_ = message.findtext("{jabber:client}body") or "", message.get("id", "")
             wire.send(self.reflect(text, id_))
             heard += 1
@@ -79,12 +84,13 @@ class OtherRoom:
                 await wire.sent()
                 wire.abort()
 
-    async def _until(self, wire: Wire, name: str) -> Any:
-        """Answer questions until the client sends something else."""
+    async def _until(self, wire: Wire, name: str, occupants: int | None = None) -> Any:
+        """Answer questions until the client sends this; so many are in the room."""
         while local(element := await wire.element()) != name:
             if local(element) != "iq":
                 continue
             described = "".join(f"<feature var='{feature}'/>" for feature in self.features)
+            described += "" if occupants is None else counting(occupants)
             query = f"<query xmlns='http://jabber.org/protocol/disco#info'>{described}</query>"
             content = query if self.features and element.get("to") == ROOM else ""
             wire.send(
@@ -393,3 +399,92 @@ async def test_the_time_of_a_room_counts_before_everybody_elses(tmp_path: Path) 
             await bridge.until(lambda status: status["lastIncoming"] is not None)
             (entry,) = await messages(bridge)
             assert told(entry, "delayedFrom", "stampedAt") == [OLD, None]
+
+
+# Hidden presence.
+
+ASKED = said("Robot", "pong", "p1")
+
+
+def counting(occupants: int) -> str:
+    """The form of a room that says how many are in it."""
+    fields = {"FORM_TYPE": "http://jabber.org/protocol/muc#roominfo"}
+    fields |= {"muc#roominfo_occupants": str(occupants)}
+    listed = (f"<field var='{var}'><value>{value}</value></field>" for var, value in fields.items())
+    return f"<x xmlns='jabber:x:data' type='result'>{''.join(listed)}</x>"
+
+
+async def test_who_speaks_and_is_not_listed_is_not_shown_by_the_room(tmp_path: Path) -> None:
+    room = OtherRoom(own(110) + subject(""), ASKED)
+    async with beside(room, home=tmp_path) as bridge:
+        await bridge.until(lambda status: status["lastIncoming"] is not None)
+        for nickname in (None, "Robot"):
+            listed = await bridge.bare(
+                "xmppOccupants", **{"nickname": nickname} if nickname else {}
+            )
+            (robot,) = listed["notShown"]
+            assert told(robot, "nickname", "why") == ["Robot", "not shown by the room"]
+            assert "Robot" not in str(listed["occupants"])
+        pinged = await bridge.bare("xmppPing", target="Robot")
+        assert (pinged["reachable"], pinged["address"]) == (True, f"{ROOM}/Robot")
+        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
+        present_ = next(it for it in diagnosed["findings"] if it["name"] == "present")
+        assert "is not shown by the room" in present_["detail"]
+        assert "never in the room" not in str(diagnosed)
+        assert (await bridge.status())["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("counted", "listed", "known"),
+    [
+        (1, present("Wilma"), True),
+        (2, present("Wilma"), False),
+        (1, "", False),
+        (0, "", True),
+        (None, "", True),
+    ],
+)
+async def test_who_was_never_heard_is_unknown_where_the_room_counts_more_than_it_shows(
+    counted: int | None, listed: str, known: bool, tmp_path: Path
+) -> None:
+    room = OtherRoom(listed + own(110) + subject(""), features=("x",), others=counted)
+    async with beside(room, home=tmp_path) as bridge:
+        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
+        assert ("was never in the room" in diagnosed["verdict"]) is known
+        assert ("is unknown" in diagnosed["verdict"]) is not known
+        if known:
+            with pytest.raises(RpcFailedError, match="Robot"):
+                await bridge.bare("xmppPing", target="Robot")
+        else:
+            pinged = await bridge.bare("xmppPing", target="Robot")
+            assert pinged["address"] == f"{ROOM}/Robot"
+
+
+async def test_somebody_whom_the_room_shows_later_is_an_occupant_like_any_other(
+    tmp_path: Path,
+) -> None:
+    room = OtherRoom(own(110) + subject(""), ASKED + present("Robot"))
+    async with beside(room, home=tmp_path) as bridge:
+        await bridge.until(lambda status: status["occupants"] == 2)
+        listed = await bridge.bare("xmppOccupants", nickname="Robot")
+        assert (listed["count"], "notShown" in listed) == (1, False)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("first", [True, False], ids=["there before us", "there after us"])
+async def test_a_real_room_that_hides_presence_is_known_to_do_so(stage: Scene, first: bool) -> None:
+    async with stage.witness("Owner") as owner, AsyncExitStack() as others:
+        await configure(owner, presencebroadcast="moderator")
+        robot, eyes = stage.participant(direct(stage, "Robot")), stage.participant()
+        come = [robot, eyes] if first else [eyes, robot]
+        entered = []
+        for somebody in come:
+            entered.append(await others.enter_async_context(somebody))
+            await entered[-1].joined()
+        seen, theirs = entered[::-1] if first else entered
+        assert [who.nickname for who in seen.status().others] == ["Owner"]
+        await seen.membership.recount()
+        assert not seen.status().shows_all
+        await theirs.membership.say("pong", SECONDS)
+        await seen.hears("pong")
+        assert [who.nickname for who in seen.status().unlisted] == ["Robot"]

@@ -65,6 +65,9 @@ class Standing(Played):
     def connection(self) -> Connection:
         return cast("Connection", self.stream)
 
+    async def recount(self) -> None:
+        """It shows everybody."""
+
 
 def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, Asked]:
     """The way to a room where these people are, besides the bridge; and what is asked on it."""

@@ -33,7 +33,8 @@ async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Pi
 
 async def programs_among(membership: Membership, nicknames: Collection[str]) -> dict[str, bool]:
     """Ask occupants what they are; return who is a program and who is not, by nickname."""
-    asked = [it for it in membership.status().occupants if it.nickname in nicknames]
+    status = membership.status()
+    asked = [it for it in (*status.occupants, *status.unlisted) if it.nickname in nicknames]
     with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
         connection = membership.connection
         asking = (disco.ask(connection, it.jid, stanzas.DISCO_INFO, PING_SECONDS) for it in asked)

@@ -67,6 +67,8 @@ def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
         if finding.ok is False and name not in OF_OTHERS:
             return finding.detail, findings
     answer, verdict, additions = findings["answer"], "Nothing is wrong", ["alike"]
+    if evidence.occupant is None:
+        return findings["present"].detail, findings
     if not answer.ok:
         verdict = f"Nothing is found wrong with {evidence.who} as yet"
         additions = ["commands", "encrypted"]
@@ -101,6 +103,8 @@ def _present(evidence: Evidence) -> Finding:
     if evidence.occupant is not None and evidence.occupant.own:
         hint = "Give the nickname of somebody else; xmppOccupants lists them."
         return Finding(False, f"{who} is the bridge itself.", hint)
+    if evidence.occupant in status.unlisted:
+        return Finding(True, f"{who} speaks in the room, and is not shown by the room.")
     if evidence.occupant is not None:
         return Finding(True, f"{who} is in the room.")
     others = [occupant.nickname for occupant in status.others]
@@ -111,6 +115,10 @@ def _present(evidence: Evidence) -> Finding:
         detail = "; before, it ".join([f"{who} {detail}", *(earlier for earlier, _ in before)])
         renamed = isinstance(past.gone[0].event, events.NicknameChanged)
         return Finding(False, f"{detail}{'' if renamed else near}.", hint)
+    if not status.shows_all:
+        detail = f"Whether {who} is in the room is unknown: the room does not show everybody, and "
+        detail += f"{who} was not heard while the bridge watched{_since(evidence)}{near}."
+        return Finding(None, detail, "Say what it should answer by xmppSend with awaitSeconds.")
     detail = f"{who} was never in the room while the bridge watched{_since(evidence)}{near}"
     if status.room_created:
         detail += "; the room was made by the bridge's joining it"
@@ -146,7 +154,8 @@ def _voice(evidence: Evidence) -> Finding:
     if occupant is None:
         return absent(evidence)
     if occupant.role == events.UNKNOWN:
-        return Finding(None, f"Whether {who} may speak is unknown: its presence cannot be read.")
+        seen = "cannot be read" if occupant in evidence.status.occupants else "is not shown"
+        return Finding(None, f"Whether {who} may speak is unknown: its presence {seen}.")
     if occupant.role != "visitor":
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
     taken, spoken = evidence.past.silenced, evidence.past.spoken

@@ -179,8 +179,11 @@ class Evidence(NamedTuple):
 
 
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
-    """Return the occupant with this nickname, which may be written as `visible` escapes it."""
-    for occupant in status.occupants:
+    """Return the occupant with this nickname, which may be written as `visible` escapes it.
+
+    It may be somebody who spoke and is not shown by the room.
+    """
+    for occupant in (*status.occupants, *status.unlisted):
         if nickname in {occupant.nickname, occupant.visible_nickname}:
             return occupant
     return None

@@ -33,6 +33,9 @@ MAX_OCCUPANTS = 10_000
 MAX_UNHEARD = 1_000
 """Most ids that are kept of our messages that the room has not sent back; it may never do so."""
 
+MAX_UNLISTED = 100
+"""Most speakers that are kept of those whom the room does not list: those who spoke last."""
+
 MAX_DEPARTURES = 100
 """Most departures that are kept: the newest, and one for each nickname."""
 
@@ -141,6 +144,11 @@ class RoomStatus:
     room_created: bool = False
     crowded: bool = False
     """Whether there are more occupants than are kept."""
+    unlisted: tuple[Occupant, ...] = ()
+    """Who spoke and is not shown by the room (XEP-0045, section 15.5.3, `presencebroadcast`). Their
+    role and affiliation are unknown."""
+    counts_more: bool = False
+    """Whether the room counted more occupants than it showed when it described itself."""
     departures: tuple[Departure, ...] = ()
     """The last departure of each nickname, oldest first."""
     moderated: bool | None = None
@@ -163,6 +171,8 @@ class RoomStatus:
                 f"The nickname {quoted(self.nickname_lost)} was taken or refused, so the bridge is "
                 f"in the room as {quoted(self.nickname)}: set MCP_BOT_NICKNAME to a free one."
             )
+        if not self.shows_all:
+            warnings.append("The room does not show everybody: who only listens is not listed.")
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         if self.connected and self.room_created and not self.others:
@@ -171,6 +181,11 @@ class RoomStatus:
                 + similar_named(self.similar_rooms)
             )
         return warnings
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the room shows everybody who is in it, as far as is known."""
+        return not (self.unlisted or self.counts_more)
 
     @property
     def outlook(self) -> str:
@@ -254,6 +269,10 @@ class Room:
         self._departures: dict[str, Departure] = {}
         self._spoke: dict[str, float] = {}
         """When each occupant who has said something last did so."""
+        self.listed = 0
+        """How many others the room has listed in this stay, with those who left since."""
+        self._unlisted: dict[str, Occupant] = {}
+        """Who spoke and is not shown by the room, by occupant JID; who spoke last comes last."""
 
     @property
     def phase(self) -> events.Phase:
@@ -290,6 +309,11 @@ class Room:
                     return replace(event, jid=known.real_jid)
         return event
 
+    @property
+    def others(self) -> int:
+        """How many others are listed now."""
+        return sum(not occupant.own for occupant in self._occupants.values())
+
     def has(self, jid: str) -> bool:
         """Whether an occupant with this occupant JID is known."""
         return jid in self._occupants
@@ -315,6 +339,7 @@ class Room:
                 replace(occupant, last_message_at=spoke[jid]) if jid in spoke else occupant
                 for jid, occupant in occupants
             ),
+            unlisted=tuple(self._unlisted.values()) if there else (),
             subject=subject,
             last_incoming=self._last_incoming,
             departures=tuple(self._departures.values()),
@@ -337,6 +362,7 @@ class Room:
             case events.OccupantLeft(from_=jid):
                 known = self._occupants.pop(jid, None)
                 self._spoke.pop(jid, None)
+                self._unlisted.pop(jid, None)
                 if known is not None and not event.self_:
                     self._depart(Departure(event.sender, record.at, _why(event), event.actor))
             case events.NicknameChanged():
@@ -354,6 +380,8 @@ class Room:
         live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
+        elif live and message.sender and not self._status.crowded:
+            self._list_speaker(message, at)
         ours = message.own or message.as_ours
         undated = message.source is not events.Source.LIVE and message.delayed_from is None
         if message.body and not (ours or undated) and message.source is not events.Source.ARCHIVE:
@@ -363,6 +391,15 @@ class Room:
             # The history comes in order; some servers let occupants forge its stamps.
             if last is None or last.message.source is not events.Source.LIVE or said >= last.at:
                 self._last_incoming = LastIncoming(message, said)
+
+    def _list_speaker(self, message: events.MessageReceived, at: float) -> None:
+        """Note who speaks and is not shown by the room."""
+        jid, name, unknown = message.from_, message.sender, events.UNKNOWN
+        self._unlisted.pop(jid, None)
+        speaker = Occupant(jid, name, unknown, unknown, None, last_message_at=at)
+        self._unlisted[jid] = speaker
+        if len(self._unlisted) > MAX_UNLISTED:
+            del self._unlisted[next(iter(self._unlisted))]
 
     def _change_phase(
         self, event: events.ConnectionChanged, at: float, *, of_connection: bool
@@ -382,6 +419,8 @@ class Room:
             self._former = self._former or self._occupants
             self._occupants = {}
             self._spoke.clear()
+            self._unlisted.clear()
+            self.listed = 0
             self._status = replace(self._status, subject=None, crowded=False)
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
@@ -391,6 +430,7 @@ class Room:
         # One presence is kept beyond the limit if it is marked as our own. The mark may be false,
         # so a second one is not.
         most = MAX_OCCUPANTS + 1 if event.self_ else MAX_OCCUPANTS
+        self.listed += known is None and not event.self_
         if known is None and len(self._occupants) >= most:
             self._status = replace(self._status, crowded=True)
             return
@@ -398,6 +438,7 @@ class Room:
         if known is not None:
             since = known.since
         self._occupants[event.from_] = _occupant(event, since)
+        self._unlisted.pop(event.from_, None)
         if event.self_:
             for jid, former in self._former.items():
                 if jid not in self._occupants and not former.own:

@@ -86,7 +86,7 @@ class Membership:
         self._connection: Connection | None = None
         self._options = Options(self._ask_for_configuration, self._emit)
         self._payloads = Payloads(self._take_payload)
-        self._intake = Intake(self.jid, on_description=self._options.answer, clock=clock)
+        self._intake = Intake(self.jid, on_description=self._describe, clock=clock)
         self._join: Join | None = None
         """The attempt to enter that is under way."""
         self._removal: faults.Fault | None = None
@@ -108,6 +108,8 @@ class Membership:
         self._similar_rooms: tuple[str, ...] = ()
         """Rooms of the service with similar names, once it was asked for them."""
         self._reflections = Reflections()
+        self._counted = 0
+        """How many others the room has counted in this stay, with those who left since."""
         self._comes_first = False
         """Whether the room sent our own presence first: it may list the others after it."""
         self._is_marked = False
@@ -141,6 +143,7 @@ class Membership:
             persistent=described.either("muc_persistent", "muc_temporary"),
             similar_rooms=self._similar_rooms,
             nickname_lost=self._nickname_lost(),
+            counts_more=self.inside and self._counted > self.room.listed,
         )
 
     def _nickname_lost(self) -> str:
@@ -575,6 +578,20 @@ class Membership:
         with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
             id_ = secrets.token_hex(8)
             self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
+
+    async def recount(self) -> None:
+        """Ask the room how many are in it: somebody whom it hides may have come since we came."""
+        description, _ = await roomservice.ask(self.connection, self.jid)
+        if description.features:
+            self._describe(description)
+
+    def _describe(self, description: disco.Description) -> None:
+        """Take what the room says of itself."""
+        self._options.answer(description)
+        count = disco.room_configuration(description)["occupants"]
+        if isinstance(count, int):
+            left = self.room.listed - self.room.others
+            self._counted = count - 1 + left if self.inside else count
 
     def _on_removed(self, fault: faults.Fault) -> None:
         if not self.inside:
