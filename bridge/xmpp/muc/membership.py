@@ -34,7 +34,7 @@ from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, suffixed
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
-from bridge.xmpp.muc.reflections import Reflection, Reflections
+from bridge.xmpp.muc.reflections import Outgoing, Reflection, Reflections
 from bridge.xmpp.muc.state import TRANSITIONS, State
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
@@ -436,40 +436,13 @@ class Membership:
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         await self.first_join(deadline)
-        id_, started, waiting = secrets.token_hex(12), 0.0, None
-        try:
-            async with (
-                asyncio.timeout_at(deadline),
-                self._reflections.expected(id_, body) as waiting,
-            ):
-                connection, started = self.connection, time.perf_counter()
-                self._send(connection, id_, body)
-                record = await connection.unless_ended(waiting.answer)
-        except faults.ConnectionFailedError as failed:
-            raise faults.NotReflectedError(failed.fault) from failed
-        except TimeoutError as error:
-            if waiting is None:
-                raise faults.NotSentError(faults.of("same-text", self.place)) from error
-            situation = "unproved" if waiting.unproved else "no-reflection"
-            fault = faults.of(situation, self.place, seconds=timeout_seconds)
-            raise faults.NotReflectedError(fault) from error
-        match record.event:
-            case events.MessageReceived() as message:
-                return Reflection(record, message, time.perf_counter() - started)
-            case events.SendFailed(condition=condition, text=text):
-                fault = faults.of("bounced", self.place, condition=condition, text=text)
-                raise faults.BouncedError(fault)
-            case _:
-                raise AssertionError(record)
+        nickname = self.occupant.partition("/")[2]
 
-    def _send(self, connection: Connection, id_: str, body: str) -> None:
-        """Hand a message to the room; raises `NotSentError`."""
-        try:
-            connection.send(stanzas.groupchat_message(self.jid, body, id_))
-        except faults.ConnectionFailedError as failed:
-            raise faults.NotSentError(failed.fault) from failed
-        self._reflections.sent(id_, body)
-        self._emit(events.MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+        def note(id_: str) -> None:
+            self._emit(events.MessageSent(self.occupant, nickname, body, id_))
+
+        message = Outgoing(self.jid, self.place, body, note)
+        return await self._reflections.say(self.connection, message, deadline, timeout_seconds)
 
     def hears(self, sender: stanzas.Address) -> bool:
         """Whether what comes from this address may concern us here.

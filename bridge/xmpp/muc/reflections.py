@@ -1,4 +1,4 @@
-"""Recognises what we said when the room sends it back, and waits for that (XEP-0045, section 7.4).
+"""Says something in a room, and recognises it when the room sends it back (XEP-0045, section 7.4).
 
 A message under our nickname is not always ours: several sessions may share a nickname, which
 section 7.2.9 leaves to the room, and somebody else may have had ours before. The proof is our id.
@@ -6,12 +6,17 @@ Some rooms give no ids back. There the text proves it, under the conditions of `
 """
 
 import asyncio
+import secrets
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import MessageReceived, SendFailed, Source
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.model.journal import Record
@@ -46,6 +51,18 @@ class Reflection(NamedTuple):
     record: Record
     message: MessageReceived
     round_trip_seconds: float
+
+
+class Outgoing(NamedTuple):
+    """A message that is to be said."""
+
+    room: str
+    """The room's bare JID, prepared."""
+    place: faults.Place
+    """The room, as sentences name it."""
+    body: str
+    on_sent: Callable[[str], None]
+    """Called with the id, once the message is on its way."""
 
 
 @dataclass
@@ -92,6 +109,45 @@ class Reflections:
         text = _hash(body)
         self._texts.add(id_, text)
         self._unheard.add(id_, _Said(text, asyncio.get_running_loop().time()))
+
+    async def say(
+        self, connection: Connection, message: Outgoing, deadline: float, seconds: float
+    ) -> Reflection:
+        """Say something, and return the room's reflection of it.
+
+        `deadline` is a time of the loop's clock, `seconds` after the call for the error to name.
+        Raises `NotSentError`, `NotReflectedError` or `BouncedError`.
+        """
+        id_, started, waiting = secrets.token_hex(12), 0.0, None
+        try:
+            async with asyncio.timeout_at(deadline), self.expected(id_, message.body) as waiting:
+                started = time.perf_counter()
+                self._send(connection, message, id_)
+                record = await connection.unless_ended(waiting.answer)
+        except ConnectionFailedError as failed:
+            raise faults.NotReflectedError(failed.fault) from failed
+        except TimeoutError as error:
+            if waiting is None:
+                raise faults.NotSentError(faults.of("same-text", message.place)) from error
+            situation = "unproved" if waiting.unproved else "no-reflection"
+            fault = faults.of(situation, message.place, seconds=seconds)
+            raise faults.NotReflectedError(fault) from error
+        match record.event:
+            case MessageReceived() as reflected:
+                return Reflection(record, reflected, time.perf_counter() - started)
+            case SendFailed(condition=condition, text=text):
+                fault = faults.of("bounced", message.place, condition=condition, text=text)
+                raise faults.BouncedError(fault)
+            case _:
+                raise AssertionError(record)
+
+    def _send(self, connection: Connection, message: Outgoing, id_: str) -> None:
+        try:
+            connection.send(stanzas.groupchat_message(message.room, message.body, id_))
+        except ConnectionFailedError as failed:
+            raise faults.NotSentError(failed.fault) from failed
+        self.sent(id_, message.body)
+        message.on_sent(id_)
 
     def claim(self, message: MessageReceived, *, by_text: bool) -> MessageReceived:
         """Return `message`; if it came under our nickname, with `own` as it is proved to be.
