@@ -39,9 +39,25 @@ have: enough for three behind a message, and for one behind a nickname."""
 VARIATION_SELECTORS = frozenset(
     map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
-"""Characters that choose the shape of the character before them. Several in a row carry a hidden
-message."""
+"""Characters that choose the shape of the character before them. Behind a character that has no
+such shape they show nothing: a row of letters could carry a hidden message."""
 
+EMOJI_SELECTOR = "\ufe0f"
+"""Chooses the shape of an emoji. People write it often, and everybody sees it."""
+
+MAX_SELECTORS = 4
+"""The most other variation selectors that a text shows: people write hardly any. There are 240 for
+an ideograph, so that each could mean a letter. Behind the last of them no selector is shown."""
+
+_SHAPED = re.compile(
+    "[©®‼⁉™ℹ↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰-🆏🈂🈚🈯🈷🌀-🫿][\ufe0e\ufe0f]"  # noqa: RUF001
+    r"|[0-9#*][\ufe0e\ufe0f](?:\u20e3|\Z)"
+    "|[\u1820-\u18aa][\u180b-\u180d\u180f]"
+    "|[\u2200-\u22ff]\ufe00"
+    "|[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef]"
+)
+"""Matches a character and a selector that may choose its shape: emoji, keys such as `1`, which end
+with U+20E3 if they are not cut off, Mongolian letters, mathematical signs and ideographs."""
 _ESCAPE = re.compile(r"\\u\{(10[0-9A-F]{4}|[0-9A-F]{1,5})\}")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS
@@ -167,13 +183,15 @@ def _is_hidden(character: str) -> bool:
 def _escape(text: str, kept: frozenset[str]) -> list[str]:
     pieces: list[str] = []
     base_is_visible = False
+    selectors = 0
     for position, character in enumerate(text):
         following = text[position + 1 : position + 2]
         stays = character in kept or not _is_hidden(character)
         if stays:
             base_is_visible = not character.isspace()
-        elif base_is_visible and character in VARIATION_SELECTORS:
+        elif base_is_visible and selectors < MAX_SELECTORS and _SHAPED.match(text, position - 1):
             stays = True
+            selectors += character != EMOJI_SELECTOR
             # A character keeps one selector; a second would carry a message, and not choose a
             # shape. A joiner may follow the first, as in most emoji of people.
             base_is_visible = following in JOINERS

@@ -11,6 +11,7 @@ from bridge.text import (
     HIDDEN_LETTERS,
     JOINERS,
     MAX_QUOTED_CHARACTERS,
+    MAX_SELECTORS,
     iso,
     iso_of,
     one_line,
@@ -25,7 +26,7 @@ from bridge.text import (
 everything = st.characters(exclude_categories=[])
 suspects = st.sampled_from(
     "ab \t\n\r\x00\x1b\x85\xad\u034f\u115f\u180b\u200b\u200c\u200d\u202e\u2028\u2029\u2066\ufe0e"
-    "\ufe0f\ufeff\U0001f468\U0001f3fb\U000e0041\U000e0100\ud800\\{"
+    "\ufe0f\ufeff\U0001f468\U0001f3fb\U000e0041\U000e0100\ud800\\{葛❤\U000e0101\ufe00"
 )
 texts = st.one_of(st.text(everything), st.text(suspects), st.text(st.one_of(suspects, everything)))
 
@@ -63,7 +64,10 @@ SEEN = (
     "1\ufe0f\u20e3",
     "می\u200cخواهم",  # noqa: RUF001 - Persian
     "क\u094d\u200dष",
-    "葛\U000e0100",
+    "葛\U000e0100" * MAX_SELECTORS,
+    "❤\ufe0f" * 50,
+    "⭐\ufe0f" * 50,
+    "☎\ufe0e ∩\ufe00 芦\ufe00",
     "ᠠ\u180bᠡ",
 )
 """Texts that stay as they are, since a reader can see them."""
@@ -87,11 +91,12 @@ SEEN = (
         (" \ufe0f", " \\u{FE0F}"),
         ("\n\ufe0f", "\n\\u{FE0F}"),
         ("❤\ufe0f\ufe0f", "❤\ufe0f\\u{FE0F}"),
-        ("a\ufe00\U000e0100\U000e0101", "a\ufe00\\u{E0100}\\u{E0101}"),
-        ("a\ufe0f\u200d\ufe0fb", "a\ufe0f\\u{200D}\\u{FE0F}b"),
+        ("葛\ufe00\U000e0100\U000e0101", "葛\ufe00\\u{E0100}\\u{E0101}"),
+        ("❤\ufe0f\u200d\ufe0fb", "❤\ufe0f\\u{200D}\\u{FE0F}b"),
+        ("a\ufe0f\u200d\ufe0fb", "a\\u{FE0F}\\u{200D}\\u{FE0F}b"),
         ("a\u200b\ufe0f", "a\\u{200B}\\u{FE0F}"),
         ("🏴\U000e0068\U000e0069", "🏴\\u{E0068}\\u{E0069}"),  # a message hidden in tags
-        ("😀\U000e0168\U000e0169", "😀\U000e0168\\u{E0169}"),  # and in variation selectors
+        ("😀\U000e0168\U000e0169", "😀\\u{E0168}\\u{E0169}"),  # and in variation selectors
     ],
 )
 def test_a_joiner_and_one_variation_selector_stay_beside_visible_characters_only(
@@ -99,6 +104,20 @@ def test_a_joiner_and_one_variation_selector_stay_beside_visible_characters_only
 ) -> None:
     assert visible(text) == shown
     assert one_line(text) == shown.replace("\n", "\\u{A}")
+
+
+SELECTORS = [chr(code) for code in (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10))]
+SELECTORS += [chr(code) for code in range(0xE0100, 0xE01F0)]
+
+
+@pytest.mark.parametrize("base", "aé1#\u0627⠿─!葛∩ᠠ❤😀\u3042\uf900")
+def test_no_letters_come_through_hidden_in_variation_selectors(base: str) -> None:
+    """All of them behind one character: at most four show, beside those that make an emoji."""
+    hidden = visible("".join(base + selector for selector in SELECTORS * 32))
+    shown = [one for one in hidden if one in SELECTORS and one != "\ufe0f"]
+    assert len(shown) <= (MAX_SELECTORS if base in "葛∩ᠠ❤😀" else 0)
+    assert ("\ufe0f" in hidden) == (base in "❤😀")
+    assert all(one < "\U000e0100" or base == "葛" for one in shown)
 
 
 @given(texts)

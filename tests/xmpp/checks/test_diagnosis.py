@@ -389,7 +389,7 @@ def test_silence_tells_nothing_of_who_got_something_else() -> None:
     assert "McpDebug" in verdict
 
 
-@pytest.mark.parametrize("joined", ["a\u200db", "a\ufe0f\u200db"])
+@pytest.mark.parametrize("joined", ["a\u200db", "❤\ufe0f\u200d🔥", "1\ufe0f\u20e3"])
 def test_what_is_cut_off_behind_a_joiner_does_not_make_it_a_hidden_character(joined: str) -> None:
     for start in range(4):
         body = "x" * (COMMAND_CHARACTERS - start) + joined
