@@ -4,6 +4,10 @@ The stream is divided into stanzas by its tags alone, and each stanza has its ow
 stanza that a stranger filled with bad XML does no harm to the others, and the memory for its names
 is freed with its parser. Servers pass on XML that expat refuses, such as a namespace with `}` or a
 reserved one. A stanza that cannot be read is skipped. Only an `XmlStreamError` ends the stream.
+
+Where a tag is malformed, the stanza ends at the closing tag with its own name, and only such names
+are counted. What a stranger wrote is well-formed in itself, so it closes no more than it opens. The
+stream ends where a malformed tag may hide such a name: nothing within a stanza may become a stanza.
 """
 
 import re
@@ -54,28 +58,43 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # No group is possessive: Python before 3.11.5 matches possessive groups wrongly
 # (python/cpython#106052).
 _ATTRIBUTES = rb"""[^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*"""
+_NAME_BEGINS = rb"(?= [A-Za-z_:\x80-\xff] )"
 
 _TOKEN = re.compile(
     rb"""[^<]*+ < (?:
-        / [^<>]*+ > ()
-        | (?! [/!?] ) """
-    + _ATTRIBUTES
-    + rb""" (?: (?: (?<=/) > () | > ) | < () )
+        / %b [^<>"'/]*+ > ()
+        | %b [^<>"'/]*+ (?: "[^"<]*+" [^<>"'/]*+ | '[^'<]*+' [^<>"'/]*+ )* (?: /> () | > )
         | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>) ()
         | (?: \? | ! (?: [^\[] | \[ [^C] ) ) ()
-    )""",
+        | (?! ! ) %b (?: > | (?= < ) ) ()
+    )"""
+    % (_NAME_BEGINS, _NAME_BEGINS, _ATTRIBUTES),
     re.VERBOSE,
 )
 """A tag or a CDATA section, with the text before it. The last group that matched says which kind of
 token it is."""
 
+_WHOLE = re.compile(
+    rb"""%b [^\s<>"'/=]++ (?: \s+ [^\s<>"'/=]++ \s*=\s* (?: "[^"]*+" | '[^']*+' ) )* \s* (/?) >"""
+    % _NAME_BEGINS,
+    re.VERBOSE,
+)
+"""Matches a malformed tag that has nothing worse than `<` in the value of an attribute."""
+
+_SWALLOWED = re.compile(rb"<(?:[!?]|/?(?:[^\s/<>]*:)?(?:message|presence|iq)[\s/>])")
+"""Matches what no tag may have in itself: the tag of a stanza, or what may contain one as text. The
+closing quote of a value before it may be missing."""
+
 _OPENED = re.compile(rb"<[^\s<>\"'/!]+" + _ATTRIBUTES, re.VERBOSE)
 """The beginning of a tag, up to the opening quote of an incomplete value."""
 
-_START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
-"""The kinds of tokens, by the `lastindex` of their match. `_BROKEN` is `<` within a tag, which is
-never well-formed. `_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120,
-section 11.1)."""
+_START, _END, _EMPTY, _CDATA, _RESTRICTED, _MALFORMED = None, 1, 2, 3, 4, 5
+"""The kinds of tokens, by the `lastindex` of their match. `_RESTRICTED` is a comment, a processing
+instruction or a declaration (RFC 6120, section 11.1). `_MALFORMED` is a tag with `<` in it, with a
+stray `/`, or without a name; it may end before the next `<`."""
+
+NAMELESS = "unreadable"
+"""The tag of a `DamagedElement` for a malformed tag between two stanzas."""
 
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 """The name of an attribute, and its value in quotes. A match begins only after a blank or a quote.
@@ -157,8 +176,13 @@ class XmlStream:
         """Where the opening tag of the stanza under way ends in `_data`."""
         self._reason = ""
         """Why the stanza under way is skipped; empty if it is read."""
+        self._condition = ""
+        """The stream error for a client that sends such a stanza."""
+        self._own = b""
+        """The name of the stanza under way, if a tag in it is malformed. Only elements with this
+        name are counted then."""
         self._depth = 0
-        """How many elements are open, including the root."""
+        """How many elements are open, including the root; only some of them, if `_own` is set."""
         self._name = b""
         """The name in the header's tag; empty before the header has come."""
         self._prefix = b""
@@ -187,6 +211,8 @@ class XmlStream:
         elif self._depth:
             self._trim()
         opened = self._data.find(b"<", self._at)
+        if self._depth and opened >= 0:
+            self._check_incomplete(opened, len(data))
         # In a stanza that is skipped, a long tag is cut sooner, so that it is scanned less often.
         longest = MAX_TOKEN_BYTES // 16 if self._reason else MAX_TOKEN_BYTES
         if 0 <= opened < len(self._data) - 1 - longest:
@@ -231,17 +257,24 @@ class XmlStream:
                 self._begin, self._opened = data.index(b"<", start), at
                 if self._begin > start or kind in {_END, _CDATA}:
                     self._check_between(kind, start, at)
-            if kind == _END:
+            if kind == _RESTRICTED:
+                raise RestrictedXmlError
+            if kind == _MALFORMED and start > self._begin and not self._own:
+                if self._reason:  # the tags before are not kept
+                    raise NotWellFormedError
+                # Read the stanza from its beginning again, by its name.
+                self._own = _name_of(bytes(data[self._begin : self._opened]))
+                at, depth = self._begin, 1
+                continue
+            if kind == _MALFORMED or self._own:
+                depth += self._opens(kind, bytes(data[start:at]))
+            elif kind == _END:
                 depth -= 1
             else:
                 if kind != _CDATA and (at - start > MAX_NAMESPACE_BYTES or depth > self._max_depth):
                     self._check_limits(bytes(data[data.index(b"<", start) : at]), depth)
                 if kind is _START:
                     depth += 1
-                elif kind == _RESTRICTED:
-                    raise RestrictedXmlError
-                elif kind == _BROKEN:
-                    raise NotWellFormedError
             if depth == 1:
                 self._at, self._depth = at, depth
                 yield self._finished()
@@ -254,6 +287,37 @@ class XmlStream:
         if refused or text.strip(_BLANKS):
             raise NotWellFormedError
 
+    def _check_incomplete(self, opened: int, new: int) -> None:
+        """Refuse the incomplete tag at `opened` if a quote in it was not closed.
+
+        Only its `new` bytes are searched, and enough before them for a name.
+        """
+        begin = max(opened + 1, len(self._data) - new - len("</presence>"))
+        if not self._data.startswith(b"<![CDATA[", opened) and _SWALLOWED.search(self._data, begin):
+            raise NotWellFormedError
+
+    def _opens(self, kind: int | None, token: bytes) -> int:
+        """Return how many more elements with the stanza's name are open behind a token.
+
+        Raises `NotWellFormedError` if a malformed tag may have opened or closed one.
+        """
+        text, _, tag = token.partition(b"<")
+        if kind == _MALFORMED:
+            self._skip("a tag in it is not well-formed", NotWellFormedError.condition)
+            whole = _WHOLE.fullmatch(tag)
+            if _SWALLOWED.search(tag) or not (whole or (self._own or b"=") not in tag):
+                raise NotWellFormedError
+            if not (self._own or whole):  # without an attribute, it begins no stanza of a stranger
+                self._opened = self._begin
+                return 0
+            self._own = self._own or _name_of(b"<" + tag)
+            kind = _START if whole and not whole[1] else _EMPTY
+        elif b">" in text:  # the rest of a tag, which may have opened or closed one
+            raise NotWellFormedError
+        if kind == _END:
+            return -(_name_of(tag) == self._own)
+        return int(kind is _START and _name_of(b"<" + tag) == self._own)
+
     def _check_limits(self, tag: bytes, depth: int) -> None:
         """Skip the stanza under way if `tag` is nested too deep or has too long a namespace."""
         if depth > self._max_depth:
@@ -264,9 +328,10 @@ class XmlStream:
         ):
             self._skip(f"a namespace in it has more than {MAX_NAMESPACE_BYTES} bytes")
 
-    def _skip(self, reason: str) -> None:
+    def _skip(self, reason: str, condition: str = StanzaTooLongError.condition) -> None:
         """Skip the stanza under way; the first reason counts."""
-        self._reason = self._reason or reason
+        if not self._reason:
+            self._reason, self._condition = reason, condition
 
     def _trim(self) -> None:
         """Forget what came before the stanza under way, and its content if it is skipped."""
@@ -278,7 +343,10 @@ class XmlStream:
             self._skip(f"it has more than {self._max_bytes:,} bytes")
         if self._reason:
             token = data.find(b"<", self._at)
-            del data[self._opened : len(data) if token < 0 else token]
+            end = len(data) if token < 0 else token
+            if self._own and b">" in data[self._at : end]:
+                raise NotWellFormedError
+            del data[self._opened : end]
             self._at = self._opened
 
     def _cut_tag(self, opened: int) -> None:
@@ -299,7 +367,6 @@ class XmlStream:
     def _finished(self) -> Element:
         """Return the stanza that ends at `_at`; it has no tail."""
         self.raw = data = bytes(self._data[self._begin : self._at])
-        condition = StanzaTooLongError.condition
         if len(data) > self._max_bytes:
             self._skip(f"it has more than {self._max_bytes:,} bytes")
         elif len(data) > MAX_NAMES and sum(1 for _ in _NAMES.finditer(data)) > MAX_NAMES:
@@ -310,15 +377,19 @@ class XmlStream:
             except ParseError as error:
                 if error.code == codes[XML_ERROR_TAG_MISMATCH]:
                     raise NotWellFormedError from None
-                self._skip(f"its XML is refused by the parser: {ErrorString(error.code)}")
-                condition = NotWellFormedError.condition
-        reason, self._reason = self._reason, ""
+                refused = f"its XML is refused by the parser: {ErrorString(error.code)}"
+                self._skip(refused, NotWellFormedError.condition)
+        reason, self._reason, self._own = self._reason, "", b""
         self.raw = tag = bytes(self._data[self._begin : self._opened])
-        name, given = _name_of(tag), dict(_attributes(tag))
+        if not tag:
+            return DamagedElement(Element(NAMELESS), reason, self._condition)
+        name, given = _name_of(tag), dict(_attributes(tag.replace(b"<", b"&lt;")))
+        if self._opened < self._at and _name_of(data[data.rindex(b"<") + 1 :]) != name:
+            raise NotWellFormedError
         common = (b" %b=%b" % (key, given[key]) for key in COMMON_ATTRIBUTES if key in given)
         for opening in (b"".join((name, *common)), name):
             with suppress(ParseError):
-                return DamagedElement(self._parsed(b"<%b/>" % opening), reason, condition)
+                return DamagedElement(self._parsed(b"<%b/>" % opening), reason, self._condition)
         raise NotWellFormedError
 
     def _parsed(self, data: bytes) -> Element:

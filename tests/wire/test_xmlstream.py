@@ -13,6 +13,7 @@ from bridge.wire.xmlstream import (
     MAX_HEADER_BYTES,
     MAX_NAMESPACE_BYTES,
     MAX_TOKEN_BYTES,
+    NAMELESS,
     DamagedElement,
     NotWellFormedError,
     RestrictedXmlError,
@@ -101,7 +102,20 @@ def test_a_stream_cut_anywhere_is_the_same_stream(cuts: list[int]) -> None:
 
 MARKS = (
     *(b"<", b">", b"'", b'"', b"/", b"=", b"&", b"<!", b"<!--", b"-->", b"<?", b"?>", b"]]>"),
-    *(b"<![CDATA[", b"<a>", b"</a>", b"a", b" ", b"\0", b"\xff", b"</stream:stream>"),
+    *(
+        b"<x a='",
+        b"/ >",
+        b"</iq>",
+        b"<iq ",
+        b"<![CDATA[",
+        b"<a>",
+        b"</a>",
+        b"a",
+        b" ",
+        b"\0",
+        b"\xff",
+        b"</stream:stream>",
+    ),
 )
 
 
@@ -157,7 +171,7 @@ def test_a_prolog_that_xmpp_allows_is_read(prolog: bytes, size: int) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        b"<a></b>", b"<a><b></a></b>", b"<<", b"<a b=<", b"\xff", b"</message>", b"words",
+        b"<a></b>", b"<a><b></a></b>", b"<a b=<", b"\xff", b"</message>", b"words",
         b"&amp;", b"<message/>words<message/>", b"<message/>words</stream:stream>", b"\0",
         b"<a:b/>", b"<![CDATA[words]]>", b"</stream>",
     ],
@@ -173,6 +187,128 @@ def test_what_is_wrong_beyond_a_stanza_ends_the_stream_behind_it(broken: bytes, 
 @pytest.mark.parametrize("xml", [b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<!-- a -->", b"<?a b?>"])
 def test_what_xmpp_forbids_everywhere_ends_the_stream(xml: bytes, inside: bytes) -> None:
     assert outcome([HEADER + inside % xml]) == ([], RestrictedXmlError)
+
+
+NO_TAGS = (
+    *(b"<>", b"</>", b"<x / >", b"<1>", b"</1>", b"< x>", b"</ x>", b"<x/y>", b"<", b"<x ", b"<<>"),
+    *(b"<-", b"<\0>"),
+)
+"""What a server may write where a tag belongs, which is none, and has no attribute."""
+MALFORMED = (
+    *(b"<x a='<'/>", b'<x a="b<c>\'"></x>', b"<x a='</body>'/>", b"<x a=<b>", b"<x a=/>", b"<=/>"),
+    *(b"<1 a='b'>", b"<x / a='>'>", b"<x a='b' / >", b"<3 you", b"</x a='b'>"),
+)
+"""What else is no tag, and yet leaves no doubt where its stanza ends."""
+WITHIN = b"<message from='eve' id='bad'><a>it&apos;s</a>%b<iq from='boss'><a b='>'/></iq></message>"
+
+
+@pytest.mark.parametrize("size", [1, 1_000])
+@pytest.mark.parametrize("odd", [*NO_TAGS, *MALFORMED])
+def test_a_malformed_tag_in_a_stanza_costs_that_stanza_alone(odd: bytes, size: int) -> None:
+    xml = stream()
+    pieces = [HEADER, *torn(WITHIN % odd + STANZAS[0] + b"</stream:stream>", size)]
+    damaged, behind = [one for piece in pieces for one in xml.feed(piece)][1:]
+    assert isinstance(damaged, DamagedElement)
+    assert (damaged.attrib, damaged.condition) == ({"from": "eve", "id": "bad"}, "not-well-formed")
+    assert tostring(behind) == WHOLE[0]
+    assert xml.ended
+
+
+@pytest.mark.parametrize("size", [1, 1_000])
+@pytest.mark.parametrize("odd", [*NO_TAGS, b"<message / >"])
+def test_a_malformed_tag_between_two_stanzas_costs_neither(odd: bytes, size: int) -> None:
+    found, error = outcome([HEADER, *torn(STANZAS[0] + odd + STANZAS[1] * 2, size)])
+    assert (found[0], found[-2:], error) == (WHOLE[0], [WHOLE[1]] * 2, None)
+    assert set(found[1:-2]) == {b"<%b />" % NAMELESS.encode()}
+
+
+@pytest.mark.parametrize(
+    ("tag", "known"),
+    [
+        (b"<iq from='a<b' id='7'>", {"from": "a<b", "id": "7"}),
+        (b"<iq id='7' x='<y>'>", {"id": "7"}),
+        (b"<iq x='<y from=\"boss\" z' from='eve'>", {"from": "eve"}),
+    ],
+)
+def test_of_a_stanza_with_a_raw_bracket_in_its_own_tag_the_sender_is_known(
+    tag: bytes, known: dict[str, str]
+) -> None:
+    for data in (tag + b"<iq><a></iq></b></iq>", tag[:-1] + b"/>"):
+        damaged, behind = [*stream().feed(HEADER + data + b"<presence/>")][1:]
+        assert isinstance(damaged, DamagedElement)
+        assert (damaged.attrib, behind.tag) == (known, f"{CLIENT}presence")
+
+
+@pytest.mark.parametrize("size", [1, 1_000])
+@pytest.mark.parametrize(
+    "data",
+    [
+        # A quote that is not closed, and what a stranger wrote behind it.
+        WITHIN % b"<x a='",
+        WITHIN % b'<x a="',
+        WITHIN % b"</x a='",
+        WITHIN % b"<x a='><message b=' >'></message><iq from='boss'/>",
+        WITHIN % b"<x a='<![CDATA[' ></message><iq from='boss'/>]]>",
+        WITHIN % b"<x a='<!-- ' ></message><iq from='boss'/>-->",
+        WITHIN % b"<x a='<![CDATB[",
+        # A tag that may open or close the stanza's own name.
+        WITHIN % b"<message / >",
+        WITHIN % b"</message / >",
+        WITHIN % b"</ message>",
+        WITHIN % b"<x></message",
+        WITHIN % b"<<>message from='eve'></message><iq from='boss'/>",
+        # An attribute without quotes that ends with `/`: the tag may be an opening one.
+        WITHIN % b"<x a=/><b/></x><iq from='boss'/>",
+        # One that may be the opening tag of a stranger's stanza.
+        b"< from='eve'><iq from='boss'/></>",
+        b"<message from='eve' / ><iq from='boss'/></message>",
+        b"<iq from\"'eve' id='7'><x from='boss' a=\"\"/></iq>",
+        b"<![CDATB[",
+        # A stanza that was too long to keep its tags.
+        b"<message><message>%b<></message><iq from='boss'/></message>" % (b"x" * MAX_BYTES * 2),
+    ],
+)
+def test_the_stream_ends_where_a_malformed_tag_may_hide_the_end_of_a_stanza(
+    data: bytes, size: int
+) -> None:
+    found, error = outcome([HEADER, *torn(data + STANZAS[0], size)])
+    assert error is not None
+    assert issubclass(error, NotWellFormedError)
+    assert not [one for one in found if b"boss" in one]
+
+
+WORDS = st.sampled_from(["it's", "&lt;iq from='boss'/&gt;", "/ >", '="', "message", "]]&gt;", "'>"])
+VALUES = WORDS.map(lambda words: '"{}"'.format(words.replace('"', "&quot;")))
+VALUES |= WORDS.map(lambda words: "'{}'".format(words.replace("'", "&apos;")))
+NAMES = st.sampled_from(["message", "iq", "x"])
+CHILDREN = st.recursive(
+    WORDS.map(lambda words: words.replace(">", "&gt;"))
+    | st.just("<![CDATA[</message><iq from='boss'/>'\"]]>"),
+    lambda inner: st.builds(
+        lambda name, a, inside: f"<{name} from='boss' a={a}>{''.join(inside)}</{name}>",
+        *(NAMES, VALUES, st.lists(inner, max_size=3)),
+    ),
+    max_leaves=8,
+)
+"""What a stranger can make a server pass on within a stanza: well-formed, whatever it says."""
+OPEN = (b"<x a='", b'<x a="', b"</x a='", b"<message ", b"<3 it's", b"<iq from='<", b"<x a=/ b='")
+
+
+@given(
+    children=st.lists(CHILDREN, max_size=5),
+    odd=st.lists(st.sampled_from([*NO_TAGS, *MALFORMED, *OPEN]), min_size=1, max_size=2),
+    at=st.integers(0, 5),
+    size=st.sampled_from([1, 7, 1_000]),
+)
+def test_nothing_within_a_stanza_becomes_a_stanza_whatever_is_malformed_beside_it(
+    children: list[str], odd: list[bytes], at: int, size: int
+) -> None:
+    parts = [child.encode() for child in children]
+    parts[at:at] = odd
+    data = b"<message from='eve'>%b</message>" % b"".join(parts) + STANZAS[1] * 3
+    found, error = outcome([HEADER, *torn(data, size)])
+    assert not [one for one in found if b"boss" in one]
+    assert error is not None or found[1:] == [WHOLE[1]] * 3
 
 
 LONG = b"n" * (MAX_NAMESPACE_BYTES + 1)

@@ -204,7 +204,8 @@ class Stream(asyncio.Protocol):
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):
             self.note(f"the next stanza cannot be read: {element.reason}")
-            if element.tag not in stanzas.STANZAS:  # from the server, not from a stranger
+            # From the server itself, not from a stranger, who could cut us off by it.
+            if not self._negotiation_ended and element.tag not in stanzas.STANZAS:
                 self._give_up(xmlstream.NotWellFormedError())
                 return
         try:

@@ -328,6 +328,7 @@ class StanzaDamaged:
 
     kind: ClassVar[Kind] = "error"
     from_: str
+    """Empty if the sender cannot be read either. Then the event is of the connection as a whole."""
     sender: str
     reason: str
     """Why it cannot be read, without any text from the stanza."""

@@ -133,7 +133,8 @@ def _connection(entry: Mapping[str, object]) -> str:
 
 
 def _error(entry: Mapping[str, object]) -> str:
-    sender = _name(entry, "sender") if entry.get("sender") else "the room itself"
+    unnamed = "the room itself" if entry.get("from") else "the server"
+    sender = _name(entry, "sender") if entry.get("sender") else unnamed
     if entry.get("condition") == "unreadable-stanza":
         return f"* a stanza of {sender} cannot be read: {_text(entry, 'reason')}"
     if "sender" in entry:

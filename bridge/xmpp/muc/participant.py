@@ -11,13 +11,14 @@ from contextlib import suppress
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
+from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
 from bridge.xmpp.link.session import RESUMABLE, StreamManagement
 from bridge.xmpp.link.trace import Trace
 from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase
+from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase, StanzaDamaged
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.model.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.model.room import Room, RoomStatus
@@ -222,16 +223,18 @@ class Participant:
     def _route(self, stanza: Element) -> None:
         """Hand a stanza to the membership in the room, or those at the service, it comes from."""
         sender = stanzas.sender_of(stanza)
-        if sender is None:
-            return
-        of_room = self._by_jid.get(sender.bare)
-        of_service = (member for member in self.memberships if member.hears(sender))
-        for membership in of_service if of_room is None else (of_room,):
-            self.publisher.stanza = self.trace.number_of(stanza)
-            try:
+        self.publisher.stanza = self.trace.number_of(stanza)
+        try:
+            if sender is None:
+                if isinstance(stanza, DamagedElement):  # it may be of any room
+                    self.publisher.publish(StanzaDamaged("", "", stanza.reason))
+                return
+            of_room = self._by_jid.get(sender.bare)
+            of_service = (member for member in self.memberships if member.hears(sender))
+            for membership in of_service if of_room is None else (of_room,):
                 membership.receive(stanza)
-            finally:
-                self.publisher.stanza = 0
+        finally:
+            self.publisher.stanza = 0
 
     def _hang_up(self) -> None:
         for membership in self.memberships:

@@ -143,7 +143,7 @@ async def test_everything_that_goes_either_way_is_traced_in_order_and_a_header_a
 
 
 async def test_what_is_not_believed_is_not_traced_either() -> None:
-    async with _line() as line:
+    async with _line(settled=False) as line:
         depth = 130
         await line.send(HEADER + b"<a>" * depth + b"</a>" * depth + _message("after"))
         await line.lost()
