@@ -36,7 +36,7 @@ from bridge.text import name_of, one_line
 from bridge.views.questions import agrees, ask, is_possible, say
 from bridge.xmpp.checks.attempt import Attempt, look_at_certificate, try_out
 from bridge.xmpp.link import certificate, endpoint, from_slixmpp
-from bridge.xmpp.model.faults import Retry
+from bridge.xmpp.model.faults import ConnectionFailedError, Retry
 
 Read: TypeAlias = Callable[[str], str]
 """Turns what is typed into the value of a variable."""
@@ -267,5 +267,5 @@ def _service(text: str) -> str:
 
 
 def _look_up(settings: Settings, findings: list[str]) -> None:
-    with suppress(OSError):  # then the findings say so
+    with suppress(OSError, ConnectionFailedError):  # then the findings say so
         asyncio.run(endpoint.resolve(settings._replace(service=None), findings.append))

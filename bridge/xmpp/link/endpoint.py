@@ -10,14 +10,18 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
 from bridge.xmpp.link.from_slixmpp import srv_records
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import ConnectionFailedError, Place
 
 STARTTLS_PORT = 5222
 """The port for clients (RFC 6120, section 14.7)."""
@@ -28,6 +32,13 @@ LEAST_SHARE_SECONDS = 2.0
 ATTEMPT_DELAY_SECONDS = 0.25
 """The time from the start of one attempt to the start of the next, as RFC 8305, section 8,
 recommends."""
+
+HOSTS_FILE = Path("/etc/hosts")
+"""Names and addresses that the administrator of this machine has set (hosts(5))."""
+
+DNS_SECONDS = 3.0
+"""How long DNS is waited for if the file of hosts has the name: without a name server, the answer
+that there is none may take half a minute."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 """A host name (RFC 1123, section 2.1). `_` is allowed too, since some names have it."""
@@ -55,39 +66,20 @@ async def resolve(
 ) -> list[list[Endpoint]]:
     """Return the addresses of each host to try, the best host first.
 
-    Raises `OSError` if no host has an address, or if the domain declares that it has no XMPP
-    service.
+    Raises `OSError` if no host has an address, and `ConnectionFailedError` if the domain declares
+    that it offers no XMPP.
     """
     if settings.service is not None:
         services = [settings.service]
         on_finding(f"XMPP_SERVICE is {settings.service}")
     else:
-        kinds = ["xmpps-client", "xmpp-client"]
-        # Our messages quote the names of hosts, and DNS can hold any text: drop what is no name.
-        records = [
-            record
-            for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)
-            if not record[1] or _HOST.fullmatch(record[1])
-        ]
-        for kind, host, port in records:
-            on_finding(f"SRV _{kind}: {host or '.'}:{port}")
-        if not records:
-            on_finding(f"no SRV records of {settings.domain}, so {settings.domain}:{STARTTLS_PORT}")
-            # An IPv6 address has brackets as a domain, and none as a host.
-            records = [("xmpp-client", settings.domain.strip("[]"), STARTTLS_PORT)]
-        # A record without a host says that there is no such service (RFC 2782).
-        services = [
-            Service(kind.removesuffix("-client"), host, port)
-            for kind, host, port in records
-            if host
-        ]
-        if not services:
-            raise socket.gaierror(socket.EAI_NONAME, "the domain says that it has no XMPP service")
+        services = await _services_of(settings, on_finding)
     hosts: list[list[Endpoint]] = []
     failure: OSError | None = None
     for service in services:
         try:
-            hosts.append(await _addresses(service))
+            named = settings.service is None and _is_absolute(service.host)
+            hosts.append(await (_absolute if named else _look_up)(service, service.host))
         except OSError as error:
             failure = error
             on_finding(f"{service.host}: no address")
@@ -100,7 +92,63 @@ async def resolve(
     return hosts
 
 
-async def _addresses(service: Service) -> list[Endpoint]:
+async def _services_of(settings: Settings, on_finding: Callable[[str], None]) -> list[Service]:
+    """Return the hosts that DNS names for the domain, or else the domain itself, the best first."""
+    kinds = ["xmpps-client", "xmpp-client"]
+    # Our messages quote the names of hosts, and DNS can hold any text: drop what is no name.
+    records = [
+        record
+        for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)
+        if not record[1] or _HOST.fullmatch(record[1])
+    ]
+    for kind, host, port in records:
+        on_finding(f"SRV _{kind}: {host or '.'}:{port}")
+    # A record without a host says that there is no such service (RFC 2782). Only that of the usual
+    # service says so of XMPP; the other one is that of direct TLS (XEP-0368).
+    if not any(host for _, host, _ in records):
+        if any(kind == "xmpp-client" for kind, _, _ in records):
+            raise ConnectionFailedError(faults.of("no-xmpp", Place.of(settings)))
+        on_finding(f"no SRV records of {settings.domain}, so {settings.domain}:{STARTTLS_PORT}")
+        # An IPv6 address has brackets as a domain, and none as a host.
+        records = [("xmpp-client", settings.domain.strip("[]"), STARTTLS_PORT)]
+    return [
+        Service(kind.removesuffix("-client"), host, port) for kind, host, port in records if host
+    ]
+
+
+def _is_absolute(host: str) -> bool:
+    """Whether a host that DNS names is a whole name: no address, nor a name of this machine."""
+    last = host.rpartition(".")[2]
+    return "." in host and ":" not in host and last != "localhost" and not last[:1].isdigit()
+
+
+async def _absolute(service: Service, host: str) -> list[Endpoint]:
+    """Look a whole name up, without the resolver's search list.
+
+    With the list, a name that does not exist becomes that of some host in another domain. A dot at
+    the end keeps the list away, and the file of hosts too, which is read here.
+    """
+    listed = await asyncio.to_thread(_in_hosts_file, host)
+    try:
+        async with asyncio.timeout(DNS_SECONDS if listed else None):
+            return await _look_up(service, f"{host}.")
+    except OSError:
+        if not listed:
+            raise
+    return [endpoint for address in listed for endpoint in await _look_up(service, address)]
+
+
+def _in_hosts_file(host: str) -> list[str]:
+    """Return the addresses of a host in the file of hosts."""
+    with suppress(OSError, UnicodeError):
+        name = host.encode("idna").decode().lower()
+        lines = HOSTS_FILE.read_text("utf-8", "replace").splitlines()
+        entries = [line.partition("#")[0].lower().split() for line in lines]
+        return [entry[0] for entry in entries if name in entry[1:]]
+    return []
+
+
+async def _look_up(service: Service, host: str) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
     Without a name server the lookup takes half a minute. The process should not wait for it at its
@@ -110,7 +158,7 @@ async def _addresses(service: Service) -> list[Endpoint]:
 
     def look_up() -> None:
         try:
-            infos = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(host, service.port, type=socket.SOCK_STREAM)
             answer.set_result([Endpoint(service, info[0], info[4]) for info in infos])
         except UnicodeError:  # the IDNA codec raises it for a label that is too long
             answer.set_exception(socket.gaierror(socket.EAI_NONAME, "no host can have such a name"))

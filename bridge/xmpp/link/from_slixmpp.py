@@ -57,8 +57,8 @@ def sasl_prepared(text: str) -> str:
 async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[str, str, int]]:
     """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
 
-    If there are no records, the result is the domain itself with `port`. The records are not
-    checked, and those beyond `MAX_SRV_RECORDS` are left out.
+    The records are not checked, and those beyond `MAX_SRV_RECORDS` are left out. A dot at the end
+    of the name keeps the resolver's search list away.
     """
     from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
@@ -67,7 +67,7 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
         if ask := getattr(resolver, name, None):
             setattr(resolver, name, partial(_first_records, ask))
     try:
-        return list(await get_SRV(domain, port, kinds, resolver=resolver))
+        return list(await get_SRV(f"{domain}.", port, kinds, resolver=resolver))
     finally:
         # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
         # they are garbage-collected.

@@ -133,6 +133,10 @@ domain-without-address: remote-server-not-found; soon
     Nothing says where the server of {domain} is: no SRV record and no address.
     -> Check XMPP_DOMAIN and that this machine can resolve names, or name the server's host in
     XMPP_SERVICE.
+no-xmpp: remote-server-not-found; later
+    The domain {domain} offers no XMPP: an SRV record of it says so.
+    -> Check XMPP_DOMAIN (or the domain in XMPP_USERNAME), or name the server's host in
+    XMPP_SERVICE.
 service-without-address: remote-server-not-found; soon
     The name in {service} has no address.
     -> Check the host in XMPP_SERVICE, and that this machine can resolve names.

@@ -2,15 +2,16 @@ import asyncio
 import re
 import socket
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.xmpp.link.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
-from bridge.xmpp.link.from_slixmpp import MAX_SRV_RECORDS
-from bridge.xmpp.model.faults import Place, Stage, of_exception
-from tests.servers.nameserver import name_server
+from bridge.xmpp.link.from_slixmpp import MAX_SRV_RECORDS, srv_records
+from bridge.xmpp.model.faults import ConnectionFailedError, Retry
+from tests.servers.nameserver import Record, name_server
 from tests.servers.ports import free_ports, silent_address
 
 DOMAIN = "chat.example"
@@ -64,12 +65,121 @@ async def test_more_records_than_domains_have_are_left_out(monkeypatch: pytest.M
     assert told == [MAX_SRV_RECORDS] * 2
 
 
-async def test_a_domain_that_says_it_has_none_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": [(0, 0, ".")]}):
-        with pytest.raises(socket.gaierror) as refusal:
+@pytest.mark.parametrize("secured", [[(0, 0, ".")], []])
+async def test_a_domain_that_says_it_offers_no_xmpp_is_believed(
+    secured: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = {f"_xmpp-client._tcp.{DOMAIN}": [(0, 0, ".")]}
+    async with name_server(monkeypatch, records | {f"_xmpps-client._tcp.{DOMAIN}": secured}):
+        with pytest.raises(ConnectionFailedError) as refusal:
             await resolve(SETTINGS)
-    place = Place("xmpp://chat.example", DOMAIN, "bot@chat.example", SETTINGS.room, "McpDebug")
-    assert of_exception(Stage.RESOLVE, refusal.value, place).condition == "remote-server-not-found"
+    fault = refusal.value.fault
+    assert (fault.condition, fault.retry) == ("remote-server-not-found", Retry.LATER)
+    assert "offers no XMPP" in fault.message
+
+
+async def test_that_direct_tls_is_not_offered_says_nothing_of_the_usual_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with name_server(monkeypatch, {"_xmpps-client._tcp.localhost": [(0, 0, ".")]}):
+        found = await resolve(SETTINGS._replace(domain="localhost"))
+    assert {str(endpoint.service) for host in found for endpoint in host} == {
+        "xmpp://localhost:5222"
+    }
+
+
+class Names:
+    """A resolver of this machine with a search list, and a file of hosts."""
+
+    def __init__(self, file: Path, known: dict[str, str]) -> None:
+        self.file = file
+        self.known = known
+        self.asked: list[str] = []
+        self.pause = Event()
+        self.pause.set()
+
+    def look_up(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        self.asked.append(host)
+        self.pause.wait(20)
+        if (address := self.known.get(host, host))[:1].isdigit():
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+        raise socket.gaierror(socket.EAI_NONAME, "none")
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
+    """By the search list, every name exists; whole names end with a dot."""
+    searched = {DOMAIN: "192.0.2.66", "host.example": "192.0.2.5", "localhost": "127.0.0.1"}
+    names = Names(tmp_path / "hosts", searched)
+    monkeypatch.setattr("bridge.xmpp.link.endpoint.HOSTS_FILE", names.file)
+    monkeypatch.setattr(socket, "getaddrinfo", names.look_up)
+    return names
+
+
+def addresses(found: list[list[Endpoint]]) -> list[str]:
+    return [endpoint.address[0] for host in found for endpoint in host]
+
+
+async def test_a_domain_without_records_is_asked_for_as_a_whole_name(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with name_server(monkeypatch, {}):
+        with pytest.raises(socket.gaierror):
+            await resolve(SETTINGS)
+        assert names.asked == [f"{DOMAIN}."]
+        names.known[f"{DOMAIN}."] = "192.0.2.7"
+        assert addresses(await resolve(SETTINGS)) == ["192.0.2.7"]
+
+
+async def test_a_host_that_a_record_names_is_a_whole_name_too(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": [(0, 1, "host.example")]}):
+        with pytest.raises(socket.gaierror):
+            await resolve(SETTINGS)
+    assert names.asked == ["host.example."]
+
+
+async def test_the_file_of_hosts_is_asked_where_dns_has_nothing(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names.file.write_text(
+        f"# 192.0.2.1 {DOMAIN}\n192.0.2.2\tx.{DOMAIN} {DOMAIN}.x # {DOMAIN}\n\n"
+        f"192.0.2.3  other Chat.Example\n192.0.2.4 {DOMAIN}\n"
+    )
+    async with name_server(monkeypatch, {}):
+        assert addresses(await resolve(SETTINGS)) == ["192.0.2.3", "192.0.2.4"]
+        names.known[f"{DOMAIN}."] = "192.0.2.7"
+        assert addresses(await resolve(SETTINGS)) == ["192.0.2.7"]
+        del names.known[f"{DOMAIN}."]
+        monkeypatch.setattr("bridge.xmpp.link.endpoint.DNS_SECONDS", 0.02)
+        names.pause.clear()
+        asyncio.get_running_loop().call_later(0.2, names.pause.set)
+        assert addresses(await resolve(SETTINGS)) == ["192.0.2.3", "192.0.2.4"]
+
+
+@pytest.mark.parametrize("host", ["192.0.2.9", "127.1", "localhost"])
+async def test_addresses_and_names_without_a_dot_are_resolved_as_they_are(
+    host: str, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with name_server(monkeypatch, {}):
+        await resolve(SETTINGS._replace(domain=host))
+        await resolve(SETTINGS._replace(service=Service("xmpp", host, 5222)))
+        await resolve(SETTINGS._replace(service=Service("xmpp", DOMAIN, 5222)))
+    assert names.asked == [host, host, DOMAIN]
+
+
+async def test_records_are_asked_for_by_whole_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Resolver:
+        async def query_dns(self, name: str, kind: str) -> None:
+            asked.append(name)
+            raise OSError
+
+    monkeypatch.setattr("slixmpp.xmlstream.resolver.default_resolver", lambda loop: Resolver())
+    assert await srv_records(DOMAIN, 5222, ["xmpps-client", "xmpp-client"]) == []
+    assert asked == [f"_xmpps-client._tcp.{DOMAIN}.", f"_xmpp-client._tcp.{DOMAIN}."]
 
 
 async def test_a_record_of_no_host_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
