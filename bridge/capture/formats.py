@@ -74,6 +74,9 @@ _RECEIVED = (
     r"RECV|RCVD|RECEIVED|IN|INCOMING|RX|Receiving|Received|receiving|received|recv|S"
     r"|<<<|<<|<--|<-|<=|←|⮈|in(?=\s*[:=|\])])"  # tracebacks of Python have `in <module>`
 )
+_NO_SENTENCE = r"(?!\w+>\s+[^\s<][^<]*$)"
+"""Prosody's mod_smacks writes `Sending <r> from c2s-pre-ondrain`: a word behind the tag, and no
+other tag."""
 _TYPED = "Input received"
 """How Profanity writes what somebody typed, which may be XML."""
 
@@ -98,7 +101,7 @@ FORMATS = (
         re.compile(
             r"(?P<session>(?:c2s|component|bosh|ws)[0-9a-f]+)\s+debug\s+"
             r"(?P<word>RECV:|SEND:|Received|Disconnecting client, <stream:error> is:) "
-            r"(?P<xml><.*)"
+            rf"(?P<xml><{_NO_SENTENCE}.*)"
         ),
         frozenset({"RECV:", "Received"}),
     ),
@@ -121,8 +124,7 @@ FORMATS = (
             rf"(?:^|[\s\]\[|:)(\"'])(?P<word>{_TYPED}|{_SENT}|{_RECEIVED})"
             r"(?:\s\(\w+\))?[\s:=|\])]*['\"]?"
             # Python's repr of an object, as aioxmpp logs it too, has values without quotes.
-            # Prosody's mod_smacks writes `Sending <r> (inside timer`.
-            r"(?P<xml><(?!\w+ \w+=[^'\"]|r> \()[A-Za-z/?].*)"
+            rf"(?P<xml><{_NO_SENTENCE}(?!\w+ \w+=[^'\"])[A-Za-z/?].*)"
         ),
         frozenset(_SENT.split("|")),
         means={_TYPED: ""},

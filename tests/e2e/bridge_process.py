@@ -267,6 +267,10 @@ class BridgeProcess:
     def terminate(self) -> None:
         self._signal(signal.SIGTERM)
 
+    def hang_up(self) -> None:
+        """Send SIGHUP, as the kernel does when the terminal is closed."""
+        self._signal(signal.SIGHUP)
+
     def interrupt(self) -> None:
         """Send SIGINT, as Ctrl-C does, if it still runs."""
         self._signal(signal.SIGINT)

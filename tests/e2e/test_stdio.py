@@ -164,7 +164,11 @@ async def _ended_by_claude_code(bridge: BridgeProcess) -> None:
     bridge.terminate()
 
 
-@pytest.mark.parametrize("end", [_ended_by_codex, _ended_by_claude_code])
+async def _ended_with_its_terminal(bridge: BridgeProcess) -> None:
+    bridge.hang_up()
+
+
+@pytest.mark.parametrize("end", [_ended_by_codex, _ended_by_claude_code, _ended_with_its_terminal])
 async def test_a_signal_puts_the_leave_on_the_wire_at_once(
     end: Callable[[BridgeProcess], Awaitable[None]], sandbox: XmppServer, tmp_path: Path
 ) -> None:
@@ -177,11 +181,19 @@ async def test_a_signal_puts_the_leave_on_the_wire_at_once(
         await witness.joined("McpDebug")
         started = monotonic()
         await end(bridge)
-        took = await left_at - started
+        took = await asyncio.wait_for(left_at, GONE_SECONDS * SLACK) - started
         assert took < LEAVE_SECONDS * SLACK
         await witness.left("McpDebug")
         assert await bridge.wait() == 0
     assert bridge.stderr.count("closed") == 1
+
+
+async def test_a_hangup_that_was_ignored_from_the_start_ends_nothing(tmp_path: Path) -> None:
+    command = ("/bin/sh", "-c", 'trap "" HUP; exec "$0" "$@"', COMMAND)  # as `nohup` does
+    async with BridgeProcess(tmp_path, command=command) as bridge:
+        await bridge.initialize()
+        bridge.hang_up()
+        assert (await bridge.call("xmppStatus"))["phase"] == "unconfigured"
 
 
 async def test_a_signal_puts_the_leave_on_the_wire_at_once_with_replies_that_nobody_reads(
