@@ -44,11 +44,14 @@ Call: TypeAlias = Callable[
 """Calls tools, and returns the result to show and the exit code."""
 
 
-def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: View) -> int:
+def run_call(
+    parsed: argparse.Namespace, says: str | None, call: Call, view: View, *, must_show: bool = True
+) -> int:
     """Run `call` in the room of `--room`, or the default room, and show its result.
 
     `says` is what the command is to say in the room, if anything. If a tool fails, its error is
-    shown. A signal ends the call, and the stay in the room.
+    shown. A signal ends the call, and the stay in the room. Without `must_show`, a stdout that is
+    full or closed changes neither what is done nor the exit code.
     """
 
     async def run(parsed: argparse.Namespace, read: ReadSettings) -> int:
@@ -70,10 +73,12 @@ def run_call(parsed: argparse.Namespace, says: str | None, call: Call, view: Vie
             message, hint = one_line(error.message), one_line(error.hint)
             complain(f"xmpp-bridge: {message}\n[{error.condition}] {hint}")
             return USAGE if isinstance(error, ArgumentError) else FAILURE
+        if sys.stdout is None:
+            return code
         lines = [json.dumps(result)] if parsed.json else view(result, display_of(sys.stdout))
-        return code if show(lines) else FAILURE
+        return code if show(lines) or not must_show else FAILURE
 
-    if not can_print():
+    if not can_print() and must_show:
         return FAILURE
     load()
     return run_with_settings(parsed, lambda *given: until_terminated(run(*given)))

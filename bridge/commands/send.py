@@ -22,7 +22,7 @@ def run(parsed: argparse.Namespace) -> int:
         # Without the line break at its end; of a text that is too long, enough to be refused.
         data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""
         parsed.text = data.removesuffix(b"\n").decode("utf-8", "surrogateescape")
-    return run_call(parsed, parsed.text, _send, sent)
+    return run_call(parsed, parsed.text, _send, sent, must_show=False)  # said is said
 
 
 async def _send(

@@ -168,9 +168,7 @@ async def xmpp_send(
         reflection = await membership.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
-            f"xmppSend: {error}",
-            condition="bad-request",
-            hint="Change the text, or send it in several messages.",
+            f"xmppSend: {error}.", condition="bad-request", hint=error.hint
         ) from error
     except NotInRoomError as error:
         limiter.give_back()

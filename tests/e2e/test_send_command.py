@@ -1,11 +1,13 @@
 """`xmpp-bridge send` as a script runs it, and as a person."""
 
+import asyncio
 import json
 import signal
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.bridge_process import COMMAND, run_in
 from tests.e2e.checking import XTERM
 from tests.e2e.watching import Watching, run, shell
 from tests.faults.scene import configure
@@ -105,6 +107,25 @@ async def test_another_room_gets_it_alone_and_not_the_password_of_the_default_ro
 def test_the_text_may_come_from_stdin(typed: str, code: int, said: str, tmp_path: Path) -> None:
     ran = shell(f'{typed} | "$@"', tmp_path, "send", "--sandbox", "--json", "-")
     assert (ran.returncode, said in ran.stdout + ran.stderr) == (code, True), ran
+
+
+@pytest.mark.parametrize(
+    ("stdout", "why"),
+    [(">/dev/full", "stdout cannot be written: No space left"), (">&-", "stdout is closed")],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+async def test_what_is_said_is_said_though_stdout_takes_nothing(
+    stdout: str, why: str, form: tuple[str, ...], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    environment = sandbox.environment()
+    async with Witness(sandbox, sandbox.witness, environment["MUC_ROOM"], "Wilma") as wilma:
+        command = f'exec "$0" "$@" {stdout}'
+        ran = await asyncio.to_thread(
+            run_in, tmp_path, "/bin/sh", "-c", command, COMMAND, "send", "hi", *form, **environment
+        )
+        await wilma.heard("hi")
+    (line,) = ran.stderr.splitlines()
+    assert (ran.returncode, line.startswith(f"xmpp-bridge: {why}")) == (0, True)
 
 
 SEND = ("send", "hi\u202e")

@@ -17,7 +17,7 @@ FULL = "> /dev/full", "xmpp-bridge: stdout cannot be written: No space left on d
     ("redirection", "complaint", "command"),
     [
         (*CLOSED, ("check",)),
-        (*FULL, ("send", "hello")),
+        (*FULL, ("diagnose",)),
         (*FULL, ("watch",)),
         (*CLOSED, ("log",)),
     ],

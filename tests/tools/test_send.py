@@ -80,6 +80,11 @@ async def test_a_body_that_cannot_be_sent_is_the_callers_mistake_wherever_it_is_
     assert isinstance(refusal, ArgumentError)
     assert refusal.condition == "bad-request"
     assert "empty" in refusal.message
+    assert refusal.hint == "Give it some text."
+    refusal = await _refused(played, "\0")
+    assert refusal.hint == "Remove these characters."
+    refusal = await _refused(played, "x" * 60_001)
+    assert refusal.hint == "Send it in several messages."
     assert played.said == []
 
 

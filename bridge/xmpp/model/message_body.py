@@ -27,9 +27,11 @@ def check_body(text: str) -> None:
     """Raise `UnsendableError` unless `text` can be sent as it is."""
     if forbidden := [match.start() for match in re.finditer(NOT_XML, text)]:
         named = listed(forbidden, MAX_NAMED, lambda at: f"U+{ord(text[at]):04X} at position {at}")
-        raise UnsendableError(f"XML cannot carry {named}; remove these characters")
+        raise UnsendableError(f"XML cannot carry {named}", "Remove these characters.")
     if not text.strip():
-        raise UnsendableError("the message is empty; a room would show an empty line")
+        raise UnsendableError(
+            "the message is empty, and a room would show an empty line", "Give it some text."
+        )
     problems = []
     size = len(text.encode("utf-8"))
     if size > MAX_BODY_BYTES:
@@ -38,4 +40,6 @@ def check_body(text: str) -> None:
     if escaped > MAX_ESCAPED_BYTES:
         problems.append(f"{escaped} bytes once escaped as XML; the most is {MAX_ESCAPED_BYTES}")
     if problems:
-        raise UnsendableError(f"the message has {' and '.join(problems)}")
+        raise UnsendableError(
+            f"the message has {' and '.join(problems)}", "Send it in several messages."
+        )
