@@ -81,6 +81,8 @@ class CheckView:
         text = f"{sum(report.ok for report in reports)} of {len(reports)} passed."
         if len(reports) < times:
             text += f" {times} were asked for, but to try this again would do harm."
+        # Servers may keep the room for a while, so that the later runs did not make it.
+        text += next((report.remarks for report in reports if report.remarks), "")
         return self._conclusion(text, reports)
 
     def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:

@@ -145,7 +145,20 @@ def test_advice_is_given_once_however_often_there_was_cause() -> None:
     shown = _often(_at(None), *THREE, BREAKS, times=4)
     assert shown.count("The certificate was not checked") == 1
     assert shown.count("[not-authorized] Check XMPP_USERNAME and XMPP_PASSWORD.") == 1
-    assert "3 of 4 passed.\n" in shown
+    assert "3 of 4 passed." in shown
+
+
+def test_several_runs_say_of_a_room_that_one_of_them_made_what_one_run_says() -> None:
+    there = report_of([ROOM], PASSED, 0.3, [Visit(ROOM, others=2)], None)
+    alike = Visit(ROOM, created=True, candidates=["lab2@conference.example.org"])
+    made = report_of([ROOM], PASSED, 0.3, [alike], None)
+    remarks = made.diagnosis.removeprefix(
+        there.diagnosis.replace("2 other occupants", "nobody else")
+    )
+    assert "made by joining it" in remarks
+    assert "lab2" in remarks
+    assert f"3 of 3 passed.{remarks}\n" in _often(_at(None), there, made, there, times=3)
+    assert "2 of 2 passed.\n" in _often(_at(None), there, there, times=2)
 
 
 def test_advice_has_the_condition_of_its_own_room() -> None:

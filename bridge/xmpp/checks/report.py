@@ -92,6 +92,8 @@ class Report:
     may_repeat: bool = True
     """Whether another check does no harm. After a refused password it does: servers lock
     accounts."""
+    remarks: str = ""
+    """What the diagnosis says of rooms that joining made and of similar ones, after a blank."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -191,22 +193,24 @@ def report_of(
         diagnosis = _failure(rooms, visits)
     else:
         diagnosis = _success(rooms, seconds, sum(visit.others for visit in visits))
+    remarks = ""
     if created:
         made = "The room did not exist before and was made by joining it"
         if len(rooms) > 1:
             made = f"Joining created rooms that did not exist, {_listed(created)}"
-        diagnosis += f" {made}: {CREATED_HINT}"
+        remarks = f" {made}: {CREATED_HINT}"
     if not faults:  # the message of a fault names them
-        diagnosis += similar_named(candidates)
+        remarks += similar_named(candidates)
     return Report(
         ok=not faults,
         phases=list(stages),
-        diagnosis=diagnosis,
+        diagnosis=diagnosis + remarks,
         condition=one_line(faults[0].condition) if faults else None,
         created=tuple(created),
         ms=round(seconds * 1000, 3),
         rooms=checked if len(rooms) > 1 else None,
         candidates=tuple(candidates),
+        remarks=remarks,
     )
 
 
