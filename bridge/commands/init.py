@@ -237,8 +237,10 @@ class Setup:
 
     def _ask_room(self, attempt: Attempt) -> None:
         """List the rooms, and ask for the room, and for its password if it needs one."""
-        service = attempt.service or f"conference.{self._settings().domain}"
-        rooms = {str(number): room for number, room in enumerate(attempt.rooms[:MAX_ROOMS], 1)}
+        service = [*attempt.services, f"conference.{self._settings().domain}"][0]
+        # Some of every service, the rooms of each together.
+        listed = sorted(attempt.rooms[:MAX_ROOMS], key=lambda room: room.jid.partition("@")[2])
+        rooms = {str(number): room for number, room in enumerate(listed, 1)}
         for number, room in rooms.items():
             name = name_of(room.name) if room.name else ""
             say(f"{number:>3}  {one_line(room.jid, JID_CHARACTERS)}  {name}".rstrip())

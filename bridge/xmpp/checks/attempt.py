@@ -1,8 +1,10 @@
 """Connections that join no room: they try out settings, or find out more about a failure."""
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from bridge.settings.table import Settings
 from bridge.xmpp.link.certificate import Certificate
@@ -22,16 +24,16 @@ class Attempt:
     """What the last stage of the connection tried and found."""
     certificate: Certificate | None = None
     """The server's certificate; None if no stream was secured, or if it cannot be read."""
-    service: str = ""
-    """The room service of the account's server; empty if none was found."""
+    services: Sequence[str] = ()
+    """The room services of the account's server."""
     rooms: Sequence[Item] = ()
-    """The rooms that this service lists."""
+    """The rooms that these services list: the first of each, then the second of each, and so on."""
     needs_password: bool = False
     """Whether the room says that it needs a password."""
 
 
 async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
-    """Log in, and list the rooms of the server's room service, or look at `room` if it is given.
+    """Log in, and list the rooms of the server's room services, or look at `room` if it is given.
 
     Without `log_in` the stream is secured and ended, and no account is named.
     """
@@ -52,8 +54,10 @@ async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") ->
             description, _ = await ask(connection, room)
             attempt.needs_password = room_configuration(description)["password_protected"] is True
         elif log_in:
-            for attempt.service in (await room_services(connection, settings.domain))[:1]:
-                attempt.rooms = await rooms_of(connection, attempt.service)
+            attempt.services = await room_services(connection, settings.domain)
+            listing = (rooms_of(connection, service) for service in attempt.services)
+            rows = zip_longest(*await asyncio.gather(*listing))
+            attempt.rooms = [room for row in rows for room in row if room is not None]
     except ConnectionFailedError as failed:
         attempt.fault = failed.fault
     finally:

@@ -45,9 +45,7 @@ def test_a_text_without_a_character_that_shows_is_refused_for_being_empty(text: 
 
 
 def test_what_xml_cannot_carry_is_named_by_its_position_and_counted_if_it_is_much() -> None:
-    assert _refusal("a\x00b\x1b") == (
-        "XML cannot carry U+0000 at position 1, U+001B at position 3"
-    )
+    assert _refusal("a\x00b\x1b") == ("XML cannot carry U+0000 at position 1, U+001B at position 3")
     told = _refusal("\x00" * 7)
     assert (told.count("U+0000"), "and 2 more" in told) == (5, True)
 
