@@ -107,7 +107,10 @@ async def xmpp_info(
         discovery = await disco.discover(connection, address, is_server=is_server)
     except stanzas.IqError as refused:
         condition, text = refused.error.condition, refused.error.text
-        meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
+        service = stanzas.domain_of(address)
+        gone = kind in iq_errors.IN_ROOM and await disco.is_gone(connection, service, refused.error)
+        asked = "service discovery"
+        meaning = iq_errors.of_error(condition, text, kind, address, asked, gone=gone)
         raise ToolError(
             noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused

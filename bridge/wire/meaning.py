@@ -73,6 +73,10 @@ SIGNALS = frozenset(
 """The namespaces of what clients send by themselves: somebody is typing, a message came, it was
 shown (XEP-0085, XEP-0184, XEP-0333)."""
 
+UNREACHED = frozenset({"remote-server-not-found", "remote-server-timeout", "service-unavailable"})
+"""The conditions that say that a room's service was not reached. For `service-unavailable` that is
+not certain: whoever does not know what they are asked answers the same (RFC 6120, 8.3.3)."""
+
 REMOVALS = {
     332: "dropped",
     333: "dropped",
@@ -218,6 +222,9 @@ bounced: resource-constraint policy-violation; soon
 bounced: remote-server-not-found; soon
     The server of {room} is not known{why}.
     -> Check the domain of the address.
+bounced: remote-server-timeout; soon
+    The server of {room} could not be reached{why}.
+    -> It may be down, or cut off from {domain}: send the message again later.
 bounced: item-not-found; soon
     There is no {room} to which the message could go{why}.
     -> Check the address; a room has to be joined first.

@@ -138,6 +138,7 @@ THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "of_stream_error.text": lambda it: faults.of_stream_error(
         "conflict", it, PLACE, Stage.STANDING
     ),
+    "of_bounce.text": lambda it: faults.of_bounce("forbidden", it, PLACE),
     "of_join_error.text": lambda it: faults.of_join_error("conflict", it, PLACE, None),
     "of_join_error.venue": lambda it: faults.of_join_error("gone", None, PLACE, it),
     "of.text": lambda it: faults.of("bounced", PLACE, condition="forbidden", text=it),
@@ -160,6 +161,7 @@ THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
 OURS = {
     "of_sasl.condition",  # the conditions are those of the standards: `stanzas.CONDITIONS`
     "of_stream_error.condition",
+    "of_bounce.condition",
     "of_join_error.condition",
     "after_second_login.flag",
     "of.situation",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.servers.certificates import Certificate
 from tests.servers.newer import found
-from tests.servers.process import Program, running
+from tests.servers.process import ENDS_ROOMS, Program, running
 from tests.servers.server import XmppServer
 
 MAX_AUTH_FAILURES = 4
@@ -46,6 +46,16 @@ _FAIL2BAN = f"""
 """
 
 
+_ENDS_ROOMS = """
+spawn(fun Await() ->
+    case filelib:is_file("{cue}") of
+        true -> mnesia:dirty_delete(route, <<"{muc}">>), file:delete("{cue}");
+        false -> timer:sleep(100), Await()
+    end
+end).
+"""
+
+
 def _configure(
     directory: Path,
     server: XmppServer,
@@ -54,6 +64,7 @@ def _configure(
     throttled: bool = False,
     guarded: bool = False,
     debugged: bool = False,
+    ends_rooms: bool = False,
 ) -> Program:
     spool = directory / "spool"
     spool.mkdir()
@@ -73,7 +84,7 @@ certfiles: ["{certificate.combined}"]
 auth_method: internal
 auth_password_format: scram
 disable_sasl_mechanisms: ["digest-md5", "X-OAUTH2"]
-s2s_access: none
+s2s_access: {"all" if ends_rooms else "none"}
 shaper:
   normal:
     rate: 3000
@@ -147,7 +158,9 @@ modules:
     accounts.write_text(
         f'[ejabberd_auth:try_register(User, <<"{server.domain}">>, Password)'
         f" || {{User, Password}} <- [{users}]],\n"
-        f'ok = file:write_file("{ready}", <<>>).\n',
+        f'ok = file:write_file("{ready}", <<>>).\n'
+        + _ENDS_ROOMS.format(cue=directory / ENDS_ROOMS, muc=server.muc)
+        * ends_rooms,
         encoding="utf-8",
     )
     # The virtual machine itself and not ejabberdctl: without a node name there is no Erlang
@@ -188,3 +201,6 @@ address is barred after `MAX_AUTH_FAILURES` failed logins (`mod_fail2ban`)."""
 
 running_debugged_ejabberd = partial(running, "ejabberd", partial(_configure, debugged=True))
 """The same, with every stanza in its log, and rooms that take messages only so fast."""
+
+running_ending_ejabberd = partial(running, "ejabberd", partial(_configure, ends_rooms=True))
+"""The same, and it stops its room service on a cue (`ServerProcess.end_rooms`)."""

@@ -1,5 +1,6 @@
 """A real XMPP server as a child process: started, stopped, killed, and started again."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -23,6 +24,9 @@ GREETING_SECONDS = 5.0
 """Limit for one answer while we look whether the server is up."""
 LOOK_EVERY_SECONDS = 0.02
 """Pause between two looks; a wait for the process to die, which ends the start at once."""
+ENDS_ROOMS = "ends-rooms"
+"""A file in a server's directory, on which a server that is made for it ends its room service. It
+deletes the file then."""
 LAUNCH_ATTEMPTS = 5
 """How many sets of ports are tried before we give up."""
 
@@ -107,6 +111,14 @@ class ServerProcess:
     def kill(self) -> None:
         """End the server without warning (SIGKILL); its connections are cut."""
         self._forget()
+
+    async def end_rooms(self) -> None:
+        """Let a server that is made for it end its room service, and serve all else."""
+        cue = self.directory / ENDS_ROOMS
+        cue.touch()
+        async with asyncio.timeout(STOP_SECONDS):
+            while cue.exists():  # noqa: ASYNC110 - another process deletes it
+                await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     def last_words(self) -> str:
         """The end of what the server wrote, for whoever must find out why it failed."""

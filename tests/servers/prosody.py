@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.servers.certificates import Certificate
 from tests.servers.newer import found
-from tests.servers.process import Program, running
+from tests.servers.process import ENDS_ROOMS, Program, running
 from tests.servers.server import Account, XmppServer
 
 
@@ -14,17 +14,34 @@ def missing_prosody() -> str | None:
     return None if found("prosody") else "prosody"
 
 
+_ENDS_ROOMS = """
+local modules = require "core.modulemanager";
+module:add_timer(0.1, function ()
+  local cue = io.open("{cue}");
+  if not cue then return 0.1; end
+  cue:close();
+  modules.unload("{muc}", "muc");
+  os.remove("{cue}");
+end);
+"""
+
+
 def _configure(
     directory: Path,
     server: XmppServer,
     certificate: Certificate,
     *,
     debugged: bool = False,
+    ends_rooms: bool = False,
 ) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
     level = "debug" if debugged else "info"
     more = '"stanza_debug"' * debugged
+    if ends_rooms:
+        more = '"ends_rooms"'
+        module = _ENDS_ROOMS.format(cue=directory / ENDS_ROOMS, muc=server.muc)
+        (directory / "mod_ends_rooms.lua").write_text(module, encoding="utf-8")
     configuration.write_text(
         # `limits` is not loaded: it throttles merely by being there. MAM and stream management are,
         # as on servers in the field.
@@ -33,7 +50,7 @@ run_as_root = true
 pidfile = "{directory}/prosody.pid"
 data_path = "{data}"
 certificates = "{directory}"
-plugin_paths = {{}}
+plugin_paths = {{ "{directory}" }}
 log = {{ {{ levels = {{ min = "{level}" }}, to = "file", filename = "{directory}/prosody.log" }} }}
 
 interfaces = {{ "127.0.0.1" }}
@@ -86,3 +103,6 @@ running_prosody = partial(running, "prosody", _configure)
 
 running_debugged_prosody = partial(running, "prosody", partial(_configure, debugged=True))
 """The same, with every stanza in its log."""
+
+running_ending_prosody = partial(running, "prosody", partial(_configure, ends_rooms=True))
+"""The same, and it unloads its room service on a cue (`ServerProcess.end_rooms`)."""

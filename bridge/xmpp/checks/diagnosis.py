@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 
 from bridge.text import JOINERS, NAME_CHARACTERS, iso, name_of, quoted, searchable, visible
+from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.evidence import (
     Evidence,
@@ -248,8 +249,11 @@ def _answer(evidence: Evidence) -> Finding:
         hint = "Say what should be answered by xmppSend with awaitSeconds, then call this again."
         return Finding(None, "The bridge has said nothing in the room yet.", hint)
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
-        detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}."
-        return Finding(False, detail, "Say it again by xmppSend, which says why.")
+        detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
+        condition = getattr(outcome and outcome.event, "condition", "")
+        if condition in UNREACHED:
+            detail += f": the room's service could not be reached ({condition})"
+        return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     if not evidence.answers:
         return _silence(evidence, sent.body, outcome)
     public = [answer for answer in evidence.answers if answer["how"] == "public"]

@@ -78,6 +78,8 @@ class StanzaError:
     text: str | None = None
     venue: str | None = None
     """The new address, with the condition `gone`."""
+    by: str | None = None
+    """Who made the error, where it says so (RFC 6120, section 8.3.1)."""
 
 
 class IqError(XmppError):
@@ -91,6 +93,11 @@ class IqError(XmppError):
 def occupant_jid(room: str, nickname: str) -> str | None:
     """Return the prepared occupant JID; None if the nickname cannot be one."""
     return prepared(f"{room}/{nickname}")
+
+
+def domain_of(jid: str) -> str:
+    """Return the domain of a JID."""
+    return jid.partition("/")[0].rpartition("@")[2]
 
 
 def xml_of(element: Element | str) -> str:
@@ -147,7 +154,8 @@ def error_of(stanza: Element) -> StanzaError:
         return StanzaError("undefined-condition")
     condition, text = condition_of(error, STANZA_ERRORS)
     venue = error.findtext(f"{{{STANZA_ERRORS}}}gone") if condition == "gone" else None
-    return StanzaError(condition, text, venue or None)
+    by = error.get("by", "")[:MAX_JID_CHARACTERS]
+    return StanzaError(condition, text, venue or None, by or None)
 
 
 def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:

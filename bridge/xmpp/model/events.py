@@ -186,6 +186,8 @@ class SendFailed:
     id: str
     condition: str
     text: str | None = None
+    by: str | None = None
+    """The JID of whoever refused it, where the error says so (RFC 6120, section 8.3.1)."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bridge.settings.table import Settings
 from bridge.text import quoted
-from bridge.wire.meaning import MEANINGS, OUR_WORDS, REMOVALS, first_row, rows_of
+from bridge.wire.meaning import MEANINGS, OUR_WORDS, REMOVALS, UNREACHED, first_row, rows_of
 from bridge.xmpp.errors import XmppError
 
 PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
@@ -264,6 +264,13 @@ no-room-service: service-unavailable; later
     {room_service} answers, but is no room service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
     conference.{domain}.
+service-gone: *; soon
+    {room_service}, the service of the room {room}, cannot be reached ({condition}).
+    -> It was stopped, or is cut off from {domain}: its operator knows. The bridge tries again by
+    itself. If it was never in this room, check the domain in MUC_ROOM.
+unreached: *; soon
+    The message to {room} came back ({condition}){why}: its service {room_service} was not reached.
+    -> The service may be stopped or cut off. xmppStatus says so as soon as the bridge has asked it.
 no-reflection: remote-server-timeout; soon
     The room {room} sent nothing back within {seconds:g} s.
     -> The server may be slow or hold the message back; allow more timeoutSeconds.
@@ -522,6 +529,12 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
     if condition == "not-authorized" and not place.has_password:
         return of("password-missing", place, text=text)
     return of("join", place, condition=condition, text=text)
+
+
+def of_bounce(condition: str, text: str | None, place: Place) -> Fault:
+    """Classify the error of a message that came back from a room (XEP-0045, section 7.4)."""
+    situation = "unreached" if condition in UNREACHED else "bounced"
+    return of(situation, place, condition=condition, text=text)
 
 
 def of_destruction(reason: str | None, venue: str | None, place: Place) -> Fault:

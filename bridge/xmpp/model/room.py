@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, seconds_of, visible
-from bridge.wire.meaning import REMOVALS
+from bridge.wire.meaning import REMOVALS, UNREACHED
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
@@ -159,6 +159,9 @@ class RoomStatus:
     """Rooms of the service with similar names, where joining made this one."""
     nickname_lost: str = ""
     """The configured nickname, if we are in the room under another; empty otherwise."""
+    unreached_at: float | None = None
+    """When a message of ours came back since the room's service was not reached; None once the room
+    has sent a later one out."""
 
     @property
     def warnings(self) -> list[str]:
@@ -173,6 +176,11 @@ class RoomStatus:
             )
         if not self.shows_all:
             warnings.append("The room does not show everybody: who only listens is not listed.")
+        if self.unreached_at is not None:
+            warnings.append(
+                f"A message came back at {iso(self.unreached_at)}, since the room's service could "
+                "not be reached then: others did not get it."
+            )
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
         if self.connected and self.room_created and not self.others:
@@ -369,6 +377,8 @@ class Room:
                 self._rename(event)
             case events.SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
+            case events.SendFailed(condition=condition) if condition in UNREACHED:
+                self._status = replace(self._status, unreached_at=record.at)
             case events.MessageSent(id=id_):
                 self.unheard[id_] = None
                 if len(self.unheard) > MAX_UNHEARD:
@@ -377,6 +387,8 @@ class Room:
     def _hear(self, message: events.MessageReceived, at: float) -> None:
         if message.own:
             self.unheard.pop(message.reflects or message.id or "", None)
+            if message.source is events.Source.LIVE and self._status.unreached_at is not None:
+                self._status = replace(self._status, unreached_at=None)
         live = message.source is events.Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at

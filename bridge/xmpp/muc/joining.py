@@ -9,6 +9,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import MAX_JID_PART_BYTES, Secret
+from bridge.text import named
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import DEADLINES, Connection
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -31,6 +32,16 @@ def suffixed(nickname: str, suffix: str) -> str:
     """Return the nickname with a suffix in ASCII; a nickname that is too long is cut before it."""
     kept = nickname.encode()[: MAX_JID_PART_BYTES - len(suffix)]
     return kept.decode("utf-8", "ignore") + suffix
+
+
+def malformed(place: Place) -> Fault:
+    """Return the fault of a room or a nickname that no occupant JID can have."""
+    local, _, service = place.room.partition("@")
+    situation, text, form = "malformed-nickname", place.nickname, f"{place.room}/{{}}"
+    if prepared(place.room) is None:
+        situation, text, form = "malformed-room", local, f"{{}}@{service}"
+    bad = (named(it) for it in text if prepared(form.format(it)) is None)
+    return faults.of(situation, place, character=next(bad, "a combination of characters"))
 
 
 class Join:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
-from bridge.text import named
+from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, fault_of_mistake
@@ -31,7 +31,7 @@ from bridge.xmpp.muc.archive import RoomArchive
 from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.configuration import Options
 from bridge.xmpp.muc.intake import Intake
-from bridge.xmpp.muc.joining import Join, suffixed
+from bridge.xmpp.muc.joining import Join, malformed, suffixed
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import Outgoing, Reflection, Reflections
@@ -93,6 +93,7 @@ class Membership:
         """Why the room has removed us; None except in the state `REMOVED`."""
         self._in_doubt = False
         """Whether something suggests that we are not in the room."""
+        self._service = roomservice.ServiceHealth()
         self._retry = False
         """Whether the next attempt need not wait."""
         self._changed = asyncio.Event()
@@ -204,14 +205,10 @@ class Membership:
             if connection.ended.done():
                 return
             self._leave_after(fault)
-            # A server that answered nothing is not asked again: its fault would be told late.
-            answered = fault.condition != roomservice.SILENCE
-            if answered and faults.guesses_service(fault, self.place):
-                with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
-                    services = await roomservice.room_services(
-                        connection, self.place.domain, self.place.room_service
-                    )
-                    fault = faults.with_services(fault, self.place, services)
+            with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
+                fault = await self._service.explained(
+                    connection, self.place, fault, refused=joined_at is None
+                )
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
             if self._retry:  # `try_again` was called after this fault
@@ -239,6 +236,7 @@ class Membership:
         if place.account != self._place.account:
             self._catching_up.forget()
         self._place, self._password = place, password
+        self._service = roomservice.ServiceHealth()
         self._backing_off = None
         self._become(State.OUT)
 
@@ -263,7 +261,7 @@ class Membership:
             self._emit(events.ConnectionChanged(events.Phase.JOINING, attempt=attempt))
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
-            raise faults.ConnectionFailedError(self._malformed())
+            raise faults.ConnectionFailedError(malformed(self.place))
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
@@ -276,20 +274,12 @@ class Membership:
             if self._state is State.ENTERING:
                 self._become(State.OUT)
         created = 201 in me.codes
+        self._service.has_let_in = True
         self._similar_rooms = ()
         if created:
             self._ask_for_configuration()  # `Join` asked before the room existed
         self._emit(events.Joined(me.from_, me.sender, created))
         self._settle()
-
-    def _malformed(self) -> faults.Fault:
-        """Return the fault of a room or a nickname that no occupant JID can have."""
-        local, _, service = self._place.room.partition("@")
-        situation, text, form = "malformed-nickname", self._place.nickname, f"{self.jid}/{{}}"
-        if prepared(self._place.room) is None:
-            situation, text, form = "malformed-room", local, f"{{}}@{service}"
-        bad = (named(it) for it in text if prepared(form.format(it)) is None)
-        return faults.of(situation, self.place, character=next(bad, "a combination of characters"))
 
     async def leave(self, seconds: float) -> None:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
@@ -385,7 +375,7 @@ class Membership:
         loop = asyncio.get_running_loop()
         self._last_heard = asked = loop.time()
         self._last_seen = self._clock()
-        self._in_doubt = False
+        self._in_doubt, self._service.bounce = False, None
         while True:
             while not (self._in_doubt or self._why_out()):
                 # If a self-ping is undecided, the next one waits for `check_interval` only.
@@ -396,6 +386,8 @@ class Membership:
             if (fault := self._why_out()) is not None:
                 return fault
             self._in_doubt = False
+            if (fault := await self._service.loss(self._attached, self.place)) is not None:
+                return self._why_out() or fault
             ourselves = Target(TargetKind.SELF, self.occupant)
             pong = await ping_patiently(self._attached, ourselves, timing.ping_deadline)
             if (fault := self._why_out()) is not None:
@@ -404,6 +396,8 @@ class Membership:
             if pong.in_room is Verdict.IN and pong.seconds is not None:
                 self._last_heard, self._last_seen = asked, self._clock()
                 self.self_ping_ms = round(pong.seconds * 1000, 3)
+            elif pong.in_room is Verdict.GONE:
+                return roomservice.gone(self.place, "service-unavailable")
             # If we were renamed meanwhile, we ask again under the new name.
             elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
                 return faults.of("ghost", self.place)
@@ -513,7 +507,13 @@ class Membership:
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
             case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
-            case events.SendFailed(condition="not-acceptable") | events.RoomError():
+            case events.SendFailed(condition=condition, by=by) if condition in UNREACHED:
+                self._service.bounce = stanzas.StanzaError(condition, by=by)
+                self.doubt()
+            case (
+                events.SendFailed(condition="not-acceptable" | "item-not-found")
+                | events.RoomError()
+            ):
                 self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
 
     def _text_proves(self) -> bool:

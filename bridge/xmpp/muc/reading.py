@@ -108,7 +108,7 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
             error, id_ = stanzas.error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
             if sender == room and id_:
-                yield events.SendFailed(id_, error.condition, error.text)
+                yield events.SendFailed(id_, error.condition, error.text, error.by)
             elif bare == room and nickname:
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _is_passed_on(stanza)):

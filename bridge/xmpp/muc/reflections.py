@@ -136,8 +136,7 @@ class Reflections:
             case MessageReceived() as reflected:
                 return Reflection(record, reflected, time.perf_counter() - started)
             case SendFailed(condition=condition, text=text):
-                fault = faults.of("bounced", message.place, condition=condition, text=text)
-                raise faults.BouncedError(fault)
+                raise faults.BouncedError(faults.of_bounce(condition, text, message.place))
             case _:
                 raise AssertionError(record)
 

@@ -79,6 +79,53 @@ async def room_services(connection: Connection, domain: str, doubted: str = "") 
     return services
 
 
+def gone(place: Place, condition: str) -> Fault:
+    """Return the fault of a room whose service is gone, as an error with this condition showed."""
+    return faults.of("service-gone", place, condition=condition)
+
+
+class ServiceHealth:
+    """What the errors of one room show of whether its service is there."""
+
+    def __init__(self) -> None:
+        self.has_let_in = False
+        """Whether it has let us into the room, so that its name is right."""
+        self.bounce: StanzaError | None = None
+        """The error of a message that came back, of which the service was not asked yet."""
+
+    async def loss(self, connection: Connection, place: Place) -> Fault | None:
+        """Return the fault of a service that is gone, after a `bounce`; None without such a doubt.
+
+        Raises `ConnectionFailedError`.
+        """
+        bounce, self.bounce = self.bounce, None
+        if bounce is None or not await disco.is_gone(connection, place.room_service, bounce):
+            return None
+        return gone(place, bounce.condition)
+
+    async def explained(
+        self, connection: Connection, place: Place, fault: Fault, *, refused: bool
+    ) -> Fault:
+        """Return `fault` with what the server and the service say about it.
+
+        `refused` says that the room did not let us in. Raises `ConnectionFailedError`.
+        """
+        # A server that answered nothing is not asked again: its fault would be told late.
+        if fault.condition == SILENCE:
+            return fault
+        guesses = faults.guesses_service(fault, place)
+        # Without a guess, `service-unavailable` may mean that the room is full.
+        is_unclear = fault.condition == "service-unavailable" and not guesses
+        if refused and (self.has_let_in or is_unclear):
+            error = StanzaError(fault.condition)
+            if await disco.is_gone(connection, place.room_service, error):
+                return gone(place, fault.condition)
+        if guesses:
+            services = await room_services(connection, place.domain, place.room_service)
+            return faults.with_services(fault, place, services)
+        return fault
+
+
 async def rooms_of(connection: Connection, service: str) -> list[Item]:
     """Return the rooms that `service` (prepared) lists, at most `MAX_ROOMS_LISTED`.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -20,6 +21,9 @@ LAST = "jabber:iq:last"
 ANSWER_SECONDS = 10.0
 """Seconds for all answers together. Our server may first have to find and connect to another
 one."""
+
+GONE_SECONDS = 5.0
+"""Seconds for the answer of a service that may be gone: users are to know within 20 s."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
@@ -172,6 +176,34 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         items_in(answers.get(stanzas.DISCO_ITEMS)),
         tuple(answer for answer in answers.values() if isinstance(answer, Unanswered)),
     )
+
+
+async def is_gone(
+    connection: Connection, service: str, error: stanzas.StanzaError, seconds: float = GONE_SECONDS
+) -> bool:
+    """Whether a room's service is gone, after an error from an address of that room.
+
+    The address proves nothing: a server that answers in place of a service copies it (Prosody). If
+    `by` names a domain, that made the error. Otherwise the service is asked what it is: one that is
+    gone refuses that, or names no conference. Without an answer within `seconds` it counts as gone
+    only if the error said that its server was not reached. Raises `ConnectionFailedError`.
+    """
+    if error.condition not in UNREACHED:
+        return False
+    service = prepared(service) or service
+    maker = prepared(error.by or "") or ""
+    if stanzas.domain_of(maker) == service:
+        return False
+    is_about_server = error.condition != "service-unavailable"
+    if maker and "@" not in maker and not is_about_server:
+        return True
+    answer = await ask(connection, service, stanzas.DISCO_INFO, seconds)
+    if isinstance(answer, Element):
+        description = description_in(answer)
+        return not (description.is_room or stanzas.MUC in description.features)
+    if answer.error is None:
+        return is_about_server
+    return answer.error.condition in UNREACHED | {"item-not-found", "recipient-unavailable", "gone"}
 
 
 def info_query() -> Element:

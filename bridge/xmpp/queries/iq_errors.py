@@ -30,6 +30,10 @@ class TargetKind(Enum):
     """An account, one of its sessions, or another room."""
 
 
+IN_ROOM = frozenset({TargetKind.ROOM, TargetKind.SELF, TargetKind.OCCUPANT})
+"""The kinds of addresses of our room, which go with the service of the room."""
+
+
 class Target(NamedTuple):
     """An address to ask."""
 
@@ -50,7 +54,7 @@ class DecodedError:
     them."""
     hint: str
     outcome: str
-    """What the error proves: `reachable`, `in`, `out` or `undecided`."""
+    """What the error proves: `reachable`, `in`, `out`, `gone` or `undecided`."""
 
     @property
     def reachable(self) -> bool:
@@ -59,6 +63,9 @@ class DecodedError:
 
 
 _ROWS = rows_of("""
+gone: *; gone
+    The service of the room cannot be reached: a server answers in its place ({condition}).
+    -> It was stopped, or is starting anew: its operator knows. {standing}
 self: service-unavailable feature-not-implemented; in
     In the room: whoever answers under our nickname does not know {asked}.
     -> Nothing is wrong.
@@ -140,6 +147,7 @@ server room: *; reachable
 """What an error means, by the kind of the address and the condition.
 
 The outcome is `reachable` where the error proves that the address is there, otherwise `undecided`.
+If the room's service is `gone`, so are the room and all in it.
 An error that answers a self-ping (XEP-0410, section 3.1) proves that we are `in` the room or `out`
 of it, or it is `undecided`. Another of our sessions under the same nickname may have sent it, and
 an error about a room that cannot be reached proves nothing.
@@ -164,10 +172,19 @@ def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError
 
 
 def of_error(
-    condition: str, text: str | None, target: TargetKind, address: str, asked: str
+    condition: str,
+    text: str | None,
+    target: TargetKind,
+    address: str,
+    asked: str,
+    *,
+    gone: bool = False,
 ) -> DecodedError:
-    """Explain the error that `address` answered to requests called `asked` ("pings")."""
-    row = first_row(_ROWS, target.value, condition)
+    """Explain the error that `address` answered to requests called `asked` ("pings").
+
+    With `gone` the service of the room is gone, and a server has answered in its place.
+    """
+    row = first_row(_ROWS, "gone" if gone else target.value, condition)
     message = row.message.format(address=quoted(address), asked=asked, condition=condition)
     hint = row.hint.format(standing=_STANDING)
     return DecodedError(condition, message + quoted_text(text), hint, row.outcome)

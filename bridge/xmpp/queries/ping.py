@@ -10,7 +10,15 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
-from bridge.xmpp.queries.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
+from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.iq_errors import (
+    IN_ROOM,
+    DecodedError,
+    Target,
+    TargetKind,
+    of_error,
+    of_silence,
+)
 
 ALONE_SECONDS = 1.0
 """Seconds of silence after which our server is pinged too. Most answers come sooner, so most pings
@@ -26,12 +34,15 @@ class Verdict(Enum):
 
     IN = "in"
     OUT = "out"
+    GONE = "gone"
+    """The service of the room is gone, and the room with it."""
     UNDECIDED = "undecided"
 
 
 _OF_SELF = {
     Verdict.IN: "The room counts us among its occupants.",
     Verdict.OUT: "The room answers, and does not count us among its occupants.",
+    Verdict.GONE: "The service of the room cannot be reached: a server answers in its place.",
     Verdict.UNDECIDED: "Our server answers, and cannot reach that of the room.",
 }
 
@@ -89,18 +100,32 @@ class Comparison(NamedTuple):
 
 
 async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
-    """Ping `target` and wait `seconds` at most; raises `ConnectionFailedError`."""
+    """Ping `target` and wait `seconds` at most; raises `ConnectionFailedError`.
+
+    A room that seems not to know pings may be gone with its service, which then is asked in the
+    time that is left.
+    """
     started = time.perf_counter()
-    error = None
     try:
         async with asyncio.timeout(seconds):
             await connection.request("get", target.address, stanzas.ping())
     except IqError as refused:
-        condition, text = refused.error.condition, refused.error.text
-        error = of_error(condition, text, target.kind, target.address, "pings")
+        took, error = time.perf_counter() - started, refused.error
+        service = stanzas.domain_of(target.address)
+        gone = (
+            target.kind in IN_ROOM
+            and error.condition == "service-unavailable"
+            and await disco.is_gone(
+                connection, service, error, min(seconds - took, disco.GONE_SECONDS)
+            )
+        )
+        condition, text = error.condition, error.text
+        return Pong(
+            target, took, of_error(condition, text, target.kind, target.address, "pings", gone=gone)
+        )
     except TimeoutError:
         return Pong(target, None, of_silence(target.kind, target.address, seconds))
-    return Pong(target, time.perf_counter() - started, error)
+    return Pong(target, time.perf_counter() - started, None)
 
 
 async def answers(connection: Connection, seconds: float) -> bool:

@@ -206,6 +206,12 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     # What the room did not pass on could not be answered.
     ("answer", evidence(SENT), False, "The room did not pass on"),
     ("answer", evidence(SENT, SendFailed("m1", "forbidden")), False, "The room did not pass on"),
+    (
+        "answer",
+        evidence(SENT, SendFailed("m1", "remote-server-timeout")),
+        False,
+        "the room's service could not be reached (remote-server-timeout).",
+    ),
     # Silence tells nothing of who came later.
     ("answer", evidence(SENT, HEARD, occupant=replace(BOT, since=1.5)), None, ""),
     ("commands", evidence(ODD, *[PLAIN] * (MESSAGES - 1)), False, ""),

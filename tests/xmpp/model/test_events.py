@@ -78,6 +78,7 @@ TOLD: list[tuple[events.Event, dict[str, object]]] = [
     (events.MessageReceived("r@s", "", "x"), SAID | {"sender": "", "from": "r@s", "body": "x"}),
     (events.MessageSent(*WHO, "x", "1"), SAID | {"direction": "out", "body": "x", "id": "1"}),
     (events.SendFailed("1", "forbidden", "no voice"), ERROR | REFUSED),
+    (events.SendFailed("1", "gone", by="b"), ERROR | {"id": "1", "condition": "gone", "by": "b"}),
     (events.OccupantError(*WHO, **REFUSED), ERROR | HERS | REFUSED),
     (events.OccupantError(*WHO, "gone"), ERROR | HERS | {"condition": "gone"}),
     (

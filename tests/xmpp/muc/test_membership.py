@@ -10,9 +10,17 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MAM, MUC, MUC_OWNER, PING
+from bridge.xmpp.link.stanzas import (
+    DISCO_INFO,
+    DISCO_ITEMS,
+    MAM,
+    MUC,
+    MUC_OWNER,
+    PING,
+    STANZA_ERRORS,
+)
 from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, OccupantChanged, Phase
-from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place, Retry
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.muc import payloads
 from bridge.xmpp.muc.membership import Membership
@@ -412,6 +420,91 @@ async def test_a_room_at_no_room_service_is_told_with_those_that_there_are() -> 
     async with staying.running(standing):
         fault, _, _ = await staying.fault()
     assert '"muc.example.org"' in fault.message
+
+
+def _bounce(condition: str) -> Element:
+    error = f"<error type='cancel'><{condition} xmlns='{STANZA_ERRORS}'/></error>"
+    return parsed(f"<message from='{PLACE.room}' type='error' id='m1'>{error}</message>")
+
+
+@pytest.mark.parametrize("condition", ["service-unavailable", "remote-server-not-found"])
+async def test_a_bounce_of_a_service_that_is_gone_is_told_as_that(condition: str) -> None:
+    standing = Standing()
+    standing.answers = {PLACE.room_service: refused("service-unavailable")}
+    async with asyncio.timeout(SECONDS), inside(standing, TIMING) as staying:
+        await staying.joined()
+        staying.membership.receive(_bounce(condition))
+        assert [*staying.status().warnings] != []
+        fault, _, _ = await staying.fault()
+    assert (fault.condition, fault.retry) == (condition, Retry.SOON)
+    assert PLACE.room_service in fault.message
+    assert standing.pinged == []
+
+
+@pytest.mark.parametrize("condition", ["service-unavailable", "remote-server-timeout"])
+async def test_after_a_bounce_of_a_service_that_is_there_the_room_is_asked(condition: str) -> None:
+    pinged = asyncio.Event()
+
+    def answer(_: str | None) -> Answer:
+        pinged.set()
+        return RESULT
+
+    standing = Standing(answer)
+    standing.answers = {PLACE.room_service: described(MUC)}
+    async with asyncio.timeout(SECONDS), inside(standing, TIMING) as staying:
+        await staying.joined()
+        staying.membership.receive(_bounce(condition))
+        await pinged.wait()
+        assert staying.membership.inside
+        # It is said all the same until the room sends something of ours to all.
+        (warning,) = staying.status().warnings
+        assert "came back" in warning
+
+
+@pytest.mark.parametrize("condition", ["forbidden", "policy-violation"])
+async def test_a_bounce_about_what_was_said_casts_no_doubt_on_the_service(condition: str) -> None:
+    pinged = asyncio.Event()
+
+    def answer(_: str | None) -> Answer:
+        pinged.set()
+        return RESULT
+
+    standing = Standing(answer)
+    async with asyncio.timeout(SECONDS), inside(standing, TIMING) as staying:
+        await staying.joined()
+        staying.membership.receive(_bounce(condition))
+        staying.membership.doubt()
+        await pinged.wait()
+        assert staying.status().warnings == []
+    assert PLACE.room_service not in [address for address, _ in standing.asked]
+
+
+@pytest.mark.parametrize("condition", ["service-unavailable", "remote-server-not-found"])
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_service_that_let_us_in_before_is_gone_and_its_name_is_right(
+    condition: str, before: bool
+) -> None:
+    def refuse(element: Element) -> None:
+        if is_join(element):
+            error = f"<error type='cancel'><{condition} xmlns='{STANZA_ERRORS}'/></error>"
+            presence = f"<presence from='{OWN}' type='error'>{error}</presence>"
+            staying.membership.receive(parsed(presence))
+
+    staying = Inside(Standing(), TIMING)
+    if before:
+        admitting = staying.entering()
+        async with staying.running(admitting):
+            await staying.joined()
+    standing = staying.entering(refuse)
+    standing.answers = {PLACE.room_service: refused("service-unavailable"), PLACE.domain: RESULT}
+    async with staying.running(standing):
+        fault, _, _ = await staying.fault()
+    if before or condition == "service-unavailable":
+        assert "cannot be reached" in fault.message
+        assert fault.retry is Retry.SOON
+    else:
+        assert "knows no server" in fault.message
+        assert fault.retry is Retry.LATER
 
 
 async def test_what_the_room_tells_because_we_came_is_marked_and_what_happens_then_is_not() -> None:

@@ -199,6 +199,9 @@ def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None
     unnamed = SendFailed("m1", "undefined-condition")
     assert message_events(ERROR, ROOM, "error") == [SendFailed("m1", "forbidden", "no voice")]
     assert message_events("<body>mine</body>", ROOM, "error") == [unnamed]
+    by = ERROR.replace("<error", "<error by='conference.example'")
+    (told,) = message_events(by, ROOM, "error")
+    assert told == SendFailed("m1", "forbidden", "no voice", "conference.example")
 
 
 def test_an_error_from_an_occupant_is_theirs_and_no_message_that_the_room_returned() -> None:

@@ -11,6 +11,7 @@ from bridge.xmpp.link.stanzas import (
     MAX_DIGITS,
     MUC,
     IqError,
+    StanzaError,
     whole_number,
 )
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
@@ -265,3 +266,21 @@ async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
     answers: dict[str, Answer] = dict.fromkeys(SILENT, _info(""))
     with pytest.raises(ConnectionFailedError):
         await _inform(PlayedConnection(answers | {when: lost}), "b.example", is_server=True)
+
+
+@pytest.mark.parametrize(
+    ("condition", "gone"),
+    [
+        ("service-unavailable", False),
+        ("remote-server-not-found", True),
+        ("remote-server-timeout", True),
+        ("forbidden", False),
+    ],
+)
+async def test_a_silent_service_is_gone_if_its_server_was_not_reached(
+    condition: str, gone: bool
+) -> None:
+    played = PlayedConnection({})
+    error = StanzaError(condition)
+    assert await disco.is_gone(played.connection, "conference.b", error, 0.01) is gone
+    assert [address for address, _ in played.asked] == ["conference.b"] * (condition != "forbidden")

@@ -39,6 +39,13 @@ def test_the_answer_to_a_self_ping_says_whether_we_are_in(condition: str, found:
     assert meaning.message.startswith(words[found])
 
 
+@pytest.mark.parametrize("whom", [TargetKind.SELF, TargetKind.ROOM, TargetKind.OCCUPANT])
+def test_with_its_service_everything_in_a_room_is_gone(whom: TargetKind) -> None:
+    meaning = iq_errors.of_error("service-unavailable", None, whom, "r@b/x", "pings", gone=True)
+    assert not meaning.reachable
+    assert meaning.outcome == Verdict.GONE.value
+
+
 @pytest.mark.parametrize(
     ("condition", "whom", "reachable"),
     [

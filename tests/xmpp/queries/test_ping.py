@@ -5,14 +5,19 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared
+from tests.xmpp.elements import parsed
 from tests.xmpp.place import PLACE
 from tests.xmpp.played_connection import RESULT, Answer, PlayedConnection, refused
 
 PING = "urn:xmpp:ping"
-ROOM, SERVER = "lobby@conference.example", "b.example"
+ROOM, SERVER, SERVICE = "lobby@conference.example", "b.example", "conference.example"
+INFO = f"<iq type='result'><query xmlns='{DISCO_INFO}'>{{}}</query></iq>"
+CONFERENCE = parsed(INFO.format("<identity category='conference' type='text'/>"))
+SOMETHING_ELSE = parsed(INFO.format("<identity category='server' type='im'/>"))
 OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
 OURSELVES = Target(TargetKind.SELF, WILMA, WILMA)
@@ -65,7 +70,7 @@ OURS_SILENT = "Our own server is silent, or the connection to it is dead."
 async def test_the_nearest_silence_is_told(
     target: Target, answers: dict[str, Answer], verdict: str
 ) -> None:
-    played = _played(answers)
+    played = _played(answers | {SERVICE: CONFERENCE})
     found = await _compared(played, target)
     assert found.verdict == verdict
     assert (found.pong.seconds, found.pong.reachable) == (None, False)
@@ -73,7 +78,7 @@ async def test_the_nearest_silence_is_told(
     assert found.pong.error.condition == "remote-server-timeout"
     assert found.pong.error.message == f'"{target.address}" did not answer within 0.2 s.'
     between = {TargetKind.OCCUPANT: [SERVER, OWN], TargetKind.SERVER: []}
-    assert [address for address, _ in played.asked] == [
+    assert [address for address, asked in played.asked if asked == PING] == [
         target.address,
         *between.get(target.kind, [SERVER]),
     ]
@@ -92,14 +97,61 @@ async def test_the_nearest_silence_is_told(
 async def test_an_answer_is_one_ping_and_says_whether_somebody_is_there(
     target: Target, answer: Element | Exception, verdict: str, reachable: bool
 ) -> None:
-    played = _played({WILMA: answer})
+    played = _played({WILMA: answer, SERVICE: CONFERENCE})
     found = await _compared(played, target, 5)
     assert (found.verdict, found.pong.reachable) == (verdict, reachable)
     assert found.pong.seconds is not None
     assert 0 < found.pong.seconds < ALONE_SECONDS
-    assert (found.server, found.own, played.asked) == (None, None, [(WILMA, PING)])
+    doubted = [(SERVICE, DISCO_INFO)] if answer is UNKNOWN else []
+    assert (found.server, found.own) == (None, None)
+    assert played.asked == [(WILMA, PING), *doubted]
     expected = verdict.startswith("The room")
     assert (found.pong.in_room in {Verdict.IN, Verdict.OUT}) is expected
+
+
+REFUSALS = [
+    *("service-unavailable", "item-not-found", "recipient-unavailable"),
+    *("remote-server-not-found", "remote-server-timeout"),
+]
+
+
+@pytest.mark.parametrize("service", [*map(refused, REFUSALS), SOMETHING_ELSE, RESULT])
+@pytest.mark.parametrize("target", [OURSELVES, OCCUPANT, Target(TargetKind.ROOM, ROOM, OWN)])
+async def test_who_seems_not_to_know_pings_is_gone_with_the_service_of_the_room(
+    target: Target, service: Element | Exception
+) -> None:
+    found = await _compared(_played({target.address: UNKNOWN, SERVICE: service}), target, 5)
+    assert not found.pong.reachable
+    assert found.pong.error is not None
+    assert "service of the room cannot be reached" in found.pong.error.message
+    assert found.pong.in_room is (Verdict.GONE if target is OURSELVES else None)
+
+
+@pytest.mark.parametrize("service", [None, refused("forbidden"), refused("resource-constraint")])
+async def test_a_service_that_may_only_keep_to_itself_proves_nothing(service: Answer) -> None:
+    found = await _compared(_played({WILMA: UNKNOWN, SERVICE: service}), OURSELVES, HASTY)
+    assert found.pong.in_room is Verdict.IN
+
+
+@pytest.mark.parametrize(
+    ("by", "verdict", "asked"),
+    [
+        (SERVER, Verdict.GONE, False),
+        (SERVICE, Verdict.IN, False),
+        (ROOM, Verdict.IN, False),
+        (OWN, Verdict.IN, False),
+        ("me@b.example/phone", Verdict.GONE, True),
+        ("not@a@jid", Verdict.GONE, True),
+    ],
+)
+async def test_who_made_the_error_says_whether_the_service_is_there(
+    by: str, verdict: Verdict, asked: bool
+) -> None:
+    error = IqError(StanzaError("service-unavailable", by=by))
+    played = _played({WILMA: error, SERVICE: UNKNOWN})
+    found = await _compared(played, OURSELVES, 5)
+    assert found.pong.in_room is verdict
+    assert ((SERVICE, DISCO_INFO) in played.asked) is asked
 
 
 async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None:
