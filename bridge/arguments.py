@@ -2,12 +2,12 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bridge.registration import KEYS
+from bridge.text import nearest
 from bridge.xmpp.model.events import KINDS
 
 MAX_REPEATS = 1_000
@@ -24,12 +24,6 @@ MAX_EVENTS = 999_999_999
 
 MAX_SECONDS = 1_000_000
 """The longest wait for an event: eleven days."""
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error: the most similar of the words that would be right, if any is."""
-    similar = get_close_matches(word.partition("=")[0], known, 1)
-    return f": {similar[0]}?" if similar else ""
 
 
 # Each of the following functions adds the arguments of one command. Its docstring has the texts of

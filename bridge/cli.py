@@ -14,12 +14,12 @@ from importlib import import_module
 from typing import Any
 
 from bridge import __version__
-from bridge.arguments import COMMANDS, nearest
+from bridge.arguments import COMMANDS
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
 from bridge.logs import complain, write_out
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import TABLE, Variable
-from bridge.text import one_line
+from bridge.text import nearest, one_line
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from itertools import accumulate
 from typing import TypeVar
 
@@ -126,6 +127,12 @@ def listed(items: Sequence[Item], most: int, show: Callable[[Item], str]) -> str
     more = len(items) - most
     first = ", ".join(map(show, items[:most]))
     return f"{first} and {more} more" if more > 0 else first
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error: the most similar of the words that would be right, if any is."""
+    similar = get_close_matches(word.partition("=")[0], known, 1)
+    return f": {similar[0]}?" if similar else ""
 
 
 def named(character: str) -> str:

@@ -10,6 +10,7 @@ from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, Object, Rpc
 from bridge.mcp.revisions import V2025_03_26, V2025_06_18, Revision
 from bridge.mcp.schema import MismatchError, read_members
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
+from bridge.text import nearest
 
 MAX_COMPLETIONS = 100
 """The most values in one completion (MCP, "Completion"); the rest are only counted."""
@@ -45,8 +46,12 @@ class Catalogue:
         }
 
     def why_missing(self, name: str) -> str:
-        """Return a colon and why the tool of this name is withheld; nothing if it is not."""
-        return f": {reason}" if (reason := self._withheld.get(name)) else ""
+        """Return a colon and why the tool of this name is withheld, or the tool that was meant.
+
+        Return nothing if there is neither.
+        """
+        reason = self._withheld.get(name)
+        return f": {reason}" if reason else nearest(name[:100], self.tools)
 
     def list_tools(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
@@ -134,7 +139,7 @@ class Catalogue:
         name = param(params, "name", str, "the name of a tool")
         if name not in self.tools:
             unknown = f"Unknown tool: {name[:100]!r}{self.why_missing(name)}"
-            raise RpcError(INVALID_PARAMS, f"{unknown}. The tools are {', '.join(self.tools)}")
+            raise RpcError(INVALID_PARAMS, f"{unknown}; the tools are {', '.join(self.tools)}")
         return self.tools[name]
 
     def find_prompt(self, params: Object) -> Prompt:

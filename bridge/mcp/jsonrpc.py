@@ -184,12 +184,17 @@ def read_id(value: Json) -> Id | None:
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
+def as_object(value: Json) -> Json:
+    """Return `value`, or an empty object for an empty array: clients in PHP write both as `[]`."""
+    return {} if value == [] else value
+
+
 def param(params: Object, name: str, kind: type[T], wanted: str, default: T | None = None) -> T:
     """Return the parameter `name`; raises `RpcError` if it is not of this type.
 
     If it is absent or null, and there is a `default`, return that.
     """
-    value = params.get(name)
+    value = as_object(params.get(name)) if kind is dict else params.get(name)
     if value is None and default is not None:
         return default
     if not isinstance(value, kind):

@@ -9,7 +9,7 @@ the client's capabilities in `_meta`, and nothing is taken from earlier requests
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Object, RpcError, param, read_id
+from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Object, RpcError, as_object, param, read_id
 
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 """The request names a revision that is not supported."""
@@ -123,7 +123,7 @@ class RequestMeta(NamedTuple):
 
         The part of a method's name before the `/` is the name of the capability.
         """
-        declared = self.capabilities.get(method.partition("/")[0])
+        declared = as_object(self.capabilities.get(method.partition("/")[0]))
         if not isinstance(declared, dict):
             return False
         # An empty `elicitation` capability means forms. If it has members, `form` must be one of
@@ -154,7 +154,7 @@ def read_meta(params: Object, session: RequestMeta, *, required: bool) -> Reques
     envelope = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL}
     if not required and not meta.keys() & envelope:
         return session._replace(progress_token=token)
-    version, capabilities = meta.get(PROTOCOL_VERSION), meta.get(CLIENT_CAPABILITIES)
+    version, capabilities = meta.get(PROTOCOL_VERSION), as_object(meta.get(CLIENT_CAPABILITIES))
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"_meta: {PROTOCOL_VERSION} is missing or not a string")
     revision = find(version)

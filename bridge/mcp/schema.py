@@ -15,11 +15,19 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 from bridge.mcp.errors import McpError
-from bridge.text import wire_name
+from bridge.mcp.jsonrpc import parse
+from bridge.text import nearest, wire_name
 
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]
 """Takes a JSON value and its path; returns the Python value or raises `MismatchError`."""
+
+
+MAX_WRITTEN_CHARACTERS = 64 * 1024
+"""The longest text that is read as JSON in place of an argument: far more than any list needs."""
+
+MAX_WRITTEN_LEVELS = 32
+"""The most arrays and objects inside one another in such a text."""
 
 
 class SchemaError(McpError):
@@ -141,19 +149,23 @@ def render(value: object) -> object:
     raise SchemaError(f"{type(value).__name__} has no JSON form")
 
 
-_KINDS = {
+_TYPES = {
     type(None): "null",
-    bool: "a boolean",
-    str: "a string",
-    int: "a number",
-    float: "a number",
-    list: "an array",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
 }
-"""What a JSON value is called in errors; any other is an object."""
+"""What JSON calls the values of these types."""
 
 
 def _kind(value: object) -> str:
-    return _KINDS.get(type(value), "an object")
+    """Return what a value is called in errors."""
+    name = _TYPES.get(type(value), "object")
+    article = "" if value is None else "an " if name[0] in "ao" else "a "
+    return article + name
 
 
 def _mismatch(value: object, path: str, wanted: str) -> MismatchError:
@@ -389,9 +401,71 @@ def read_members(
         elif member.required:
             problems.append(f"{path}{member.wire} is missing")
     if problems or len(values) < len(given):
-        known = {member.wire for member in members}
-        unknown = [name for name in given if name not in known]
-        problems += [f"{path}{name[:100]!r} is not known" for name in unknown[:5]]
+        known = [member.wire for member in members]
+        unknown = [name[:100] for name in given if name not in known]
+        problems += [f"{path}{name!r} is not known{nearest(name, known)}" for name in unknown[:5]]
     if problems:
         raise MismatchError("; ".join(problems))
     return values
+
+
+def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments of a tool with this input schema as their caller meant them.
+
+    Only what the schema refuses as it is, and what can mean one thing alone, is changed. Clients
+    give null for what they leave out. Models write a number, a boolean, an array or an object as a
+    string of JSON. Clients add arguments of their own, whose names begin with `_`.
+    """
+    properties = schema.get("properties")
+    declared = properties if isinstance(properties, dict) else {}
+    closed = schema.get("additionalProperties") is False
+    meant: dict[str, object] = {}
+    for name, value in given.items():
+        types = _types_of(declared.get(name))
+        if name not in declared and closed and name.startswith("_"):
+            continue
+        if value is None and "null" not in types:
+            continue
+        is_written = isinstance(value, str) and "string" not in types
+        meant[name] = _read_written(str(value), types) if is_written else value
+    return meant
+
+
+def _types_of(schema: object) -> set[str]:
+    """Return the types of JSON that may fit `schema`: all of them where it does not say.
+
+    An integer counts as a number.
+    """
+    own = schema if isinstance(schema, dict) else {}
+    if variants := own.get("anyOf") or own.get("oneOf"):
+        return {name for variant in variants for name in _types_of(variant)}
+    if choices := [own["const"]] if "const" in own else own.get("enum"):
+        return {_TYPES.get(type(choice), "object") for choice in choices}
+    types = own.get("type") or [*_TYPES.values()]
+    return {
+        "number" if name == "integer" else name
+        for name in ([types] if isinstance(types, str) else types)
+    }
+
+
+def _read_written(text: str, types: set[str]) -> object:
+    """Return the value of which `text` is exactly the JSON, if it has one of `types`; else `text`.
+
+    A string or null that is written so is left as it is.
+    """
+    if len(text) > MAX_WRITTEN_CHARACTERS or text != text.strip():
+        return text
+    try:
+        value = parse(text)
+    except ValueError:
+        return text
+    is_meant = _TYPES[type(value)] in types - {"null", "string"}
+    return value if is_meant and _is_flat(value, MAX_WRITTEN_LEVELS) else text
+
+
+def _is_flat(value: object, levels: int) -> bool:
+    """Whether at most so many arrays and objects are inside one another in `value`."""
+    if not isinstance(value, (list, dict)):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_flat(item, levels - 1) for item in inner)

@@ -19,7 +19,7 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError
+from bridge.mcp.schema import MismatchError, as_meant
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import Prompt, Tool
 
@@ -139,6 +139,23 @@ class Server:
         named = meta.get(revisions.PROTOCOL_VERSION) if isinstance(meta, dict) else None
         return named[:10] if isinstance(named, str) else self.session.revision.date
 
+    def as_meant(self, message: Message) -> Message:
+        """Return `message` with the params that its client meant: so it is served and logged."""
+        if not isinstance(message, (Request, Notification)):
+            return message
+        params = jsonrpc.as_object(message.params)
+        if not isinstance(params, dict):
+            return message
+        is_bare = message.method in self._catalogue.tools
+        name = message.method if is_bare else params.get("name")
+        tool = self._catalogue.tools.get(name) if isinstance(name, str) else None
+        arguments = jsonrpc.as_object(params.get("arguments"))
+        if is_bare and tool is not None:
+            params = as_meant(tool.input_schema, params)
+        elif message.method == "tools/call" and tool is not None and isinstance(arguments, dict):
+            params = {**params, "arguments": as_meant(tool.input_schema, arguments)}
+        return message._replace(params=params)
+
     def receive(
         self, message: Message | list[Message], framing: Framing = Framing.LINES
     ) -> Iterable[Action | None]:
@@ -254,7 +271,7 @@ class Server:
             yield Send(responses, self._framing)
 
     def _receive(self, message: Message) -> list[Action]:
-        match message:
+        match message := self.as_meant(message):
             case Request(id=id_, params=params):
                 try:
                     return [self._request(message, _by_name(params))]

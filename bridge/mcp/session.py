@@ -179,7 +179,7 @@ class Session:
             parts = message if isinstance(message, list) else [message]
             received = Received(message, size // max(1, len(parts)), at)
             if log.isEnabledFor(logging.DEBUG):
-                for part in parts:
+                for part in map(self._server.as_meant, parts):
                     content = "an answer" if isinstance(part, Response) else _content(part)
                     log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
             for action in self._server.receive(message, frame.framing):
