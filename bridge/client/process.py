@@ -213,7 +213,8 @@ class ServerProcess:
             return
         decoded = jsonrpc.decode(frame.body)
         if isinstance(decoded, jsonrpc.Malformed) and decoded.id is None:
-            log.debug("<- no message: %s", jsonrpc.preview(frame.body[: jsonrpc.LOGGED_CHARACTERS]))
+            text = frame.body[: jsonrpc.LOGGED_CHARACTERS].decode(errors="replace")
+            log.debug("<- no message: %s", jsonrpc.preview(text))
             decoded = decoded._replace(id=self._awaited_id_in(frame.body))
         for message in decoded if isinstance(decoded, list) else [decoded]:
             self._receive(message)

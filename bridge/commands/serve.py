@@ -4,6 +4,7 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
+from bridge import __version__
 from bridge.commands.configuration import (
     SERVER_PREFIXES,
     ReadSettings,
@@ -33,6 +34,7 @@ async def _serve(parsed: argparse.Namespace, read: ReadSettings) -> int:
     configuration = read()
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         configuration = replace(configuration, warnings=(*configuration.warnings, problem))
+    report(f"[Server] Starting xmpp-debug-bridge {__version__}")
     _report(configuration, alone=bool(parsed.only))
     if stdio.is_terminal:
         report(WAITING)

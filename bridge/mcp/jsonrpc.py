@@ -203,13 +203,15 @@ def param(params: Object, name: str, kind: type[T], wanted: str, default: T | No
 
 
 def preview(value: Json) -> str:
-    """Return any JSON value escaped and cut to one line, for a log, without `NOT_LOGGED`."""
+    """Return any value as JSON, escaped and cut to one line, for a log, without `NOT_LOGGED`."""
     if isinstance(value, dict):
         value = {name: item for name, item in value.items() if name not in NOT_LOGGED}
     try:
-        return one_line(repr(value), LOGGED_CHARACTERS)
+        return one_line(compact(value), LOGGED_CHARACTERS)
     except RecursionError:
         return "(nested too deeply)"
+    except ValueError:  # infinity, which JSON writes as 1e999
+        return "(with a number beyond what computers count with)"
 
 
 def _refuse_constant(name: str) -> Json:

@@ -45,7 +45,8 @@ DRAIN_SECONDS = 10.0
 """How long calls in flight may continue after the end of input."""
 
 NOISE_REPLIES_PER_SECOND = 50
-"""The most error replies a second to input without a usable id.
+"""The most error replies a second to input without a usable id, and the most lines of the log about
+input that cannot be read.
 
 Without this limit, two programs that answer each other's errors would go on for ever.
 """
@@ -89,6 +90,21 @@ class Received(NamedTuple):
     """When it came, on the session's clock."""
 
 
+class _PerSecond:
+    """Counts how often something was done in this second of `clock`, at most `most` times."""
+
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+        self._most, self._clock = most, clock
+        self._second = self._done = 0
+
+    def once_more(self) -> bool:
+        """Whether it may be done now, which counts as doing it."""
+        if (second := int(self._clock())) != self._second:
+            self._second, self._done = second, 0
+        self._done += 1
+        return self._done <= self._most
+
+
 class Session:
     """Runs the conversation of a `Server` with the client at the other end of a stream of bytes."""
 
@@ -122,7 +138,8 @@ class Session:
         self._asked: dict[jsonrpc.Id | None, asyncio.Future[Response | None]] = {}
         """The answers to our own requests, by the requests' ids. An answer is None if the client
         closed its side."""
-        self._noise_second = self._noise_replies = 0
+        self._may_send_error = _PerSecond(NOISE_REPLIES_PER_SECOND, clock).once_more
+        self._may_log_noise = _PerSecond(NOISE_REPLIES_PER_SECOND, clock).once_more
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
         self._sending_changes: asyncio.Task[None] | None = None
@@ -178,16 +195,24 @@ class Session:
                     message, size = jsonrpc.Malformed(error), 0
             parts = message if isinstance(message, list) else [message]
             received = Received(message, size // max(1, len(parts)), at)
-            if log.isEnabledFor(logging.DEBUG):
-                for part in map(self._server.as_meant, parts):
-                    content = "an answer" if isinstance(part, Response) else _content(part)
-                    log.debug("<- %s, %d bytes: %s", self._label(part), received.size, content)
+            self._log_input(parts, received.size)
             for action in self._server.receive(message, frame.framing):
                 if action is not None:
                     self._act(action, received)
                 elif self._clock() >= turn_ends:
                     turn_ends = await self._give_turn()
         self._flush()
+
+    def _log_input(self, parts: list[Message], size: int) -> None:
+        """Log a message, or those of a batch; what cannot be read is said at INFO."""
+        for part in parts:
+            if isinstance(part, jsonrpc.Malformed):
+                if self._may_log_noise():
+                    log.info("Cannot read the input: %s", one_line(str(part.error)))
+            elif log.isEnabledFor(logging.DEBUG):
+                meant = self._server.as_meant(part)
+                content = "an answer" if isinstance(part, Response) else _content(meant)
+                log.debug("<- %s, %d bytes: %s", self._label(part), size, content)
 
     async def _give_turn(self) -> float:
         """Let other tasks have a turn of the loop; return when the next one is due."""
@@ -367,13 +392,6 @@ class Session:
         self._send(action, received)
         self._flush()
 
-    def _may_send_error(self) -> bool:
-        """Whether an error reply without an id is within `NOISE_REPLIES_PER_SECOND`."""
-        if (second := int(self._clock())) != self._noise_second:
-            self._noise_second, self._noise_replies = second, 0
-        self._noise_replies += 1
-        return self._noise_replies <= NOISE_REPLIES_PER_SECOND
-
     async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
@@ -408,7 +426,7 @@ class Session:
 
 def _content(message: Message | list[Response]) -> str:
     """Return what the log shows of a message."""
-    content: Json
+    content: Json = None
     match message:
         case list():
             content = [reply.result if reply.error is None else reply.error for reply in message]
@@ -416,8 +434,6 @@ def _content(message: Message | list[Response]) -> str:
             pass
         case Response(result=result, error=error):
             content = result if error is None else error
-        case jsonrpc.Malformed(error=error):
-            content = str(error)
     return preview(content)
 
 

@@ -124,7 +124,7 @@ def test_no_log_has_what_a_person_answered(tmp_path: Path) -> None:
     assert "state-0815" not in ran.stderr
     calls = [line for line in ran.stderr.splitlines() if "-> tools/call id" in line]
     assert len(calls) > 1
-    assert all("'name': 'odd', 'arguments': {}" in line for line in calls), calls
+    assert all('"name":"odd","arguments":{}' in line for line in calls), calls
 
 
 def test_a_person_answers_at_the_prompt(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_at_a_plain_terminal_news_have_their_lines_and_ctrl_c_cancels_calls(tmp_
         terminal.until("<Echo> You said: hi\n")
         terminal.until("echo> ")  # perhaps after the answer, where the news were quicker
         terminal.type("/wait timeoutSeconds=50\n")
-        terminal.until("'name': 'xmppWait'")
+        terminal.until('"name":"xmppWait"')
         terminal.type("\x03")
         terminal.until("(cancelled)\n")
         terminal.until("cancelled after")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bridge import __version__
 from tests.e2e.bridge_process import BridgeProcess
 
 TIMED = re.compile(r"(\[Server\]) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
@@ -18,6 +19,8 @@ async def test_the_file_has_all_that_stderr_has_and_more_whatever_the_level(tmp_
     assert all(map(TIMED.match, path.read_text().splitlines()))
     lines = [TIMED.sub(r"\1 ", line) for line in path.read_text().splitlines()]
     assert {TIMED.sub(r"\1 ", line) for line in bridge.stderr.splitlines()} <= set(lines)
+    assert bridge.stderr.startswith(f"[Server] Starting xmpp-debug-bridge {__version__}\n")
+    assert lines[0] == bridge.stderr.partition("\n")[0]
     assert "[Server] Ready to accept connections" in lines
     assert any("-> 2025-11-25 tools/call id" in one and "hello there" in one for one in lines)
     assert "Ready" not in bridge.stderr

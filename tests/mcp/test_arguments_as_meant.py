@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -220,5 +219,5 @@ async def test_the_log_shows_arguments_as_they_were_meant() -> None:
     asked = [line for line in lines if line.startswith("<-")]
     assert len(asked) == 3
     for line in asked:
-        assert re.search(r"""atMost["']: ?7\b""", line)
+        assert '"atMost":7}' in line
         assert "_id" not in line

@@ -139,7 +139,7 @@ def test_a_batch_is_answered_once_with_its_last_response_and_holds_all_of_them(
 def test_a_value_is_shown_up_to_two_hundred_characters(extra: int) -> None:
     text = "x" * (LOGGED_CHARACTERS - 2 + extra)
     assert LOGGED_CHARACTERS == 200
-    assert preview(text) == (f"'{text}... (201 characters)" if extra else f"'{text}'")
+    assert preview(text) == (f'"{text}... (201 characters)' if extra else f'"{text}"')
 
 
 def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:

@@ -198,9 +198,9 @@ async def test_the_log_has_one_line_for_each_without_what_was_answered() -> None
         await client.end()
     ours = [re.sub(r"\d+ bytes", "N bytes", line) for line in lines if "ask-1" in line]
     assert [line.partition(": ")[0] for line in ours] == [
-        f"-> 2025-11-25 {METHOD} id 'ask-1', N bytes",
-        "<- ? ? id 'ask-1', N bytes",
-        "<- ? ? id 'ask-1', N bytes",
+        f'-> 2025-11-25 {METHOD} id "ask-1", N bytes',
+        '<- ? ? id "ask-1", N bytes',
+        '<- ? ? id "ask-1", N bytes',
     ]
     others = [line for line in lines if "tools/call" not in line]  # whose reply repeats the answer
     assert not [line for line in others if "xxxxxxxxxx" in line]

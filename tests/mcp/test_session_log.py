@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from bridge.mcp.jsonrpc import compact
+from bridge.mcp.session import NOISE_REPLIES_PER_SECOND
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import (
     envelope,
@@ -29,16 +31,60 @@ async def test_each_request_reply_and_cancellation_is_one_line_at_debug() -> Non
         re.sub(r"\d+ bytes", "N bytes", line) for line in lines if line[:2] in {"<-", "->", "--"}
     ]
     assert [re.sub(r" ms: .*", " ms", line) for line in wire] == [
-        "<- bare wait id 'a', N bytes: {'name': 'x'}",
-        "<- 2025-11-25 tools/call id 2, N bytes: {'name': 'say', 'arguments': {'message': 'hi'}}",
+        '<- bare wait id "a", N bytes: {"name":"x"}',
+        '<- 2025-11-25 tools/call id 2, N bytes: {"name":"say","arguments":{"message":"hi"}}',
         "-> 2025-11-25 tools/call id 2, N bytes, 0.0 ms",
-        f"<- 2026-07-28 ping id 3, N bytes: {{'_meta': {envelope()}}}",
+        f'<- 2026-07-28 ping id 3, N bytes: {{"_meta":{compact(envelope())}}}',
         "-> 2026-07-28 ping id 3, N bytes, 0.0 ms",
-        "<- 2025-11-25 notifications/cancelled id None, N bytes: {'requestId': 'a'}",
-        "-- bare wait id 'a', cancelled after 12.5 ms",
-        "<- ? ? id None, N bytes: 'Parse error: Expecting value at character 0'",
-        "-> ? ? id None, N bytes, 0.0 ms",
+        '<- 2025-11-25 notifications/cancelled id null, N bytes: {"requestId":"a"}',
+        '-- bare wait id "a", cancelled after 12.5 ms',
+        "-> ? ? id null, N bytes, 0.0 ms",
     ]
+
+
+async def test_input_that_cannot_be_read_is_said_at_info_once_and_noise_not_without_end() -> None:
+    client = Client()
+    with logged(logging.INFO) as lines:
+        client.send_bytes(b'noise\n{"jsonrpc":"2.0","id":7}\n')
+        client.send_bytes(b"Content-Length: two\r\n\r\n")
+        client.send(request(8, "initialize", protocolVersion="2025-03-26"), [1])
+        await client.read()
+        assert lines == [
+            f"Cannot read the input: {reason}"
+            for reason in (
+                "Parse error: Expecting value at character 0",
+                'Invalid Request: there is no "method"',
+                "Parse error: headers without a Content-Length that is one number of bytes",
+                "Invalid Request: a message is a JSON object",
+            )
+        ]
+        client.send_bytes(b"noise\n" * 2 * NOISE_REPLIES_PER_SECOND)
+        await client.end()
+    assert len(lines) == NOISE_REPLIES_PER_SECOND
+
+
+async def test_a_number_that_json_cannot_say_again_does_not_stop_the_log() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        text = json.dumps(request(1, "count", text="here")).replace('"here"', "1e999")
+        client.send_bytes(f"{text}\n".encode())
+        (reply,) = await client.settled()
+        await client.end()
+    assert "error" in reply
+    assert lines[0].startswith("<- bare count id 1, ")
+
+
+async def test_arguments_and_results_within_a_line_of_the_log_are_json() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(request(1, "count", text="it's", atMost=None), tool_call(2, "fail"))
+        client.send(tool_call(3, "say", message="x" * 500))
+        await client.end()
+    shown = [line.partition(": ")[2] for line in lines if line[:2] in {"<-", "->"}]
+    *whole, cut = sorted(shown, key=len)
+    assert [type(json.loads(text)) for text in shown if "characters)" not in text]
+    assert json.loads(whole[0]) == {"text": "it's"}
+    assert cut.endswith("characters)")
 
 
 MOOD = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "mood", "value": ""}}
