@@ -34,7 +34,8 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
-from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
+from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response
+from bridge.mcp.messages import MessageReader
 from bridge.mcp.server import Action, Call, Cancel, Send, Server
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
 from bridge.mcp.toolset import Toolset
@@ -77,6 +78,7 @@ class Replay:
     def __init__(self, *, byte_by_byte: bool = False) -> None:
         self._byte_by_byte = byte_by_byte
         self._framer = Framer()
+        self._reader = MessageReader()
         self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]), states())
         self._waiting: dict[object, Call] = {}
         self._asked: dict[tuple[type, object], tuple[str, str]] = {}
@@ -127,11 +129,8 @@ class Replay:
 
     def _take(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
-            match frame:
-                case Frame(body=body):
-                    message = jsonrpc.decode(body)
-                case SkippedInput(reason=reason):
-                    message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
+            if (message := self._reader.read(frame)) is None:
+                continue
             if not isinstance(message, list):
                 self._note(message)
             elif self._server.session.revision.batches:

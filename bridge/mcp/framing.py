@@ -30,6 +30,16 @@ _LONGEST_NEXT = 80
 """At least the number of bytes in the longest match of `_NEXT`."""
 _BOM = b"\xef\xbb\xbf"
 
+_BEGIN = rb"[^ \t\r\n]"
+_IN_TEXT = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+"""What stands within a text. It ends before a backslash that is the last byte so far."""
+_BETWEEN = rb'[^"{}\[\]]*+'
+"""What stands between texts and brackets."""
+_TOKEN = rb'(?:%b"%b")*+%b(["{}\[\]]|\Z)' % (_BETWEEN, _IN_TEXT, _BETWEEN)
+"""The next bracket, or the begin of a text that does not end in the data; all else is passed."""
+_STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+"""The change of depth at a bracket, in levels."""
+
 
 class Framing(Enum):
     """How a message is separated from the next."""
@@ -57,6 +67,43 @@ def encode(frame: Frame) -> bytes:
     if frame.framing is Framing.LINES:
         return frame.body + b"\n"
     return b"Content-Length: %d\r\n\r\n%s" % (len(frame.body), frame.body)
+
+
+class Nesting:
+    """Finds the end of an object or array of JSON in one pass, by its brackets and texts alone."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        """How much of the data is read."""
+        self.depth = 0
+        """How many brackets are open; -1 if the data begins with anything else."""
+        self._in_text = False
+
+    def end_in(self, data: bytes | bytearray, stop: int) -> int | None:
+        """Read on, up to `stop`, and return where the value ends; None if it does not end there."""
+        in_text, token = re.compile(_IN_TEXT, re.DOTALL), re.compile(_TOKEN, re.DOTALL)
+        if self.depth == 0:
+            first = re.compile(_BEGIN).search(data, self.read, stop)
+            self.read = first.start() if first else stop
+            if first and first[0] not in b"{[":
+                self.depth = -1
+        while self.depth >= 0 and self.read < stop:
+            if self._in_text:
+                text = in_text.match(data, self.read, stop)
+                self.read = text.end() if text else stop
+                if data[self.read : min(self.read + 1, stop)] != b'"':
+                    break
+                self._in_text = False
+                self.read += 1
+            for match in token.finditer(data, self.read, stop):
+                self.read = match.end()
+                self.depth += _STEPS.get(match[1], 0)
+                if match[1] == b'"':
+                    self._in_text = True
+                    break
+                if self.depth == 0:
+                    return self.read
+        return None
 
 
 class Framer:
@@ -177,23 +224,22 @@ class Framer:
     def _end_of_body(self, length: int, *, kept: bool) -> Generator[None, None, int]:
         """Wait for a body, and return how many bytes at the start of the buffer belong to it.
 
-        A body has `length` bytes, or fewer if the header of the next message begins among them:
-        after one wrong length, reading goes on at that header. Unless the body is to be `kept`, it
-        is dropped as it comes in, and only its last bytes are in the buffer.
+        A body has `length` bytes. It has fewer if it is a whole object or array before, or if the
+        header of the next message begins among them: after one wrong length, reading goes on there.
+        Unless the body is to be `kept`, it is dropped as it comes in, and only its last bytes are
+        in the buffer.
         """
-        searched = 0
+        searched, nesting = 0, Nesting()
         while True:
-            if header := re.search(_NEXT, self._buffer[searched:length].lower()):
+            end = nesting.end_in(self._buffer, min(length, len(self._buffer)))
+            if header := re.search(_NEXT, self._buffer[searched : end or length].lower()):
                 return searched + header.start()
-            if len(self._buffer) >= length:
-                last = self._buffer[max(0, length - _LONGEST_NEXT) : length]
-                closed = max(last.rfind(b"}"), last.rfind(b"]")) + 1
-                rest = last[closed:].lstrip()
-                begun = closed and rest and b"content-".startswith(rest[:8].lower())
-                return length - len(rest) if begun else length
+            if end is not None or len(self._buffer) >= length:
+                return end or length
             searched = max(0, len(self._buffer) - _LONGEST_NEXT)
             if not kept:
                 del self._buffer[:searched]
+                nesting.read -= searched
                 length, searched = length - searched, 0
             yield
 

@@ -22,6 +22,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
+from bridge.mcp.messages import MessageReader
 from bridge.mcp.server import Action, Call, Cancel, Failed, Send, Server
 from bridge.mcp.toolset import Tool
 from bridge.text import one_line
@@ -128,6 +129,7 @@ class Session:
         self._loading = loading
         self._clock = clock
         self._framer = Framer()
+        self._reader = MessageReader()
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         )
@@ -186,13 +188,9 @@ class Session:
         for frame in frames:
             if (at := self._clock()) >= turn_ends:
                 turn_ends = await self._give_turn()
-            message: Message | list[Message]
-            match frame:
-                case Frame(body=body):
-                    message, size = jsonrpc.decode(body), len(body)
-                case SkippedInput(reason=reason):
-                    error = jsonrpc.RpcError(jsonrpc.PARSE_ERROR, reason)
-                    message, size = jsonrpc.Malformed(error), 0
+            if (message := self._reader.read(frame)) is None:
+                continue
+            size = len(frame.body) if isinstance(frame, Frame) else 0
             parts = message if isinstance(message, list) else [message]
             received = Received(message, size // max(1, len(parts)), at)
             self._log_input(parts, received.size)

@@ -1,0 +1,43 @@
+"""The frames of one connection, read as messages. Pure."""
+
+from bridge.mcp.framing import Frame, Framing, Nesting, SkippedInput
+from bridge.mcp.jsonrpc import PARSE_ERROR, Malformed, Message, RpcError, decode
+
+SPREAD = "the message does not end on its line; write each message on one line"
+"""Why a line is refused that begins a message and does not end it."""
+
+
+class MessageReader:
+    """Reads frames as messages, and refuses a message that is spread over several lines once."""
+
+    def __init__(self) -> None:
+        self._begun: Nesting | None = None
+        """How far the message is read whose first line was refused; None if it has ended."""
+
+    def read(self, frame: Frame | SkippedInput) -> Message | list[Message] | None:
+        """Return what `frame` says; None if it is the rest of a message that was refused.
+
+        A line that is a message by itself is none of the rest.
+        """
+        if isinstance(frame, SkippedInput):
+            return Malformed(RpcError(PARSE_ERROR, frame.reason))
+        message = decode(frame.body)
+        is_line = frame.framing is Framing.LINES
+        if self._begun is not None and is_line and _is_malformed(message):
+            self._follow(self._begun, frame.body)
+            return None
+        self._begun = None
+        if isinstance(message, Malformed) and message.error.code == PARSE_ERROR and is_line:
+            self._follow(Nesting(), frame.body)
+        return message if self._begun is None else Malformed(RpcError(PARSE_ERROR, SPREAD))
+
+    def _follow(self, nesting: Nesting, line: bytes) -> None:
+        """Read `line` as the next of a message; remember the message unless it ends there."""
+        nesting.read = 0
+        nesting.end_in(line, len(line))
+        self._begun = nesting if nesting.depth > 0 else None
+
+
+def _is_malformed(message: Message | list[Message]) -> bool:
+    parts = message if isinstance(message, list) else [message]
+    return all(isinstance(part, Malformed) for part in parts)
