@@ -133,7 +133,7 @@ class Replay:
                 continue
             if not isinstance(message, list):
                 self._note(message)
-            elif self._server.session.revision.batches:
+            elif self._server.session.revision.batches or _has_bare_call(message):
                 for one in message:
                     self._note(one)
             for action in self._server.receive(message, frame.framing):
@@ -224,6 +224,9 @@ class Replay:
         result = response.result
         if self._server.session.revision.typed_parts and "tools" in result:
             result = {"tools": [*map(_of_the_revision, result["tools"])]}
+        match result:
+            case {"capabilities": {"tools": {"list": True, "call": True}} as capabilities}:
+                result = {**result, "capabilities": {**capabilities, "tools": {}}}
         known = methods.serialize_server_result(method, dialect, result)
         assert known == result, "there is more in it than the revision knows"
 
@@ -232,6 +235,12 @@ def _of_the_revision(tool: Any) -> dict[str, Any]:
     """Return a tool without what the older dialect has beside `inputSchema`, which is the same."""
     assert tool["input_schema"] == tool["inputSchema"]
     return {name: one for name, one in tool.items() if name != "input_schema"}
+
+
+def _has_bare_call(batch: list[Message]) -> bool:
+    tools = {tool.name for tool in TOOLSET.tools}
+    asked = [one for one in batch if isinstance(one, (Request, Notification))]
+    return any(one.method in tools for one in asked)
 
 
 def _has_parts(result: object) -> bool:

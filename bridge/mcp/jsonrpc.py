@@ -111,7 +111,7 @@ Message: TypeAlias = Request | Notification | Response | Malformed
 class Batch:
     """The responses to one batch, which go out together (JSON-RPC 2.0, section 6).
 
-    Part of MCP in revision 2025-03-26 only.
+    MCP has them in revision 2025-03-26 only; bare JSON-RPC has them always.
     """
 
     def __init__(self) -> None:

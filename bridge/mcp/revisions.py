@@ -51,9 +51,12 @@ class Revision(NamedTuple):
     """Whether several messages may arrive in one array."""
     typed_parts: bool = False
     """Whether the result of an `Interpret` has content blocks of the types `json` and `interpret`,
-    every content block has a `text`, and a tool is listed with its `input_schema`."""
+    every content block has a `text`, a tool is listed with its `input_schema`, and `initialize`
+    is told what can be done with tools."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
+    named: bool = True
+    """Whether the client named a revision, so that its requests are served by this one alone."""
 
     def has(self, method: str) -> bool:
         """Whether this revision has `method`. Also true for a method that no revision has."""
@@ -84,12 +87,12 @@ ALL = (V2026_07_28, V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05)
 HANDSHAKE = tuple(revision for revision in ALL if revision.handshake)
 """The revisions that `initialize` can agree on, newest first."""
 
-UNNEGOTIATED = V2025_11_25
+UNNEGOTIATED = V2025_11_25._replace(named=False)
 """The revision for an MCP request that names none and comes before any handshake."""
 
 UNNAMED = V2024_11_05._replace(typed_parts=True)
-"""The revision of an `initialize` without a `protocolVersion`: the dialect of clients that are
-older than any revision."""
+"""The revision of an `initialize` without a `protocolVersion`, and of a `tools/call` that comes
+framed by headers before any handshake: the dialect of clients that are older than any revision."""
 
 
 def find(date: str) -> Revision | None:

@@ -245,7 +245,8 @@ class Server:
 
     def _receive_batch(self, messages: list[Message]) -> Iterator[Action | None]:
         problem = None if messages else "a batch holds at least one message"
-        if not self.session.revision.batches:
+        methods = {part.method for part in messages if isinstance(part, (Request, Notification))}
+        if not self.session.revision.batches and methods.isdisjoint(self._catalogue.tools):
             problem = f"batches are not part of MCP {self.session.revision.date}"
         if problem is not None:
             yield self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))
@@ -309,6 +310,8 @@ class Server:
                 f"served here nor a tool ({tools}){self._catalogue.why_missing(method)}",
             )
         if method == "tools/call":
+            if not meta.revision.named and self._framing is Framing.HEADERS:
+                meta = meta._replace(revision=revisions.UNNAMED)
             tool = self._catalogue.find_tool(params)
             revisions.check_capabilities(meta, tool.requires)
             return self._call(request, tool, _arguments(params), meta)
@@ -345,7 +348,8 @@ class Server:
         }
 
     def _capabilities(self, revision: Revision) -> dict[str, Json]:
-        capabilities: dict[str, Json] = {"tools": {}, "logging": {}}
+        tools = {"list": True, "call": True} if revision.typed_parts else {}
+        capabilities: dict[str, Json] = {"tools": tools, "logging": {}}
         if self._catalogue.resources:
             capabilities["resources"] = {"subscribe": True}
         if self._catalogue.prompts:
