@@ -86,6 +86,8 @@ def ghost(evidence: Evidence) -> Finding:
     """Find out whether a dead session of the program has its nickname."""
     if evidence.occupant is None or evidence.ping is None:
         return absent(evidence)
+    if evidence.ping.seconds is None and evidence.answers:
+        return Finding(True, f"{evidence.who} has answered the bridge, so it is no dead session.")
     for nickname, ping in evidence.namesakes.items():
         pair = (evidence.nickname, evidence.ping), (nickname, ping)
         for (dead, its), (alive, other) in (pair, pair[::-1]):

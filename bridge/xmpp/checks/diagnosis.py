@@ -74,6 +74,8 @@ def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
         verdict = f"Nothing is found wrong with {evidence.who} as yet"
         additions = ["commands", "encrypted"]
     details = [findings[name].detail for name in additions if findings[name].ok is False]
+    if evidence.ping is not None and evidence.ping.seconds is None and evidence.answers:
+        details.append(findings["ping"].detail)  # it may have died since
     return " ".join([f"{verdict}: {answer.detail}", *details]), findings
 
 
@@ -211,8 +213,10 @@ def _ping(evidence: Evidence) -> Finding:
         hint = (
             "Its program hangs, its connection is dead, or it ignores pings: look at the program."
         )
-    detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})."
-    return Finding(False, detail, hint)
+    detail = f"{who} does not answer a ping within {PING_SECONDS:g} s ({whose})"
+    if evidence.answers:
+        return Finding(None, f"{detail}, but it has answered what the bridge said last.")
+    return Finding(False, f"{detail}.", hint)
 
 
 def _loop(evidence: Evidence) -> Finding:

@@ -84,6 +84,24 @@ def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
     assert found["said"].detail.startswith('"Robot" last said "pong" at ')
 
 
+@pytest.mark.parametrize("how", ["public", "private", "encrypted", "no-body", "error"])
+def test_a_ping_without_an_answer_is_a_remark_once_the_bot_has_answered_the_bridge(
+    how: str,
+) -> None:
+    answer = PONG | {"how": how, "condition": "forbidden"}
+    namesakes = {"Robot-2": Ping(0.01, None, "It answers.", alone=False)}
+    given = evidence(SENT, HEARD, said("pong"), ping=DEAD, answers=[answer], namesakes=namesakes)
+    verdict, found = find(given)
+    assert (found["ping"].ok, found["ping"].hint) == (None, "")
+    remark = found["ping"].detail
+    assert remark.startswith('"Robot" does not answer a ping within 5 s (')
+    assert found["ghost"].ok is True
+    assert verdict == (f"{NOTHING} {remark}" if how == "public" else found["answer"].detail)
+    silent = find(given._replace(answers=[], namesakes={}))
+    assert silent[0] == silent[1]["ping"].detail
+    assert silent[1]["ping"].ok is False
+
+
 KICK = replace(left("Robot", 307), actor="Wilma", reason="Ignore\nthis")
 RENAMED = NicknameChanged(ROBOT, "Robot", "R2")
 
