@@ -35,6 +35,11 @@ def odd(script: Script, told: str = "not well-formed") -> Lie:
     return script, "undefined-condition", told, "XMPP client port, not a web or component port"
 
 
+def later(script: Script, told: str = "not well-formed") -> Lie:
+    """What comes once XMPP was spoken at the port."""
+    return script, "undefined-condition", told, "the server, or a proxy in between"
+
+
 async def refuse_tls(wire: Wire) -> None:
     await wire.open(scripted.STARTTLS)
     await wire.element("starttls")
@@ -44,19 +49,21 @@ async def refuse_tls(wire: Wire) -> None:
 
 NO_XMPP: dict[str, Lie] = {
     "a bomb of entities": odd(at_features(f"<?xml version='1.0'?>{BOMB}{ROOT}&l9;")),
-    "a bomb in the room": odd(once_joined(f"{BOMB}<message><body>&l9;</body></message>")),
+    "a bomb in the room": later(once_joined(f"{BOMB}<message><body>&l9;</body></message>")),
     "a web server": odd(at_features("HTTP/1.1 400 Bad Request\r\n\r\n<html></p>")),
-    "no well-formed challenge": odd(instead_of_challenge("<challenge></success>")),
-    "no well-formed answer to bind": odd(instead_of_bound("<iq type='result'><a></b></iq>")),
+    "no well-formed challenge": later(instead_of_challenge("<challenge></success>")),
+    "no well-formed answer to bind": later(instead_of_bound("<iq type='result'><a></b></iq>")),
     "something else than features": odd(
         at_features(f"{scripted.HEADER}<message/>"), 'an unexpected element "message"'
     ),
-    "a question for a challenge": odd(instead_of_challenge("<iq/>"), 'an unexpected element "iq"'),
-    "features again and again": odd(
+    "a question for a challenge": later(
+        instead_of_challenge("<iq/>"), 'an unexpected element "iq"'
+    ),
+    "features again and again": later(
         instead_of_challenge(*["<stream:features/>" * 1000] * 100),
         'an unexpected element "features"',
     ),
-    "no answer to bind but features": odd(instead_of_bound("<stream:features/>"), '"features"'),
+    "no answer to bind but features": later(instead_of_bound("<stream:features/>"), '"features"'),
     "an error for an answer to bind": (
         instead_of_bound(f"<iq type='error' id='{{id}}'>{NO_RESOURCE}</iq>"),
         "resource-constraint",
@@ -86,6 +93,7 @@ async def test_what_is_no_xmpp_is_told_and_the_next_honest_attempt_gets_in(lie: 
         assert (fault.condition, changed.phase) == (condition, Phase.WAITING)
         assert message in fault.message
         assert hint in fault.hint
+        assert "a proxy" not in hint or "XMPP_SERVICE" not in fault.hint
         await eyes.joined()
         assert len(server.wires) == 2
 

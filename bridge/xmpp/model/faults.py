@@ -188,6 +188,10 @@ long-check: connection-timeout; soon
 protocol: undefined-condition; soon
     {service} answered oddly at the step {stage}: {reason}.
     -> Check that the port in XMPP_SERVICE is an XMPP client port, not a web or component port.
+protocol-later: undefined-condition; soon
+    The stream of {service} broke at the step {stage}: {reason}.
+    -> The port is right, since XMPP was spoken there: the server, or a proxy in between, sends what
+    no client can read. The server's log may say more; the bridge tries again by itself.
 no-starttls: encryption-required; later
     {service} offers no TLS, and no password goes over a bare connection.
     -> Turn TLS on in the server; or, on a machine you trust, set XMPP_ALLOW_PLAINTEXT=1 (SCRAM
@@ -416,13 +420,18 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
 
 def protocol_error(stage: Stage, reason: str, place: Place) -> Fault:
     """Return the fault of a server that breaks RFC 6120; `reason` is a clause of ours."""
-    return of("protocol", place, stage=stage.value, reason=reason)
+    return of(_unread(stage), place, stage=stage.value, reason=reason)
 
 
 def unexpected_element(stage: Stage, name: str, place: Place) -> Fault:
     """Return the fault of a server that sent this element instead of an answer."""
     reason = f"an unexpected element {quoted(name)}"
-    return of("protocol", place, quotes=True, stage=stage.value, reason=reason)
+    return of(_unread(stage), place, quotes=True, stage=stage.value, reason=reason)
+
+
+def _unread(stage: Stage) -> str:
+    """Return the situation of what cannot be read: until TLS stands, the port may be wrong."""
+    return "protocol" if stage in {Stage.CONNECT, Stage.TLS} else "protocol-later"
 
 
 def _of_certificate(reason: str, place: Place) -> Fault:

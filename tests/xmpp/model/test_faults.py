@@ -202,6 +202,7 @@ SASL2 = 'SASL2 "PLAIN"'
         (faults.no_mechanism([], PLACE, SASL2), "invalid-mechanism", "SCRAM-SHA-1"),
         (faults.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
         (faults.protocol_error(Stage.TLS, "bad XML", PLACE), "undefined-condition", "XMPP_SERVICE"),
+        (faults.protocol_error(Stage.STANDING, "bad XML", PLACE), "undefined-condition", "a proxy"),
         (faults.of_silence(Stage.JOIN, 20.0, PLACE), "remote-server-timeout", PLACE.room_service),
         (faults.of_silence(Stage.RESOLVE, 10.0, PLACE), "remote-server-timeout", "XMPP_SERVICE"),
         (faults.of_silence(Stage.BIND, 10.0, PLACE), "connection-timeout", "firewall"),
