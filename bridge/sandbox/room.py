@@ -87,6 +87,8 @@ class Room:
     def __init__(self, jid: str, owner: str = "", resident: str = "", subject: str = "") -> None:
         self.jid = jid
         self._affiliations = {owner: "owner"} if owner else {}
+        self._reasons: dict[str, str] = {}
+        """Why they have their affiliation, as an element, by bare JID."""
         self._resident = resident
         self._subject: Message = (self._head("", "groupchat"), tag("subject", escaped(subject)))
         self._history: deque[tuple[datetime, Message]] = deque(maxlen=HISTORY_LIMIT)
@@ -235,7 +237,8 @@ class Room:
             forbidden=not (decides if affiliation else moderates),
         )
         jids = [jid for jid, held in self._affiliations.items() if held == affiliation]
-        items = [tag("item", affiliation=affiliation, jid=jid) for jid in jids]
+        why = self._reasons
+        items = [tag("item", why.get(jid, ""), affiliation=affiliation, jid=jid) for jid in jids]
         items += [self._item(who, nick=who.nick) for who in self.everybody if who.role == role]
         return reply(stanza, "result", tag("query", "".join(items), xmlns=f"{MUC}#admin"))
 
@@ -248,6 +251,9 @@ class Room:
         why = (tag("actor", nick=acting.nick) if acting else "") + _reason(item, ADMIN)
         if affiliation and jid and not role:
             sent = self._change_affiliation(actor, jid, affiliation, why)
+            self._reasons[jid] = _reason(item, ADMIN) or self._reasons.get(jid, "")
+            if affiliation == "none":
+                del self._reasons[jid]
         elif role and nick and not affiliation:
             sent = self._change_role(actor, target, role, why)
         else:

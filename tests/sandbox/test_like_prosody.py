@@ -165,7 +165,6 @@ CONVERSATIONS: dict[str, tuple[Deed, ...]] = {
         ("third", leaves("Third")),
         ("owner", affiliates("third", "outcast")),
         ("owner", affiliates("third", "none")),
-        ("owner", lists("affiliation='outcast'")),
         GUEST,
         ("owner", affiliates("guest", "none")),
         GUEST,
@@ -384,6 +383,41 @@ async def test_the_sandbox_tells_what_prosody_tells(
         if deed not in SET_UP:
             assert heard == expected, deed
             assert heard or deed in UNTOLD, deed
+
+
+BANS = ("owner", lists("affiliation='outcast'"))
+MEMBERS = ("owner", lists("affiliation='member'"))
+
+
+async def test_the_lists_have_reasons_as_those_of_prosody_13_have(
+    prosody: XmppServer, sandbox: XmppServer
+) -> None:
+    deeds = (
+        *BOTH,
+        ("owner", affiliates("guest", "outcast", "noise")),
+        BANS,
+        ("owner", affiliates("guest", "member")),
+        MEMBERS,
+        ("owner", affiliates("guest", "member", "better")),
+        MEMBERS,
+        ("owner", affiliates("guest", "none")),
+        ("owner", affiliates("guest", "outcast")),
+        BANS,
+    )
+    each = await asyncio.gather(told(prosody, deeds), told(sandbox, deeds))
+    judge, listed = (
+        [heard for deed, heard in zip(deeds, one, strict=True) if deed in {BANS, MEMBERS}]
+        for one in each
+    )
+    assert listed == [
+        ["owner: iq room result is guest outcast/None reason 'noise'"],
+        ["owner: iq room result is guest member/None reason 'noise'"],
+        ["owner: iq room result is guest member/None reason 'better'"],
+        ["owner: iq room result is guest outcast/None"],
+    ]
+    if prosody.version < (13,):
+        listed = [[line.partition(" reason")[0] for line in heard] for heard in listed]
+    assert judge == listed
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
