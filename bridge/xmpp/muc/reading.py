@@ -71,8 +71,12 @@ two."""
 MAX_PRESENCE_PAYLOAD = 20
 """Most names of elements that are listed for a presence; real ones have up to ten."""
 
+HAT_TITLES = ("title", "displayName", "name", "uri")
+"""The attributes with the title of a hat; the last two are addresses, for want of a title."""
+
 MAX_PAYLOAD_CHARACTERS = 100
-"""Most characters of such a name, and of the name of an encryption; real ones have up to 60."""
+"""Most characters of such a name, of the name of an encryption, and of a hat; real ones have up to
+60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """A status code as XEP-0045, section 15.6, writes it."""
@@ -274,10 +278,17 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
-    """Return the names of the elements of a stanza, without metadata."""
+    """Return the names of the elements of a stanza, without metadata, and the titles of hats.
+
+    A hat says what somebody is in the room, as its owner names it (XEP-0317). Each revision has a
+    namespace and an attribute of its own.
+    """
     names = []
     for child in elements:
         namespace, _, name = child.tag.rpartition("}")
+        if name == "hats":
+            titles = (next(filter(None, map(hat.get, HAT_TITLES)), "") for hat in child)
+            names += [f"hat: {title}" for title in titles if title]
         if namespace[1:] == stanzas.CLIENT and name not in {"thread", "error"}:
             names.append(name)
         elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:

@@ -43,6 +43,28 @@ def test_the_extensions_in_presence_are_named_and_bounded() -> None:
     assert max(map(len, event.payload)) == MAX_PAYLOAD_CHARACTERS
 
 
+@pytest.mark.parametrize(
+    ("hats", "named"),
+    [
+        ("<hat title='Speaker' uri='urn:a'/><hat title='Host' uri='b'/>", ["Speaker", "Host"]),
+        ("<hat name='http://example.com/hats#host' displayName='Host'/>", ["Host"]),
+        ("<hat uri='http://example.com/hats#host'/><hat/>", ["http://example.com/hats#host"]),
+        ("<hat title=''/>", []),
+    ],
+)
+def test_the_titles_of_hats_are_named_whatever_their_namespace(hats: str, named: list[str]) -> None:
+    for namespace in ("urn:xmpp:hats:0", "xmpp:prosody.im/protocol/hats:1"):
+        event = presence(
+            OccupantJoined, f"<hats xmlns='{namespace}'>{hats}</hats><x {USER}><item/></x>"
+        )
+        assert [*event.payload] == [*(f"hat: {each}" for each in named), f"hats ({namespace})"]
+    many = "".join(f"<hat title='{number}{'z' * 200}'/>" for number in range(100))
+    hats = f"<hats xmlns='urn:xmpp:hats:0'>{many}</hats>"
+    event = presence(OccupantJoined, f"{hats}<x {USER}><item/></x>")
+    assert len(event.payload) == MAX_PRESENCE_PAYLOAD + 1
+    assert max(map(len, event.payload)) == MAX_PAYLOAD_CHARACTERS
+
+
 def test_our_own_presence_is_told_by_its_status_code_whatever_the_nickname() -> None:
     item = "<item affiliation='none' role='participant'/>"
     event = presence(
