@@ -125,7 +125,10 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = stream.rooms.get(bare(jid))
-    message, hint = meaning("bounced", condition, stream, text, room, to=to)
+    is_private = room is not None and bool(nickname) and type_ != "groupchat"
+    is_ruled_out = is_private and condition in {"forbidden", "policy-violation"}
+    situation = "whispered" if is_ruled_out else "bounced"
+    message, hint = meaning(situation, condition, stream, text, room, to=to)
     name = "bounced"
     if type_ == "groupchat" and nickname:
         name = "bounced-groupchat"

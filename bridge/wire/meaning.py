@@ -210,6 +210,10 @@ join: resource-constraint; soon
 join: *; soon
     The room {room} refused {us} ({condition}).
     -> Check {room_setting}; the server's log says more.
+whispered: forbidden policy-violation; soon
+    The room {room} refused the private message{why}: its own rules say who may send those.
+    -> Let an owner of the room allow private messages (muc#roomconfig_allowpm), or say it in
+    public.
 bounced: forbidden; soon
     The room {room} refused the message{why}: {account} has no voice in it.
     -> In a moderated room the account needs voice: ask a moderator of it.

@@ -274,6 +274,25 @@ CASES = {
         timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 6),
         ("misplaced", "error", 26, "answer each other"),
     ),
+    **{
+        f"a private message against the room's rule, {condition}": (
+            [*IN, says("psst", f"{ROOM}/Ann", "chat"), bounce(condition, f"{ROOM}/Ann")],
+            ("refused", "error", 16, "muc#roomconfig_allowpm"),
+        )
+        for condition in ("policy-violation", "forbidden")
+    },
+    "a private message that came too fast": (
+        [
+            *IN,
+            says("psst", f"{ROOM}/Ann", "chat"),
+            bounce("resource-constraint", f"{ROOM}/Ann"),
+        ],
+        ("refused", "error", 16, "too fast"),
+    ),
+    "a message that came too fast": (
+        [*IN, says("hi"), bounce("policy-violation")],
+        ("refused", "error", 16, "too fast"),
+    ),
     "an error to the room": (
         [*IN, f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"],
         ("misplaced", "error", 15, "error"),
