@@ -14,8 +14,8 @@ differ by at most this number of seconds."""
 # fmt: off
 VARYING = frozenset({
     "author", "changed", "codes", "delayedFrom", "formerAffiliation", "formerPayload", "formerRole",
-    "jid", "meaning", "payload", "reflection", "reflects", "self", "source", "stampedAt",
-    "stampedBy",
+    "jid", "meaning", "occupantId", "payload", "reflection", "reflects", "self", "source",
+    "stampedAt", "stampedBy",
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a

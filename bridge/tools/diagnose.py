@@ -96,7 +96,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     known = await seen.known_of(nickname if occupant is None else occupant.nickname, pings)
     known = known._replace(rooms=rooms)
     if partners := conduct.partners(known):
-        known = known._replace(programs=await asking.programs_among(membership, partners))
+        known = known._replace(**(await asking.declared_by(membership, partners))._asdict())
     # In a thread: a crowd may have said what takes long to compare.
     verdict, findings = await asyncio.to_thread(diagnosis.find, known)
     entries = [_entry(name, finding) for name, finding in findings.items()]
@@ -149,7 +149,8 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
         if ours is None or occupant.account != ours
     ]
     names = [occupant.nickname for occupant in others[:MAX_ASKED]]
-    says = await asking.programs_among(membership, names)
+    declared = await asking.declared_by(membership, names)
+    says = declared.programs
     even = await asyncio.to_thread(exchanges.regulars, everybody.acts)
     programs = [it for it in others if says.get(it.nickname, it.nickname in even)][:MAX_PROGRAMS]
     pings = await asyncio.gather(
@@ -158,7 +159,7 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
     room = _RoomFindings([], len(others), everybody.past.since or now)
     for occupant, pinged in zip(programs, pings, strict=True):
         known = await seen.known_of(occupant.nickname, pinged)
-        known = known._replace(programs=says, named=False)
+        known = known._replace(**declared._asdict(), named=False)
         room.findings.append(await asyncio.to_thread(diagnosis.look_over, known))
     return room
 
@@ -232,7 +233,11 @@ class _Seen:
         """Return what is known of the occupant of this nickname; empty: of nobody in particular."""
         status = self._membership.status()
         occupant = evidence.occupant_of(status, nickname) if nickname else None
-        past = evidence.Past(nickname, there=occupant is not None or not nickname)
+        past = evidence.Past(
+            nickname,
+            there=occupant is not None or not nickname,
+            person=evidence.Person.of(occupant),
+        )
         await self._add(past, self._records)
         now = time.time()
         before, kinds = past.since or now, frozenset[Kind]()

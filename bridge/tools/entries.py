@@ -82,6 +82,7 @@ NOT_IN_BRIEF = frozenset(
         "reflects",
         "from",
         "jid",
+        "occupantId",
         "stampedAt",
         "stampedBy",
     }

@@ -88,7 +88,8 @@ async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorde
     found = await _diagnosed(played.link)
     assert found["verdict"] == (
         '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough"; '
-        'before, it left the room at 1970-01-01T00:00:01.000Z: it went by itself, saying "early".'
+        "before, it, or somebody else (the room shows neither accounts nor ids) left the room at "
+        '1970-01-01T00:00:01.000Z: it went by itself, saying "early".'
     )
     played.publish(OccupantLeft(ROBOT, "Robot", status="seen"), at=5)
     assert "00:00:05" in (await _diagnosed(played.link))["verdict"]
@@ -277,7 +278,7 @@ async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() ->
     played.picture = replace(STATUS, occupants=there)
     played.stream = Asked(_saying({"Robot": "client/bot", "Eve": "client/bot"}))
     for number, event in enumerate(events):
-        played.publish(event, at=3.0 * number)
+        played.publish(event, at=0.1 * number)
     assert _ok(await _diagnosed(played.link))["pair"] is False
     asked = [to for to, namespace in played.stream.asked if namespace == DISCO_INFO]
     assert asked == [ROBOT, f"{ROOM}/Eve"]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
+from typing import NamedTuple
 
 from bridge.xmpp.checks.conduct import namesakes
 from bridge.xmpp.checks.diagnosis import PING_SECONDS
@@ -31,17 +32,24 @@ async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Pi
     return pings
 
 
-async def programs_among(membership: Membership, nicknames: Collection[str]) -> dict[str, bool]:
-    """Ask occupants what they are; return who is a program and who is not, by nickname."""
+class Declared(NamedTuple):
+    """What occupants say that they are."""
+
+    programs: dict[str, bool]
+    """Who is a program and who is not, by nickname; only of those who say."""
+    bridges: frozenset[str]
+    """The nicknames of other debug bridges."""
+
+
+async def declared_by(membership: Membership, nicknames: Collection[str]) -> Declared:
+    """Ask occupants what they are."""
     status = membership.status()
     asked = [it for it in (*status.occupants, *status.unlisted) if it.nickname in nicknames]
     with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
         connection = membership.connection
         asking = (disco.ask(connection, it.jid, stanzas.DISCO_INFO, PING_SECONDS) for it in asked)
         answers = map(disco.description_in, await asyncio.gather(*asking))
-        return {
-            occupant.nickname: description.is_program
-            for occupant, description in zip(asked, answers, strict=True)
-            if description.is_program is not None
-        }
-    return {}
+        pairs = [*zip((occupant.nickname for occupant in asked), answers, strict=True)]
+        says = {name: it.is_program for name, it in pairs if it.is_program is not None}
+        return Declared(says, frozenset(name for name, it in pairs if it.is_bridge))
+    return Declared({}, frozenset())

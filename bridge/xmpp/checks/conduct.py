@@ -11,22 +11,27 @@ from statistics import median
 
 from bridge.text import iso, name_of, searchable, visible
 from bridge.xmpp.checks.evidence import (
+    MISTAKABLE,
     Evidence,
     Finding,
+    Person,
     Ping,
     absent,
     body_of,
     is_own,
     list_of,
+    occupant_of,
     sender_of,
     words_of,
 )
 from bridge.xmpp.checks.exchanges import (
     ANSWER_SECONDS,
     SIGN,
+    Answered,
     alternations,
     exchanges,
     form_of,
+    is_commanded,
     is_fast,
     is_message,
     regulars,
@@ -66,13 +71,15 @@ _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
-    """Return those who may be the same program: of the same account, or of a like nickname."""
+    """Return those who may be the same program: the same person, or of a like nickname."""
     others = [other for other in status.others if other.jid != occupant.jid]
-    same = [it for it in others if occupant.account and it.account == occupant.account]
+    person = Person.of(occupant)
+    are_same = [(other, person.is_same(Person.of(other))) for other in others]
+    same = [other for other, is_same in are_same if is_same]
     like = [
         other
-        for other in others
-        if None in {occupant.account, other.account} and _is_like(other.nickname, occupant.nickname)
+        for other, is_same in are_same
+        if is_same is None and _is_like(other.nickname, occupant.nickname)
     ]
     return [*same, *like][:MAX_NAMESAKES]
 
@@ -83,24 +90,31 @@ def _is_like(nickname: str, other: str) -> bool:
 
 
 def ghost(evidence: Evidence) -> Finding:
-    """Find out whether a dead session of the program has its nickname."""
+    """Find out whether a dead session of the program has its nickname.
+
+    A like nickname alone proves nothing, and a dead namesake is no fault of who is alive.
+    """
     if evidence.occupant is None or evidence.ping is None:
         return absent(evidence)
     if evidence.ping.seconds is None and evidence.answers:
         return Finding(True, f"{evidence.who} has answered the bridge, so it is no dead session.")
+    person = Person.of(evidence.occupant)
     for nickname, ping in evidence.namesakes.items():
         pair = (evidence.nickname, evidence.ping), (nickname, ping)
         for (dead, its), (alive, other) in (pair, pair[::-1]):
             if its.alone and its.seconds is None and _answers(other):
-                account = evidence.occupant.account
-                why = "is of the same account" if account else "has a like name"
+                namesake = occupant_of(evidence.status, nickname)
+                same = namesake is not None and person.is_same(Person.of(namesake))
+                why = "is of the same account" if same else "has a like name"
+                remark = not same or dead == nickname
                 return Finding(
-                    False,
+                    None if remark else False,
                     f"{name_of(dead)} does not answer a ping, and {name_of(alive)}, which {why}, "
-                    f"does: {name_of(dead)} seems to be left over from a lost connection, and to "
-                    "hold the nickname.",
+                    f"does: {name_of(dead)} {'may' if remark else 'seems to'} be left over from a "
+                    f"lost connection, and {'' if remark else 'to '}hold the nickname.",
                     "A moderator can kick it, or it goes when the server gives its session up. Let "
                     "the program leave the room before it ends, and take its nickname back.",
+                    remark,
                 )
     if not evidence.namesakes:
         return Finding(None, f"Nobody else in the room seems to be {evidence.who}, too.")
@@ -115,17 +129,19 @@ def pair(evidence: Evidence) -> Finding:
     """Find out whether the occupant and somebody else answer each other without end."""
     for run in alternations(evidence.acts, evidence.nickname):
         nicknames = [sender_of(record) for record in run[:2]]
+        if evidence.bridges & {*nicknames} or is_commanded(run):
+            continue
         declared = [evidence.programs.get(nickname) for nickname in nicknames]
         first, second = map(name_of, nicknames)
-        if False not in declared and (all(declared) or is_fast(run)):
-            return Finding(
-                False,
-                f"{first} and {second} answer each other: {len(run)} messages in turn until "
-                f"{iso(run[-1].at)}; {first} began at {iso(run[0].at)}, with "
-                f"{words_of(body_of(run[0]))}.",
-                "Let each ignore what programs say. It also ends if one of them answers commands "
-                "only, and says nothing that is a command to the other.",
-            )
+        fast = is_fast(run, certain=False not in declared)
+        if fast or all(declared):
+            detail = f"{first} and {second} answer each other: {len(run)} messages in turn until "
+            detail += f"{iso(run[-1].at)}; {first} began at {iso(run[0].at)}, with "
+            detail += f"{words_of(body_of(run[0]))}."
+            hint = "Let each ignore what programs say. It also ends if one of them answers "
+            hint += "commands only, and says nothing that is a command to the other."
+            # That both say they are programs proves nothing: people may speak so slowly, too.
+            return Finding(False if fast else None, detail, hint, remark=not fast)
     if not evidence.past.spoken:
         return Finding(None, f"{evidence.who} has said nothing that could be answered.")
     return Finding(True, f"{evidence.who} and no other program answer each other in turn.")
@@ -162,6 +178,7 @@ def stays(evidence: Evidence) -> Finding:
     why = [events.STATUS_CODES[code] for code in sorted(codes & events.STATUS_CODES.keys())]
     detail = f"{who} comes and goes: it left and came back {len(left)} times, {every}, at last at "
     detail += f"{iso(left[-1].at)} ({', '.join(why) or 'it went by itself'})."
+    detail += MISTAKABLE if evidence.past.mistakable else ""
     hint = "Its own log should say why its connection ends; xmpp-bridge explain reads such logs."
     if regular:
         hint = (
@@ -179,28 +196,32 @@ def _duration(seconds: float) -> str:
 def history(evidence: Evidence) -> Finding:
     """Find out whether the occupant answered old messages when it came in."""
     who, acts = evidence.who, evidence.acts
-    came = [it for it in evidence.past.moves if isinstance(it.event, events.OccupantJoined)][:1]
+    came = _entries(evidence)[-1:]
     if not came:
         return Finding(None, f"{who} was not seen to come into the room.")
     said = list[Record]()
     for act in acts:
         if act.number > came[0].number:
             soon = act.at - came[0].at <= HISTORY_SECONDS
-            if not (soon and speaks(act) and sender_of(act) == evidence.nickname):
+            if not (soon and speaks(act) and evidence.is_theirs(act)):
                 break
             said.append(act)
             if len(said) == HISTORY_MESSAGES:
                 break
+    spoke, greetings = bool(said), _greetings(evidence)
+    said = [act for act in said if body_of(act) not in greetings]
     before = [act for act in acts if act.number < came[0].number and speaks(act)]
     answers = {
         body_of(exchange.answer): exchange.asked
         for exchange in exchanges(before)
-        if sender_of(exchange.answer) == evidence.nickname and exchange.seconds <= ANSWER_SECONDS
+        if evidence.is_theirs(exchange.answer)
+        and exchange.seconds <= ANSWER_SECONDS
+        and not _came_between(evidence, exchange)
     }
-    asked = [act for act in before if sender_of(act) != evidence.nickname][-HISTORY_MESSAGES:]
+    asked = [act for act in before if not evidence.is_theirs(act)][-HISTORY_MESSAGES:]
     again = [reply for reply in said if body_of(reply) in answers]
     if not again and not (again := _several(said, asked)):
-        return Finding(True if said else None, f"{who} did not answer the history when it came.")
+        return Finding(True if spoke else None, f"{who} did not answer the history when it came.")
     detail = f"{who} answered what had been said before it came at {iso(came[0].at)}: it said "
     detail += f"{words_of(body_of(again[0]))}"
     if (first := answers.get(body_of(again[0]))) is not None:
@@ -209,10 +230,36 @@ def history(evidence: Evidence) -> Finding:
         detail += f", and more: {len(again)} messages in all"
     return Finding(
         False,
-        f"{detail}.",
+        f"{detail}.{MISTAKABLE if evidence.past.mistakable else ''}",
         "Let the program ignore messages with a delay stamp (XEP-0203), or ask for no history when "
         "it enters (maxstanzas 0).",
     )
+
+
+def _entries(evidence: Evidence) -> list[Record]:
+    """Return the events in which the occupant came, the oldest first."""
+    moves = reversed(evidence.past.moves)
+    return [move for move in moves if isinstance(move.event, events.OccupantJoined)]
+
+
+def _greetings(evidence: Evidence) -> set[str]:
+    """Return what the occupant says each time it has come, before anybody else does anything."""
+    entries, said = _entries(evidence), list[set[str]]()
+    for came in entries:
+        said.append(set())
+        for act in evidence.acts:
+            if act.number > came.number:
+                soon = act.at - came.at <= HISTORY_SECONDS
+                if not (soon and evidence.is_theirs(act)):
+                    break
+                said[-1].add(body_of(act))
+    return set.intersection(*said) if len(said) > 1 else set()
+
+
+def _came_between(evidence: Evidence, exchange: Answered) -> bool:
+    """Whether the occupant came after the question: it was not asked, unless by the history."""
+    numbers = range(exchange.asked.number, exchange.answer.number)
+    return any(entry.number in numbers for entry in _entries(evidence))
 
 
 def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
@@ -241,7 +288,7 @@ def senders(evidence: Evidence) -> Finding:
         return Finding(None, "The bridge has said nothing that could be answered.")
     if not evidence.named:
         return Finding(None, f"{who} need not be who should have answered.")
-    theirs = [it for it in exchanges(acts) if sender_of(it.answer) == evidence.nickname]
+    theirs = [it for it in exchanges(acts) if evidence.is_theirs(it.answer)]
     if evidence.answers or any(is_own(exchange.asked) for exchange in theirs):
         return Finding(True, f"{who} answers the bridge.")
     form, programs = form_of(outcome, evidence.nickname), evidence.programs

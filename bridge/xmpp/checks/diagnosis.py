@@ -15,6 +15,8 @@ from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.evidence import (
     Evidence,
     Finding,
+    Past,
+    Person,
     absent,
     body_of,
     is_public,
@@ -64,9 +66,10 @@ see. Anybody could send it such messages to make it look broken."""
 def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
     """Return the verdict in a sentence, and the findings by name."""
     findings = {name: look(evidence) for name, look in FINDINGS.items()}
+    remarks = [finding.detail for finding in findings.values() if finding.remark]
     for name, finding in findings.items():
         if finding.ok is False and name not in OF_OTHERS:
-            return finding.detail, findings
+            return " ".join([finding.detail, *remarks]), findings
     answer, verdict, additions = findings["answer"], "Nothing is wrong", ["alike"]
     if evidence.occupant is None:
         return findings["present"].detail, findings
@@ -76,7 +79,7 @@ def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
     details = [findings[name].detail for name in additions if findings[name].ok is False]
     if evidence.ping is not None and evidence.ping.seconds is None and evidence.answers:
         details.append(findings["ping"].detail)  # it may have died since
-    return " ".join([f"{verdict}: {answer.detail}", *details]), findings
+    return " ".join([f"{verdict}: {answer.detail}", *details, *remarks]), findings
 
 
 def look_over(evidence: Evidence) -> tuple[str, Finding]:
@@ -115,7 +118,9 @@ def _present(evidence: Evidence) -> Finding:
     near = f"; in the room is {list_of(alike)}" if alike else ""
     if past.gone:
         (detail, hint), *before = map(_departure, past.gone)
-        detail = "; before, it ".join([f"{who} {detail}", *(earlier for earlier, _ in before)])
+        detail = f"{who} {detail}"
+        for earlier, _ in before:
+            detail += f"; before, {_who_before(past)} {earlier}"
         renamed = isinstance(past.gone[0].event, events.NicknameChanged)
         return Finding(False, f"{detail}{'' if renamed else near}.", hint)
     if not status.shows_all:
@@ -131,6 +136,15 @@ def _present(evidence: Evidence) -> Finding:
     if near:
         hint = f"Case and hidden characters matter in a nickname. {hint}"
     return Finding(False, f"{detail}.", hint)
+
+
+def _who_before(past: Past) -> str:
+    """Return who had the nickname before the one who had it last, for a sentence."""
+    last, before = (Person.of(record.event) for record in past.gone)
+    same = last.is_same(before)
+    if same is None:
+        return "it, or somebody else (the room shows neither accounts nor ids)"
+    return "it" if same else "somebody else of this nickname"
 
 
 def _departure(gone: Record) -> tuple[str, str]:

@@ -37,6 +37,36 @@ MAX_ACTS = 1_000
 """Most public acts of the occupant, and of others, that are looked at together."""
 
 
+class Person(NamedTuple):
+    """Who somebody is: by account, else by occupant id (XEP-0421). Nicknames change hands."""
+
+    account: str | None = None
+    """The bare real JID, where the room shows it."""
+    id: str | None = None
+    """The room's id of the account, where the room gives such ids."""
+
+    @classmethod
+    def of(cls, event: object) -> "Person":
+        """Return who an event, or an occupant, says that somebody is."""
+        name = "real_jid" if isinstance(event, Occupant) else "jid"
+        account = (getattr(event, name, None) or "").partition("/")[0]
+        return cls(account or None, getattr(event, "occupant_id", None))
+
+    def is_same(self, other: "Person") -> bool | None:
+        """Whether both are the same person; None if the room shows too little to tell."""
+        for own, theirs in zip(self, other, strict=True):
+            if own and theirs:
+                return own == theirs
+        return None
+
+
+NOBODY = Person()
+"""Somebody of whom the room shows neither."""
+
+MISTAKABLE = " The room shows neither accounts nor ids: others may have had the nickname."
+"""The end of a finding for which people of one nickname had to be told apart."""
+
+
 class Finding(NamedTuple):
     """Whether one cause applies."""
 
@@ -46,6 +76,9 @@ class Finding(NamedTuple):
     """A sentence, in which the words of strangers are `quoted`."""
     hint: str = ""
     """What to do about it."""
+    remark: bool = False
+    """Whether it is never the verdict, but adds its sentence to it: it rests on likeness, or on
+    what somebody says of itself."""
 
 
 class Ping(NamedTuple):
@@ -69,13 +102,17 @@ class Past:
     """As the room has it."""
     there: bool = True
     """Whether they are in the room."""
+    person: Person = NOBODY
+    """Who they are, as far as the room shows it; of somebody who left, who left last."""
     since: float | None = None
     """The time of the oldest event that was read."""
     gone: list[Record] = field(default_factory=list)
     """The last `DEPARTURES` events in which somebody with the nickname left or changed it, the
     newest first."""
     moves: list[Record] = field(default_factory=list)
-    """The events in which somebody with the nickname came or left, the newest first."""
+    """The events in which they came or left, the newest first."""
+    mistakable: bool = False
+    """Whether `moves` may have those of others, since the room shows neither accounts nor ids."""
     silenced: Record | None = None
     """The event in which they last became a visitor, who has no voice."""
     spoke: Record | None = None
@@ -91,14 +128,15 @@ class Past:
     others: list[Record] = field(default_factory=list)
     """What everybody else did in public, ourselves included, the newest first. The occupant may
     have reacted to it."""
+    foreign: set[int] = field(default_factory=set)
+    """The numbers of what somebody else did under the nickname."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take in the next older event."""
         self.since = record.at
         named = getattr(record.event, "sender", None) == self.nickname
-        # Before they came, somebody else may have had the nickname.
-        theirs = named and len(self.gone) <= (0 if self.there else 1)
+        theirs = named and self._is_theirs(record)
         match record.event:
             case events.MessageSent(id=id_):
                 if self.sent is None:
@@ -122,17 +160,39 @@ class Past:
             case event if isinstance(event, VISIBLE_ACTIONS) and not record.earlier:
                 self._see(record, named=named)
 
+    def _is_theirs(self, record: Record) -> bool:
+        """Whether the one who did this under the nickname is the occupant."""
+        person = Person.of(record.event)
+        same = self.person.is_same(person)
+        if same is False:
+            self.foreign.add(record.number)
+        if same:  # the room may have shown more at one time than at another
+            self.person = Person(*(own or it for own, it in zip(self.person, person, strict=True)))
+        # Where neither is shown, somebody else may have had the nickname before they came.
+        return len(self.gone) <= (0 if self.there else 1) if same is None else same
+
     def _see(self, record: Record, *, named: bool) -> None:
         """Take in what somebody did that everybody saw, other than speaking."""
         match record.event:
             case events.OccupantLeft() | events.NicknameChanged() if named:
+                if not (self.there or self.gone):
+                    self.person = Person.of(record.event)
                 self.gone += [record][: DEPARTURES - len(self.gone)]
-                self.moves.append(record)
+                self._move(record)
             case events.OccupantJoined(self_=own):  # nobody reacts to what tells us of ourselves
-                if not own:
-                    (self.moves if named else self.others).append(record)
+                if named and not own:
+                    self._move(record)
+                elif not own:
+                    self.others.append(record)
             case _ if not named:
                 self.others.append(record)
+
+    def _move(self, record: Record) -> None:
+        """Take in that the occupant came or left, unless that was somebody else of the name."""
+        same = self.person.is_same(Person.of(record.event))
+        if same is not False:
+            self.moves.append(record)
+        self.mistakable = self.mistakable or same is None
 
     def _note(self, id_: str, record: Record) -> None:
         if self.sent is None:
@@ -159,6 +219,8 @@ class Evidence(NamedTuple):
     """The results of pings to those who may be the same program, by nickname."""
     programs: Mapping[str, bool] = {}
     """Whether somebody is a program, by nickname; only of those who say what they are."""
+    bridges: frozenset[str] = frozenset()
+    """The nicknames of other debug bridges: they say what their agents have them say."""
     named: bool = True
     """Whether the caller named the occupant. If not, others may have been asked to answer."""
 
@@ -167,13 +229,22 @@ class Evidence(NamedTuple):
         """The nickname, for a sentence."""
         return name_of(self.nickname)
 
+    def is_theirs(self, record: Record) -> bool:
+        """Whether the occupant did this, as far as the room tells people of one nickname apart."""
+        return (
+            sender_of(record) == self.nickname
+            and not is_own(record)
+            and record.number not in self.past.foreign
+        )
+
     @property
     def acts(self) -> list[Record]:
         """What was done in public, by the occupant and by others, the oldest first.
 
-        What clients send by themselves is left out.
+        What clients send by themselves is left out, and what others did under the nickname.
         """
-        parts = (list(islice(part, MAX_ACTS)) for part in (self.past.spoken, self.past.others))
+        others = (act for act in self.past.others if act.number not in self.past.foreign)
+        parts = (list(islice(part, MAX_ACTS)) for part in (self.past.spoken, others))
         acts = merge(*map(reversed, parts), key=attrgetter("number"))
         return [act for act in acts if not is_signal(getattr(act.event, "payload", ()))]
 

@@ -136,18 +136,25 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
     return [run for run in long_runs if nickname in map(sender_of, run[:2])]
 
 
-def is_fast(run: Sequence[Record]) -> bool:
-    """Whether both sides answered as only programs do.
-
-    A person may repeat a command that is answered at once: then `MANY_ALTERNATIONS` are wanted.
-    """
+def is_commanded(run: Sequence[Record]) -> bool:
+    """Whether one side mostly gives commands, which the other answers: that is no loop."""
     sides = run[::2], run[1::2]
-    commands = any(
-        len({body_of(record) for record in side}) == 1
-        or all(form_of(record, sender_of(other[0])) != _plain(record) for record in side)
+    first, second = (
+        2 * sum(form_of(record, sender_of(other[0])) != _plain(record) for record in side)
+        > len(side)
         for side, other in (sides, sides[::-1])
     )
-    if not commands and _is_even(run):
+    return first != second
+
+
+def is_fast(run: Sequence[Record], *, certain: bool = True) -> bool:
+    """Whether both sides answered as only programs do.
+
+    `MANY_ALTERNATIONS` are wanted unless it is `certain` that neither is a person, who may repeat
+    something that is answered at once; so they are where one side always says the same.
+    """
+    repeats = any(len({body_of(record) for record in side}) == 1 for side in (run[::2], run[1::2]))
+    if certain and not repeats and _is_even(run):
         return True
     windows = range(len(run) - MANY_ALTERNATIONS + 1)
     return any(_is_even(run[start : start + MANY_ALTERNATIONS]) for start in windows)

@@ -66,6 +66,9 @@ copies of the same texts."""
 MAX_DIGITS = 9
 """Most digits of a number: counts of occupants, uptimes in seconds and limits have fewer."""
 
+BRIDGE = "xmpp-debug-bridge"
+"""The name by which a bridge is known in service discovery."""
+
 HISTORY_ON_JOINING = 20
 """How many messages of the room's history we ask for on entering, for context."""
 
@@ -231,7 +234,7 @@ def reply_to(iq: Element) -> Element:
     asked = iq[0].tag if len(iq) and iq.get("type") == "get" else ""
     if asked == f"{{{DISCO_INFO}}}query":
         info = SubElement(reply, f"{{{DISCO_INFO}}}query")
-        identity = {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
+        identity = {"category": "client", "type": "bot", "name": BRIDGE}
         SubElement(info, f"{{{DISCO_INFO}}}identity", identity)
         for feature in (DISCO_INFO, MUC, PING):
             SubElement(info, f"{{{DISCO_INFO}}}feature", {"var": feature})

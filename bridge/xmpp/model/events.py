@@ -139,6 +139,8 @@ class MessageReceived:
     """A former run may have said it: it is in the history, under our nickname or account."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
+    occupant_id: str | None = None
+    """The room's id of the account (XEP-0421), where the room says that it gives such ids."""
     replaces: str | None = None
     """The id of the message that this one corrects (XEP-0308)."""
     reply_to: str | None = None
@@ -224,6 +226,8 @@ class OccupantPresence(Shared):
     """Who did it, where the room says so."""
     payload: tuple[str, ...] = ()
     """The names of the extension elements in the presence."""
+    occupant_id: str | None = None
+    """The room's id of the account (XEP-0421), where the room says that it gives such ids."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +275,8 @@ class OccupantLeft(Shared):
     status: str | None = None
     jid: str | None = None
     """The real JID, where the room shows it."""
+    occupant_id: str | None = None
+    """The room's id of the account (XEP-0421), where the room says that it gives such ids."""
 
 
 @dataclass(frozen=True)
@@ -282,6 +288,10 @@ class NicknameChanged(Shared):
     sender: str
     new_nickname: str
     self_: bool = False
+    jid: str | None = None
+    """The real JID, where the room shows it."""
+    occupant_id: str | None = None
+    """The room's id of the account (XEP-0421), where the room says that it gives such ids."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bridge.text import iso, quoted, seconds_of, visible
 from bridge.wire.meaning import REMOVALS, UNREACHED
@@ -50,6 +50,12 @@ GONE_MEANWHILE = "went while the bridge was not in the room"
 there when the bridge came back."""
 
 
+Identified = TypeVar(
+    "Identified", events.MessageReceived, events.OccupantLeft, events.NicknameChanged
+)
+"""What an occupant did, with what the room shows of their account."""
+
+
 @dataclass(frozen=True)
 class Occupant:
     """Somebody in the room (XEP-0045, section 4.1)."""
@@ -69,6 +75,8 @@ class Occupant:
     """When we last saw a live message of theirs, private or encrypted ones included."""
     payload: tuple[str, ...] = ()
     """The names of the extension elements in the presence."""
+    occupant_id: str | None = None
+    """The room's id of the account (XEP-0421)."""
     visible_nickname: str = ""
     """The nickname as users see it. It is made once: with many hidden characters that takes a
     millisecond, and a room may have ten thousand such names."""
@@ -301,7 +309,7 @@ class Room:
         match event:
             case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
                 if event.role == events.UNKNOWN:  # nobody hides their account by such presence
-                    event = replace(event, jid=known.real_jid)
+                    event = replace(event, jid=known.real_jid, occupant_id=known.occupant_id)
                 explained = event.reason is not None or event.actor is not None
                 if not explained and _occupant(event, known.since) == known:
                     return None
@@ -313,8 +321,12 @@ class Room:
                     former_payload=None if known.payload == event.payload else known.payload,
                 )
             case events.MessageReceived(from_=jid) if known := self._occupants.get(jid):
-                if known.real_jid is not None and event.source is events.Source.LIVE:
-                    return replace(event, jid=known.real_jid)
+                if event.source is events.Source.LIVE:
+                    return _identified(event, known)
+            case events.OccupantLeft(from_=jid) if known := self._occupants.get(jid):
+                return _identified(event, known)
+            case events.NicknameChanged(from_=jid) if known := self._occupants.get(jid):
+                return _identified(event, known)
         return event
 
     @property
@@ -476,6 +488,14 @@ class Room:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
+def _identified(event: Identified, known: Occupant) -> Identified:
+    """Return what an occupant did, with what the room shows of their account."""
+    jid, id_ = event.jid or known.real_jid, event.occupant_id or known.occupant_id
+    if (jid, id_) == (event.jid, event.occupant_id):
+        return event
+    return replace(event, jid=jid, occupant_id=id_)
+
+
 def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupant:
     return Occupant(
         jid=presence.from_,
@@ -488,6 +508,7 @@ def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupan
         real_jid=presence.jid,
         own=presence.self_,
         payload=presence.payload,
+        occupant_id=presence.occupant_id,
     )
 
 

@@ -59,7 +59,13 @@ class Intake:
         stanza ids in the room's messages can be trusted.
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
-            read = reading.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
+            read = reading.read(
+                stanza,
+                room=self._room,
+                own=own,
+                gives_ids=self._gives_ids,
+                names_accounts=reading.OCCUPANT_ID in self.description.features,
+            )
             return [self._believed(stanza, event, now) for event in read]
         if (
             stanza.get("type") == "result"
@@ -103,14 +109,13 @@ class Intake:
                 event = replace(
                     event, source=Source.LIVE, delayed_from=None, stamped_at=None, stamped_by=None
                 )
-            case MessageReceived(from_=sender, own=own):
-                id_ = reading.occupant_id(stanza)
+            case MessageReceived(from_=sender, own=own, occupant_id=id_):
                 known = id_ is not None and id_ == self._occupant_id
                 senders = {sender, *reading.original_senders(stanza)}
                 ours = own or known or not senders.isdisjoint(self.ours)
                 event = replace(_dated(event, self._clock()), as_ours=ours)
-            case OccupantJoined(self_=True):
-                self._occupant_id = reading.occupant_id(stanza)
+            case OccupantJoined(self_=True, occupant_id=id_):
+                self._occupant_id = id_
         return event
 
 

@@ -94,17 +94,25 @@ MAX_PRESENCE_CHARACTERS = 1_000
 """Most characters of each text in presence. The rest is cut off, since each presence is kept."""
 
 
-def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[events.Event]:
+def read(
+    stanza: Element,
+    *,
+    room: str,
+    own: str,
+    gives_ids: bool = True,
+    names_accounts: bool = False,
+) -> Iterator[events.Event]:
     """Yield the events in `stanza`; `room` and `own`, our occupant JID, are prepared.
 
     `own` is empty while we are not inside. Then the room's service may have sent the stanza, too.
     Unless the room `gives_ids`, anybody may have put stanza ids into its messages, and they are
-    left out.
+    left out. Unless it `names_accounts` by occupant ids (XEP-0421), these are left out, too.
     """
     address = stanzas.sender_of(stanza)
     if address is None:
         return
     sender, bare, nickname = address
+    account_id = _occupant_id(stanza) if names_accounts else None
     if isinstance(stanza, DamagedElement) and bare == room:
         yield events.StanzaDamaged(sender, nickname, stanza.reason)
     if stanza.tag == stanzas.MESSAGE:
@@ -116,11 +124,11 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
             elif bare == room and nickname:
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _is_passed_on(stanza)):
-            yield from _read_message(stanza, address, own, gives_ids=gives_ids)
+            yield from _read_message(stanza, address, own, account_id, gives_ids=gives_ids)
         elif sender == room.partition("@")[2] and _is_kept_out_by(stanza, room):
             yield events.RoomError(events.CAPTCHA_REQUIRED, stanza.findtext(stanzas.BODY))
     elif stanza.tag == stanzas.PRESENCE and bare == room:
-        yield from _read_presence(stanza, sender, nickname, own)
+        yield from _read_presence(stanza, sender, nickname, own, account_id)
 
 
 def _is_passed_on(stanza: Element) -> bool:
@@ -145,7 +153,7 @@ def _is_kept_out_by(stanza: Element, room: str) -> bool:
 
 
 def _read_message(
-    stanza: Element, address: stanzas.Address, own: str, *, gives_ids: bool
+    stanza: Element, address: stanzas.Address, own: str, account_id: str | None, *, gives_ids: bool
 ) -> Iterator[events.Event]:
     sender, room, nickname = address
     type_ = stanza.get("type", "normal")
@@ -178,6 +186,8 @@ def _read_message(
         stamped_by=by or None if foreign else None,
         source=events.Source.LIVE if stamp is None else events.Source.HISTORY,
         own=sender == own,
+        # In private messages, servers do not remove occupant ids that others put there.
+        occupant_id=account_id if type_ == "groupchat" else None,
         encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
         languages=languages,
         marked=() if body is None else _marks(stanza),
@@ -247,10 +257,10 @@ def _new_subject(stanza: Element) -> str | None:
     return _in_one_language(stanza, stanzas.SUBJECT)[0] if sets else None
 
 
-def occupant_id(stanza: Element) -> str | None:
-    """Return the id that the room gives the sender's account (XEP-0421)."""
+def _occupant_id(stanza: Element) -> str | None:
+    """Return the id of the sender's account (XEP-0421)."""
     element = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
-    return None if element is None else element.get("id") or None
+    return None if element is None else _short(element.get("id"))
 
 
 def original_senders(stanza: Element) -> set[str]:
@@ -393,7 +403,9 @@ def _actor(item: Element) -> str | None:
     return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
-def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[events.Event]:
+def _read_presence(
+    stanza: Element, sender: str, nickname: str, own: str, account_id: str | None
+) -> Iterator[events.Event]:
     type_ = stanza.get("type")
     if type_ == "error":
         error = stanzas.error_of(stanza)
@@ -424,13 +436,16 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             codes=codes,
             reason=_reason(item),
             actor=_actor(item),
+            occupant_id=account_id,
             payload=_shared(_payload(extensions, MAX_PRESENCE_PAYLOAD)),
         )
     elif type_ == "unavailable":
         new_nickname = item.get("nick", "")
         destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
         if 303 in codes and 0 < len(new_nickname) <= MAX_JID_CHARACTERS:
-            yield events.NicknameChanged(sender, nickname, new_nickname, is_own)
+            yield events.NicknameChanged(
+                sender, nickname, new_nickname, is_own, _real_jid(item), account_id
+            )
         elif destroy is not None and is_own:
             yield events.RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
@@ -443,6 +458,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
                 actor=_actor(item),
                 status=status_text,
                 jid=_real_jid(item),
+                occupant_id=account_id,
             )
 
 

@@ -102,6 +102,11 @@ class Description(NamedTuple):
         is_bot = any(category in {"client", "automation", "component"} for category, _ in kinds)
         return True if is_bot else None
 
+    @property
+    def is_bridge(self) -> bool:
+        """Whether this says that it is a debug bridge, as we do."""
+        return any(identity.name == stanzas.BRIDGE for identity in self.identities)
+
     def either(self, yes: str, no: str) -> bool | None:
         """Return whether the feature `yes` is there rather than `no`; None if both or neither."""
         return None if (yes in self.features) == (no in self.features) else yes in self.features

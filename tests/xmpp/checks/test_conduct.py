@@ -71,14 +71,35 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
     "each at a pace of its own": (spaced([0.1, 1.5] * 3, *duet(6)), {}, True),
     "too slow": (spaced(SLOW, *duet(50)), {}, False),
     "too uneven": (spaced(UNEVEN * 4, *duet(12)), {}, False),
-    "slow, and both say that they are programs": (spaced(TURN_SECONDS, *duet(6)), BOTH, True),
-    "as slow as a model, and both say so": (spaced(THREAD_SECONDS, *duet(MANY)), BOTH, True),
+    "slow, and both say that they are programs": (spaced(TURN_SECONDS, *duet(6)), BOTH, False),
+    "as slow as a model, and both say so": (spaced(THREAD_SECONDS, *duet(MANY)), BOTH, False),
     "both announce something now and then": (spaced(THREAD_SECONDS + 1, *duet(20)), BOTH, False),
     "both announce the same few things": (spaced(TURN_SECONDS + 1, *duet(MANY - 1)), BOTH, False),
     "a person repeats a command in a hurry": (spaced([1.5, 0.1] * 5, *commanded(5)), {}, False),
-    "a program that repeats a command": (spaced([1.5, 0.1] * 6, *commanded(6)), {}, True),
+    "a program that repeats a command": (spaced([1.5, 0.1] * 60, *commanded(60)), BOTH, False),
+    "a program that mostly gives commands": (
+        spaced([1.5, 0.1] * 20, *commanded(11), *[said("Robot", "so"), said("Parrot", "no")] * 9),
+        BOTH,
+        False,
+    ),
+    "a program that is commanded by its name": (
+        spaced([1.5, 0.1] * 20, *[said("Robot", "Parrot: go"), said("Parrot", "gone")] * 20),
+        BOTH,
+        False,
+    ),
+    "each calls the other by name": (
+        spaced(0.05, *[said("Robot", "Parrot: a"), said("Parrot", "Robot: b")] * (MANY // 2)),
+        {},
+        True,
+    ),
+    "one always says the same": (
+        spaced(0.05, *[it for n in range(6) for it in (said("Robot", "what?"), duet(2)[1])]),
+        {},
+        True,
+    ),
     "slow, and one says so": (spaced(SLOW, *duet(6)), {"Robot": True}, False),
-    "a person by their client": (spaced(0.05, *duet(20)), BOTH | {"Parrot": False}, False),
+    "a person by their client": (spaced(0.05, *duet(MANY - 1)), {"Parrot": False}, False),
+    "as fast as no person": (spaced(0.05, *duet(MANY)), {"Robot": False, "Parrot": False}, True),
     "somebody types": (spaced(0.05, *duet(3), TYPING, *duet(4, "Parrot", "Robot")), {}, True),
     "somebody speaks": (spaced(0.05, *duet(5), said("Wilma", "oh"), *duet(5)), {}, False),
     "somebody comes": (spaced(0.05, *duet(5), came("Fred"), *duet(5)), {}, False),
@@ -103,7 +124,23 @@ def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str)
         count = sum(bool(getattr(event, "body", "")) for _, event in acts)
         assert verdict.startswith(f'"Robot" and "Parrot" answer each other: {count} messages')
         assert '; "Robot" began at 1970-01-01T00:0' in verdict
-        assert verdict.endswith(('with "word 0".', 'with "!ping".'))
+        assert verdict.endswith(('with "word 0".', 'with "Parrot: a".', 'with "what?".'))
+
+
+def test_two_who_say_that_they_are_programs_are_told_apart_from_a_loop_if_they_are_slow() -> None:
+    verdict, findings = find(evidence(spaced(TURN_SECONDS, *duet(6)), programs=BOTH))
+    assert (findings["pair"].ok, findings["pair"].remark) == (None, True)
+    assert verdict.startswith("Nothing is found wrong")
+    assert '"Robot" and "Parrot" answer each other: 6 messages' in verdict
+    _, findings = find(evidence(spaced(TURN_SECONDS, *duet(6)), programs={"Robot": True}))
+    assert not findings["pair"].remark
+
+
+def test_another_debug_bridge_is_no_partner_in_a_loop() -> None:
+    acts = spaced(0.05, *duet(20))
+    assert look("pair", evidence(acts)).ok is False
+    for bridge in ("Robot", "Parrot"):
+        assert look("pair", evidence(acts, bridges=frozenset({bridge}))).ok is True
 
 
 def test_who_answered_first_began_even_if_it_was_asked_by_a_person() -> None:
@@ -181,6 +218,18 @@ HISTORIES: dict[str, tuple[list[Act], bool | None]] = {
     "asked by what cannot be read": ([*BEFORE, *entering(ODD, ANSWER)], None),
     "a greeting": ([*BEFORE, *entering(GREETING)], True),
     "a greeting that is no answer": ([*spaced(0.05, came(), GREETING), *entering(GREETING)], True),
+    "a greeting that was said between a question and its own coming": (
+        [*spaced(0.05, ASK, came(), ANSWER), *entering(ANSWER)],
+        True,
+    ),
+    "a greeting each time, like an answer that it gave once": (
+        [*BEFORE, *entering(ANSWER), *[(at + 100.0, it) for at, it in entering(ANSWER)]],
+        True,
+    ),
+    "an answer to a question, then the same at its coming": (
+        [*spaced(0.05, came(), ASK, ANSWER), *entering(ANSWER)],
+        False,
+    ),
     "an echo of two": (repeating(*HELLO), False),
     "an echo of one": (repeating("how are you"), True),
     "an echo of what is too short": (repeating(SHORT, SHORT), True),
@@ -227,7 +276,8 @@ def test_the_history_is_answered_by_what_repeats_an_answer_or_answers_several(na
 def test_the_answer_to_the_history_is_told_with_what_it_answered_before() -> None:
     assert look("history", evidence([*BEFORE, *entering(ANSWER, ANSWER)])).detail == (
         '"Robot" answered what had been said before it came at 1970-01-01T00:03:40.000Z: it said '
-        '"pong", as to "!ping" of "Wilma" before, and more: 2 messages in all.'
+        '"pong", as to "!ping" of "Wilma" before, and more: 2 messages in all. The room shows '
+        "neither accounts nor ids: others may have had the nickname."
     )
 
 
@@ -342,18 +392,36 @@ def test_few_namesakes_are_pinged() -> None:
     assert conduct.namesakes(replace(STATUS, occupants=(BOT, *crowd)), BOT) == crowd[:-1]
 
 
+ACCOUNT, ID, NEITHER = {"real_jid": "robot@x/1"}, {"occupant_id": "o1"}, dict[str, str]()
+
+
 @pytest.mark.parametrize(
-    ("own", "other", "ok"),
-    [(DEAD, ALIVE, False), (ALIVE, DEAD, False), (ALIVE, ALIVE, True), (DEAD, DEAD, True)],
+    ("own", "other", "shown", "ok", "remark"),
+    [
+        (DEAD, ALIVE, ACCOUNT, False, False),
+        (DEAD, ALIVE, ID, False, False),
+        (DEAD, ALIVE, NEITHER, None, True),
+        (ALIVE, DEAD, ACCOUNT, None, True),
+        (ALIVE, DEAD, NEITHER, None, True),
+        (ALIVE, ALIVE, ACCOUNT, True, False),
+        (DEAD, DEAD, ACCOUNT, True, False),
+    ],
 )
-def test_a_ghost_is_silent_while_its_namesake_answers(own: Ping, other: Ping, ok: bool) -> None:
-    given = evidence([], ping=own, namesakes={"Robot-2": other})
+def test_a_ghost_is_silent_while_its_namesake_of_the_same_account_answers(
+    own: Ping, other: Ping, shown: dict[str, str], ok: bool | None, remark: bool
+) -> None:
+    bot = replace(BOT, **shown)  # type: ignore[arg-type]
+    namesake = replace(bot, jid=f"{ROOM}/Robot-2", nickname="Robot-2", visible_nickname="")
+    given = evidence([], occupant=bot, ping=own, namesakes={"Robot-2": other})
+    occupants = (*given.status.occupants, namesake)
+    given = given._replace(status=replace(STATUS, occupants=occupants))
     found = look("ghost", given)
-    assert found.ok is ok
-    if not ok:
-        dead = "Robot" if own is DEAD else "Robot-2"
-        assert find(given)[0].startswith(f'"{dead}" does not answer a ping, and "Robot')
-        assert f'"{dead}" seems to be left over' in found.detail
+    assert (found.ok, found.remark) == (ok, remark)
+    dead = "Robot" if own is DEAD else "Robot-2"
+    assert find(given)[0].startswith(f'"{dead}" does not answer a ping, and "Robot') is (
+        ok is False
+    )
+    assert (f'"{dead}" may be left over' in find(given)[0]) is remark
     silent_room = DEAD._replace(alone=False)
     assert look("ghost", given._replace(ping=silent_room, namesakes={"R": ALIVE})).ok is True
     assert look("ghost", given._replace(namesakes={})).ok is None

@@ -380,11 +380,66 @@ def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: 
 
 
 def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
-    found = look("present", evidence(KICK, came(), left(), occupant=None))
-    assert "it went by itself; before, it left the room at" in found.detail
-    assert 'kicked by "Wilma"' in found.detail
+    for shown, other, who in (
+        (NEITHER, NEITHER, "it, or somebody else (the room shows neither accounts nor ids)"),
+        ({"jid": "robot@x/1"}, {"jid": "robot@x/2"}, "it"),
+        ({"jid": "robot@x/1"}, {"jid": "eve@x/1"}, "somebody else of this nickname"),
+        ({"occupant_id": "a"}, {"occupant_id": "a"}, "it"),
+        ({"occupant_id": "a"}, {"occupant_id": "b"}, "somebody else of this nickname"),
+        ({"occupant_id": "a"}, {"jid": "robot@x/1"}, "it, or somebody else (the room shows"),
+    ):
+        last, before = replace(left(), **other), replace(KICK, **shown)  # type: ignore[arg-type]
+        found = look("present", evidence(before, came(), last, occupant=None))
+        assert f"it went by itself; before, {who}" in found.detail
+        assert 'kicked by "Wilma"' in found.detail
     many = look("present", evidence(*[left()] * 9, occupant=None))
     assert many.detail.count("left the room") == DEPARTURES
+
+
+NEITHER = dict[str, str]()
+AWAY: list[Event] = [left(), came()]
+ROBOTS, EVES = {"occupant_id": "robot"}, {"occupant_id": "eve"}
+
+
+def by(person: dict[str, str], *events: Event) -> list[Event]:
+    return [replace(event, **person) for event in events]  # type: ignore[arg-type]
+
+
+OF_ANOTHER: dict[str, tuple[str, list[Event]]] = {
+    "it comes and goes": ("stays", by(EVES, *AWAY * 5)),
+    "it answers itself": ("loop", by(EVES, *_echoes(LOOP_REPEATS + 1))),
+    "it answers the history": ("history", by(EVES, PINGS, PONGS)),
+    "it was silenced": ("voice", by(EVES, TAKEN)),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER)
+def test_what_another_of_its_nickname_did_is_not_its_doing(name: str) -> None:
+    cause, foreign = OF_ANOTHER[name]
+    bot = replace(BOT, occupant_id="robot")
+    told = [*foreign, *by(EVES, left()), *by(ROBOTS, came(), PONGS)]
+    finding = look(cause, evidence(*told, occupant=bot, seconds=0.1))
+    assert finding.ok is not False
+    assert "may have had the nickname" not in finding.detail
+    given = evidence(SENT, HEARD, *by(EVES, PONGS, PONGS), occupant=bot)
+    assert not given.past.replies
+
+
+def test_where_people_of_one_nickname_cannot_be_told_apart_the_finding_says_so() -> None:
+    gone = AWAY * 3
+    assert "others may have had the nickname" in look("stays", evidence(*gone)).detail
+    bot = replace(BOT, occupant_id="robot")
+    finding = look("stays", evidence(*by(ROBOTS, *gone), occupant=bot))
+    assert finding.ok is False
+    assert "nickname" not in finding.detail
+
+
+def test_who_is_shown_with_account_and_id_together_is_one_person() -> None:
+    both = {"jid": "robot@x/1", "occupant_id": "robot"}
+    bot = replace(BOT, occupant_id="robot")
+    events = [*by({"jid": "robot@x/2"}, *AWAY * 3), *by(both, PONGS)]
+    assert not look("stays", evidence(*events, occupant=bot)).detail.endswith("nickname.")
+    assert look("stays", evidence(*events[:-1], occupant=bot)).detail.endswith("nickname.")
 
 
 def test_only_what_we_said_last_counts() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from bridge.xmpp.checks.diagnosis import find
-from bridge.xmpp.checks.evidence import Evidence, Finding, Past, Ping
+from bridge.xmpp.checks.evidence import Evidence, Finding, Past, Person, Ping
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, OccupantLeft
 from bridge.xmpp.model.journal import Journal
 from bridge.xmpp.model.room import Occupant
@@ -38,7 +38,7 @@ def evidence(
     """
     journal = Journal("epoch")
     nickname = occupant.nickname if occupant else "Robot"
-    past = Past(nickname, there=occupant is not None)
+    past = Past(nickname, there=occupant is not None, person=Person.of(occupant))
     for number, (at, event) in enumerate(acts):
         journal.append(event, at, ROOM, earlier=number < told)
     for record in reversed(journal):

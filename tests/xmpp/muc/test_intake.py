@@ -4,6 +4,7 @@ import pytest
 
 from bridge.xmpp.model.events import MessageReceived, Source
 from bridge.xmpp.muc.intake import Intake
+from bridge.xmpp.queries.disco import Description
 from tests.xmpp.elements import parsed
 
 LATER = (Source.HISTORY, Source.ARCHIVE)
@@ -115,6 +116,7 @@ OFROM = (
 
 def _entered(intake: Intake, id_: str) -> None:
     intake.ours = frozenset(OURS)
+    intake.description = Description(features=("urn:xmpp:occupant-id:0",))
     presence = parsed(
         f"<presence from='{OWN}'>{ID.format(id_.strip()) * bool(id_)}"
         "<x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/>"
@@ -160,3 +162,23 @@ def test_of_the_history_what_bears_our_nickname_or_account_is_taken_for_ours(
     told = _read(intake, inner, nickname)
     assert (told.source, told.as_ours) == (Source.HISTORY, ours)
     assert not _read(intake, inner, nickname, delayed=False).as_ours
+
+
+@pytest.mark.parametrize(
+    ("features", "type_", "counts"),
+    [
+        (("urn:xmpp:occupant-id:0",), "groupchat", True),
+        (("urn:xmpp:occupant-id:0",), "chat", False),
+        ((), "groupchat", False),
+    ],
+)
+def test_an_occupant_id_counts_where_the_room_gives_such_ids(
+    features: tuple[str, ...], type_: str, counts: bool, intake: Intake
+) -> None:
+    intake.description = Description(features=features)
+    message = parsed(
+        f"<message from='r@muc/Eve' type='{type_}'><body>x</body>{ID.format('forged')}</message>"
+    )
+    (event,) = intake.read(message, own=OWN)
+    assert isinstance(event, MessageReceived)
+    assert event.occupant_id == ("forged" if counts else None)
