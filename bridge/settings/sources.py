@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,9 +175,11 @@ def _behind(statement: str) -> str:
 
 def _is_exposed(path: Path) -> bool:
     """Whether others may read a file; a group may if somebody else has given it the file."""
-    status = path.stat()
-    own = status.st_uid == os.geteuid()
-    return bool(status.st_mode & (stat.S_IROTH | (stat.S_IRGRP if own else 0)))
+    with suppress(OSError):  # it was read just now, and is gone
+        status = path.stat()
+        own = status.st_uid == os.geteuid()
+        return bool(status.st_mode & (stat.S_IROTH | (stat.S_IRGRP if own else 0)))
+    return False
 
 
 def set_in(values: Mapping[str, str]) -> dict[str, str]:
