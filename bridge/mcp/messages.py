@@ -6,6 +6,10 @@ from bridge.mcp.jsonrpc import PARSE_ERROR, Malformed, Message, RpcError, decode
 SPREAD = "the message does not end on its line; write each message on one line"
 """Why a line is refused that begins a message and does not end it."""
 
+MAX_LINE_BYTES = 64 * 1024
+"""The longest line that counts as part of a message over several lines. To read the brackets of
+longer ones would hold up the loop."""
+
 
 class MessageReader:
     """Reads frames as messages, and refuses a message that is spread over several lines once."""
@@ -34,8 +38,9 @@ class MessageReader:
     def _follow(self, nesting: Nesting, line: bytes) -> None:
         """Read `line` as the next of a message; remember the message unless it ends there."""
         nesting.read = 0
-        nesting.end_in(line, len(line))
-        self._begun = nesting if nesting.depth > 0 else None
+        if is_short := len(line) <= MAX_LINE_BYTES:
+            nesting.end_in(line, len(line))
+        self._begun = nesting if is_short and nesting.depth > 0 else None
 
 
 def _is_malformed(message: Message | list[Message]) -> bool:

@@ -401,9 +401,12 @@ def read_members(
         elif member.required:
             problems.append(f"{path}{member.wire} is missing")
     if problems or len(values) < len(given):
-        known = [member.wire for member in members]
-        unknown = [name[:100] for name in given if name not in known]
-        problems += [f"{path}{name!r} is not known{nearest(name, known)}" for name in unknown[:5]]
+        known = dict.fromkeys(member.wire for member in members)
+        unknown = [name for name in given if name not in known][:5]
+        problems += [
+            f"{path}{name!r} is not known{nearest(name, known)}"
+            for name in (name[:100] for name in unknown)
+        ]
     if problems:
         raise MismatchError("; ".join(problems))
     return values
@@ -421,13 +424,15 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
     closed = schema.get("additionalProperties") is False
     meant: dict[str, object] = {}
     for name, value in given.items():
-        types = _types_of(declared.get(name))
-        if name not in declared and closed and name.startswith("_"):
+        if name not in declared:
+            if not (closed and name.startswith("_")):
+                meant[name] = value
             continue
-        if value is None and "null" not in types:
-            continue
-        is_written = isinstance(value, str) and "string" not in types
-        meant[name] = _read_written(str(value), types) if is_written else value
+        types = _types_of(declared[name])
+        if isinstance(value, str) and "string" not in types:
+            meant[name] = _read_written(value, types)
+        elif value is not None or "null" in types:
+            meant[name] = value
     return meant
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.mcp.framing import Frame, Framer, Framing
 from bridge.mcp.jsonrpc import PARSE_ERROR, Malformed, Message, Request
-from bridge.mcp.messages import SPREAD, MessageReader
+from bridge.mcp.messages import MAX_LINE_BYTES, SPREAD, MessageReader
 
 
 def told(*lines: str, framing: Framing = Framing.LINES) -> list[object]:
@@ -91,6 +91,15 @@ def test_what_follows_a_line_that_ends_within_a_message_is_passed_over(
     lines: list[str], read: list[object]
 ) -> None:
     assert told(*lines) == read
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_line_beyond_its_limit_is_no_part_of_a_spread_message(extra: int) -> None:
+    long = '{"a": "' + "x" * (MAX_LINE_BYTES + extra - len('{"a": "'))
+    began, _, ended = told("{", long, "x")
+    assert (began, ended) == (SPREAD, "Expecting value at character 0" if extra else None)
+    first, after = told(long, '"}')
+    assert (first == SPREAD, after is None) == ((False, False) if extra else (True, True))
 
 
 def test_a_body_in_headers_is_never_the_rest_of_lines_nor_begins_them() -> None:

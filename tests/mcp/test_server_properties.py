@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp import jsonrpc
+from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Notification, Response
 from bridge.mcp.server import Call, Cancel, Send
 from tests.mcp.conversation import HANDSHAKE, STATELESS_RESULTS, Conversation, listen
@@ -29,7 +30,8 @@ values = st.recursive(
 arguments = st.fixed_dictionaries(
     {},
     optional=dict.fromkeys(
-        ("text", "message", "name", "atMost", "uri", "ref", "argument", "cursor"), values
+        ("text", "message", "name", "atMost", "uri", "ref", "argument", "cursor", "_meta", "_x"),
+        values | values.map(json.dumps),
     ),
 )
 sensible = st.one_of(
@@ -134,7 +136,8 @@ def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_as
     running: list[Call] = []
     for value in conversation:
         ledger.owed += asked(value)
-        for action in server.receive(jsonrpc.decode(json.dumps(value))):
+        framing = data.draw(st.sampled_from(Framing))
+        for action in server.receive(jsonrpc.decode(json.dumps(value)), framing):
             match action:
                 case Send(message=Notification() as one):
                     jsonrpc.encode(one)
