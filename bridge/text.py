@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import accumulate
+from sys import getsizeof
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -64,6 +65,17 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS
 """Characters that are hidden although `str.isprintable` may be true of them."""
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def memory_of(text: str) -> int:
+    """Return how many bytes of memory `text` takes, beyond those that each text takes.
+
+    Python stores every character in as many bytes as the widest one needs: four beside an emoji. It
+    may also keep the text in UTF-8 from the first use of that on.
+    """
+    if text.isascii():
+        return len(text)
+    return getsizeof(text) - getsizeof("") + len(text.encode("utf-8", "surrogatepass"))
 
 
 def visible(text: str) -> str:

@@ -14,6 +14,7 @@ from bridge.text import (
     MAX_SELECTORS,
     iso,
     iso_of,
+    memory_of,
     one_line,
     quoted,
     rooms_named,
@@ -284,3 +285,14 @@ def test_a_time_that_somebody_else_wrote_becomes_one_of_ours(stamp: str, text: s
 def test_a_time_that_somebody_else_wrote_can_be_compared() -> None:
     assert seconds_of("1970-01-01T01:00:00.25+01:00") == 0.25
     assert [*map(seconds_of, ("yesterday", "", None))] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x" * 1_000, "é" * 1_000, "ж" * 1_000, "x" * 999 + "ж", "x" * 999 + "😀", "x\ud800"],
+)
+def test_a_text_weighs_what_python_takes_for_it(text: str) -> None:
+    kept = sys.getsizeof(text) - sys.getsizeof("")
+    assert memory_of(text) == kept + (
+        0 if text.isascii() else len(text.encode(errors="surrogatepass"))
+    )

@@ -16,7 +16,7 @@ from bridge.capture.stanza import bare
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
-from bridge.page.captured import MAX_CAPTURED_CHARACTERS, MAX_CAPTURED_EVENTS, CapturedPage
+from bridge.page.captured import MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT, CapturedPage
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
@@ -33,7 +33,7 @@ def run(parsed: argparse.Namespace) -> int:
     formats: dict[str, int] = {}
     account = bare(parsed.account or "")
     page = CapturedPage(
-        Chronicle(Pseudonyms(on=parsed.pseudonyms), MAX_CAPTURED_EVENTS, MAX_CAPTURED_CHARACTERS),
+        Chronicle(Pseudonyms(on=parsed.pseudonyms), MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT),
         lambda stream: not account or bare(stream.account) in {account, ""},
     )
     capture = Capture(

@@ -34,8 +34,9 @@ NAMELESS = "an account that the log does not name"
 MAX_CAPTURED_EVENTS = 2_500
 """Most events on the page of a log, which is drawn in as little memory as the log is read in."""
 
-MAX_CAPTURED_CHARACTERS = 1_500_000
-"""Most characters of all these events together. If they average over 600, fewer events are kept."""
+MAX_CAPTURED_WEIGHT = 1_500_000
+"""Most bytes of memory of the texts of all these events together. If they average over 600, fewer
+events are kept."""
 
 PIECES = {
     HEADER: "stream header",

@@ -18,7 +18,7 @@ from bridge.capture.times import time_in
 from bridge.page.attendance import Attendance
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Part, Timeline, Zone
-from bridge.text import listed, one_line, quoted, seconds_of, visible
+from bridge.text import listed, memory_of, one_line, quoted, seconds_of, visible
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
 from bridge.xmpp.model.room import put_out
@@ -26,8 +26,9 @@ from bridge.xmpp.model.room import put_out
 MAX_BODY_CHARACTERS = 16_384
 """Most characters of a body and of a stanza on a page. What is cut ends with its length."""
 
-MAX_CHARACTERS = 8_000_000
-"""Most characters of all kept events together: 800 for each. Of longer events fewer are kept."""
+MAX_WEIGHT = 8_000_000
+"""Most bytes of memory of the texts of all kept events together: 800 for each. Of longer events
+fewer are kept."""
 
 MAX_NAMED = 3
 """Most parts that a title names."""
@@ -91,17 +92,15 @@ class Noted(NamedTuple):
 class Chronicle:
     """Everything that a page is made of."""
 
-    def __init__(
-        self, words: Pseudonyms, most: int = MAX_EVENTS, characters: int = MAX_CHARACTERS
-    ) -> None:
-        """Keep the newest `most` events with so many `characters`; a page may not have more."""
+    def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS, weight: int = MAX_WEIGHT) -> None:
+        """Keep the newest `most` events as far as `weight` allows; a page may not have more."""
         self.words = words
         self.left_out = 0
         """How many older events are left out."""
         self._most = min(most, MAX_EVENTS)
-        self._most_characters = min(characters, MAX_CHARACTERS)
+        self._max_weight = min(weight, MAX_WEIGHT)
         self._kept: deque[tuple[Noted, int]] = deque()
-        self._characters = 0
+        self._weight = 0
 
     def take(
         self,
@@ -146,11 +145,11 @@ class Chronicle:
         if not self.words.on and "body" in exact:
             exact = {**exact, "body": _bounded(exact["body"])}
         texts = [value for value in exact.values() if isinstance(value, str)]
-        weight = sum(map(len, [*texts, *xml_texts]))
+        weight = sum(map(memory_of, [*texts, *xml_texts]))
         self._kept.append((Noted(course, at, room, exact, place, xml_texts), weight))
-        self._characters += weight
-        while len(self._kept) > self._most or self._characters > self._most_characters:
-            self._characters -= self._kept.popleft()[1]
+        self._weight += weight
+        while len(self._kept) > self._most or self._weight > self._max_weight:
+            self._weight -= self._kept.popleft()[1]
             self.left_out += 1
 
     def timeline(

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from xml.etree.ElementTree import Element
 
 from bridge.capture.reader import elements_of
-from bridge.page.chronicle import MAX_CHARACTERS, Chronicle, Course, Kind
+from bridge.page.chronicle import MAX_WEIGHT, Chronicle, Course, Kind
 from bridge.page.timeline import MAX_EVENTS, Timeline
 from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
+from bridge.text import memory_of
 from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.filter import EventFilter
 
@@ -31,22 +32,24 @@ class StanzasBehind:
     """The newest recorded stanzas, from which those of an event are picked."""
 
     def __init__(self) -> None:
-        self._kept: deque[Recorded] = deque()
-        self._characters = 0
+        self._kept: deque[tuple[Recorded, int]] = deque()
+        """The stanzas, each with its weight."""
+        self._weight = 0
         self._by_key: dict[tuple[str, str, str], list[Recorded]] | None = None
 
     def take(self, row: Recorded) -> None:
         """Keep a stanza, and give up the oldest beyond the limits."""
-        self._kept.append(row)
-        self._characters += len(row.event["xml"])
-        while len(self._kept) > 2 * MAX_EVENTS or self._characters > MAX_CHARACTERS:
-            self._characters -= len(self._kept.popleft().event["xml"])
+        weight = memory_of(row.event["xml"])
+        self._kept.append((row, weight))
+        self._weight += weight
+        while len(self._kept) > 2 * MAX_EVENTS or self._weight > MAX_WEIGHT:
+            self._weight -= self._kept.popleft()[1]
 
     def behind(self, row: Recorded) -> list[str]:
         """Return the XML of the stanzas of an event; a message of ours has two, out and back."""
         if self._by_key is None:
             self._by_key = {}
-            for stanza in self._kept:
+            for stanza, _ in self._kept:
                 for element in elements_of(stanza.event["xml"])[0]:
                     for key in _keys_of(element, stanza.event["direction"]):
                         self._by_key.setdefault(key, []).append(stanza)

@@ -29,6 +29,8 @@ from itertools import chain
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
+from bridge.text import memory_of
+
 UNIT_BYTES = 2_000
 """The unit of `weight`, in bytes of memory; most events take less."""
 
@@ -91,10 +93,14 @@ def weight(item: object) -> int:
     if isinstance(item, Happened):
         values = item.event.values()
         lists = chain.from_iterable(value for value in values if type(value) is list)
-        size = ITEM_BYTES + sum(map(getsizeof, (item.event, *values, *lists)))
+        size = ITEM_BYTES + sum(map(_memory_of, (item.event, *values, *lists)))
     elif isinstance(item, TracedXml):
-        size = ITEM_BYTES + getsizeof(item.xml)
+        size = ITEM_BYTES + _memory_of(item.xml)
     return 1 + size // UNIT_BYTES
+
+
+def _memory_of(value: object) -> int:
+    return getsizeof("") + memory_of(value) if isinstance(value, str) else getsizeof(value)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ class Observed(NamedTuple):
     happened: Happened
     number: float = 0
     """The number of the event among all items that the writer was given."""
+    weight: int = 0
+    """See `weight` of `database`; 0 if it waits for nothing."""
 
 
 def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:

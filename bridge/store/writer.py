@@ -121,7 +121,7 @@ class _Room:
     @property
     def weight(self) -> int:
         """The weight of all that is kept until it is known whether to write it."""
-        return sum(weight(event.happened) for event in self.pending + self.earlier)
+        return sum(event.weight for event in self.pending + self.earlier)
 
     def lose(self, events: Iterable[Observed]) -> None:
         """Count events that are not kept."""
@@ -212,7 +212,7 @@ class Writer:
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
                 mark = mark_of(item.event, item.at, self._moment.now)
-                event = Observed(mark, item, self._count)
+                event = Observed(mark, item, self._count, weight(item))
                 known = room.since is not None and not item.earlier
                 (room.pending if known else room.earlier).append(event)
 
@@ -337,10 +337,10 @@ class Writer:
             over = min(excess, weights[name] - MAX_WAITING // len(self._rooms))
             excess -= max(0, over)
             while over > 0 and room.earlier:
-                over -= weight(room.earlier[-1].happened)
+                over -= room.earlier[-1].weight
                 room.lose([room.earlier.pop()])
             while over > 0 and room.pending:
-                over -= weight(room.pending[0].happened)
+                over -= room.pending[0].weight
                 self._write_own(name, room.pending.pop(0))
 
 

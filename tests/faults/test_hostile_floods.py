@@ -127,3 +127,43 @@ async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: P
     dropped = sum(map(int, re.findall(r"\(([0-9]+) lines were dropped", bridge.stderr)))
     assert told == sorted(set(told))
     assert len(told) + ends + dropped == FLOOD + 1
+
+
+LONG_BODY = 249_000
+"""Letters of a long message; servers let stanzas of 256 kB pass."""
+
+LONG_BODIES = 320
+"""More than the journal keeps, whatever is in them."""
+
+MORE_MB = 60.0
+"""How much more memory they may take with an emoji each than of plain letters."""
+
+
+async def test_an_emoji_in_each_long_message_takes_hardly_more_memory_than_letters(
+    tmp_path: Path,
+) -> None:
+    async def taken(home: Path, end: str) -> float:
+        """The memory of a bridge that has heard all of them, in MB."""
+        go = asyncio.Event()
+
+        async def pour(wire: Wire) -> None:
+            await go.wait()
+            for number in range(LONG_BODIES):
+                wire.send(scripted.said("Eve", "x" * LONG_BODY + end, f"m{number}"))
+                await wire.sent()
+            wire.send(scripted.said("Eve", "the end"))
+            await wire.gone()
+
+        async with (
+            ScriptedServer(replace(HONEST, stand=pour)) as server,
+            bounded_bridge(home, server, BRIDGE_STORE=str(home / "rooms.db")) as bridge,
+        ):
+            await bridge.joined()
+            go.set()
+            await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end", 60)
+            return memory_mb(bridge, "VmRSS")
+
+    plain = await taken(tmp_path / "plain", "x")
+    with_emoji = await taken(tmp_path / "emoji", "\N{GRINNING FACE}")
+    log.info("%.1f MB of letters, %.1f MB with an emoji each", plain, with_emoji)
+    assert with_emoji < plain + MORE_MB

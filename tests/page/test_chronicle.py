@@ -2,10 +2,10 @@
 
 import pytest
 
-from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_CHARACTERS, Chronicle, Course
+from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_WEIGHT, Chronicle, Course
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import MAX_EVENTS, Bar, Hole, Timeline
-from bridge.text import iso
+from bridge.text import iso, memory_of
 
 ROOM = "ops@conference.example"
 
@@ -37,7 +37,7 @@ def test_the_newest_events_are_kept_and_the_older_counted(most: int, more: int) 
     assert part.from_ == part.events[0].at == more * 1_000
 
 
-def test_long_events_are_cut_and_of_very_many_fewer_are_kept() -> None:
+def test_long_events_are_cut() -> None:
     kept, course = chronicle()
     xml = "<message><body>" + "x" * 100_000 + "</body></message>"
     kept.take(course, 1, said("y" * MAX_BODY_CHARACTERS))
@@ -46,11 +46,17 @@ def test_long_events_are_cut_and_of_very_many_fewer_are_kept() -> None:
     assert whole.body == "y" * MAX_BODY_CHARACTERS
     assert cut.body == "y" * MAX_BODY_CHARACTERS + f"... ({MAX_BODY_CHARACTERS + 1} characters)"
     assert cut.stanzas[0] == xml[:MAX_BODY_CHARACTERS] + f"... ({len(xml)} characters)"
-    for _ in range(2 * MAX_CHARACTERS // MAX_BODY_CHARACTERS):
-        kept.take(course, 1, said("z" * MAX_BODY_CHARACTERS))
+
+
+@pytest.mark.parametrize("last", ["z", "\N{GRINNING FACE}"])
+def test_of_very_many_long_events_fewer_are_kept(last: str) -> None:
+    kept, course = chronicle()
+    body = "z" * (MAX_BODY_CHARACTERS - 1) + last
+    for _ in range(2 * MAX_WEIGHT // memory_of(body)):
+        kept.take(course, 1, said(body))
     timeline = drawn(kept, course)
-    sizes = sum(len(event.body) for event in timeline.parts[0].events)
-    assert MAX_CHARACTERS - 2 * MAX_BODY_CHARACTERS < sizes <= MAX_CHARACTERS
+    sizes = sum(memory_of(event.body) for event in timeline.parts[0].events)
+    assert MAX_WEIGHT - 2 * memory_of(body) < sizes <= MAX_WEIGHT
     assert timeline.left_out > 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.page.chronicle import MAX_CHARACTERS, Chronicle
+from bridge.page.chronicle import MAX_WEIGHT, Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.recorded import ID_SECONDS, STANZA_SECONDS, RecordedPage, StanzasBehind
 from bridge.page.timeline import MAX_EVENTS
@@ -86,7 +86,7 @@ def test_the_nearest_of_several_is_behind_it() -> None:
 
 def test_of_very_many_stanzas_the_newest_are_kept() -> None:
     kept = StanzasBehind()
-    long = "x" * (MAX_CHARACTERS // 2)
+    long = "x" * (MAX_WEIGHT // 2)
     for number in range(2 * MAX_EVENTS + 1):
         xml = f"<presence from='{ROOM}/n{number}'/>"
         kept.take(row(1.0, "", kind="stanza", direction="in", xml=xml))

@@ -20,12 +20,13 @@ MAX_WEIGHT = 16_000_000
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
 """Most bytes of memory that one stanza may take: a larger one would push out all others."""
 
-NAME_WEIGHT = 350
+NAME_WEIGHT = 470
 """Bytes that an element or an attribute takes in addition to its text, with its namespace and its
 place in a dictionary."""
 
-CHARACTER_WEIGHT = 4
-"""Bytes that each character takes in a text with an emoji."""
+CHARACTER_WEIGHT = 5
+"""Bytes that each character takes beside an emoji: four as Python stores it, and one where the text
+is kept in UTF-8 as well. In a text of ASCII each takes one."""
 
 SECRETS = frozenset(
     {
@@ -156,7 +157,8 @@ class Trace(Ring[TracedStanza]):
 
 def _weight(raw: bytes) -> int:
     """Return the most bytes of memory that `raw` may take as an element."""
-    return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + raw.count(b"<") + raw.count(b"="))
+    characters = len(raw) if raw.isascii() and b"&#" not in raw else CHARACTER_WEIGHT * len(raw)
+    return characters + NAME_WEIGHT * (1 + raw.count(b"<") + raw.count(b"="))
 
 
 def redacted(element: Element) -> Element:

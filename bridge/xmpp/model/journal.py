@@ -16,18 +16,18 @@ from itertools import islice
 from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
-from bridge.text import iso
+from bridge.text import iso, memory_of
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.model.events import Event, encode
 
 DEFAULT_CAPACITY = 10_000
 """How many events are kept in memory by default."""
 
-MAX_CHARACTERS = 64_000_000
-"""Most characters of text in the kept events, so that long texts do not exhaust the memory."""
+MAX_WEIGHT = 64_000_000
+"""Most bytes of memory of the texts in the kept events, so that long texts do not exhaust it."""
 
-ITEM_CHARACTERS = 64
-"""The weight, in characters, of each reaction and each status code in addition to its text, since a
+ITEM_WEIGHT = 64
+"""The weight, in bytes, of each reaction and each status code in addition to its text, since a
 server may send very many of them."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
@@ -215,7 +215,7 @@ class Record:
 
 
 class Journal(Records[Record]):
-    """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
+    """Keeps the last `capacity` events of all rooms, as far as `max_weight` allows.
 
     With one room the oldest event of all is evicted. With several, each has a share: the bound
     divided by the number of rooms. A room within its share loses nothing. Otherwise the largest
@@ -224,11 +224,11 @@ class Journal(Records[Record]):
     """
 
     def __init__(
-        self, epoch: str, capacity: int = DEFAULT_CAPACITY, *, max_characters: int = MAX_CHARACTERS
+        self, epoch: str, capacity: int = DEFAULT_CAPACITY, *, max_weight: int = MAX_WEIGHT
     ) -> None:
         super().__init__(Numbering(epoch))
         self._capacity = capacity
-        self._max_characters = max_characters
+        self._max_weight = max_weight
         self._sharing: frozenset[str] = frozenset()
         """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
@@ -250,10 +250,10 @@ class Journal(Records[Record]):
     ) -> Record:
         """Number and stamp `event`, and keep it; see `Record` for the rest."""
         record = Record(self.numbering.next(), at, event, room, stanza, earlier)
-        characters = _characters(event)
-        self._ring(room).add(record, characters)
+        weight = _weight(event)
+        self._ring(room).add(record, weight)
         self._length += 1
-        self._weight += characters
+        self._weight += weight
         self._evict()
         return record
 
@@ -281,7 +281,7 @@ class Journal(Records[Record]):
 
     def _evict(self) -> None:
         """Evict what is beyond the bounds, the newest event too if it is too long."""
-        while (crowded := self._length > self._capacity) or self._weight > self._max_characters:
+        while (crowded := self._length > self._capacity) or self._weight > self._max_weight:
             ring = self._next_to_evict(crowded=crowded)
             self._length -= 1
             self._weight -= ring.evict()
@@ -296,20 +296,21 @@ class Journal(Records[Record]):
             if name and name not in self._sharing:
                 return ring
         size: Callable[[Ring[Record]], int] = len if crowded else attrgetter("weight")
-        share = (self._capacity if crowded else self._max_characters) // len(self._sharing)
+        share = (self._capacity if crowded else self._max_weight) // len(self._sharing)
         beyond = [ring for name, ring in holding.items() if not name or size(ring) > share]
         return max(beyond, key=size)
 
 
-def _characters(event: Event) -> int:
+def _weight(event: Event) -> int:
+    """Return how many bytes of memory the texts of an event take."""
     size = 0
     for name in event.__match_args__:
         held = getattr(event, name)
         if not held:
             continue
         if type(held) is str:  # not a member of an enumeration, which exists once
-            size += len(held)
+            size += memory_of(held)
         elif isinstance(held, tuple | frozenset):
-            size += ITEM_CHARACTERS * len(held)
-            size += sum(len(item) for item in held if isinstance(item, str))
+            size += ITEM_WEIGHT * len(held)
+            size += sum(memory_of(item) for item in held if isinstance(item, str))
     return size

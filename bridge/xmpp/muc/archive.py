@@ -18,7 +18,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.text import stamp_of
+from bridge.text import memory_of, stamp_of
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
@@ -48,9 +48,9 @@ thirty."""
 REQUEST_SECONDS = 15.0
 """Seconds for one answer. Prosody's file storage reads the whole archive anew for each."""
 
-MAX_PAGE_CHARACTERS = 8 * 1024 * 1024
-"""Most characters of text in all results of one page. A page with more is requested again, with
-half as many results."""
+MAX_PAGE_WEIGHT = 8 * 1024 * 1024
+"""Most bytes of memory of the texts in all results of one page. A page with more is requested
+again, with half as many results."""
 
 MAX_PAGES = 500
 """Most pages that one `search` requests, with about 50,000 results: a server could go on for
@@ -234,11 +234,11 @@ class RoomArchive:
         def take(result: Element) -> bool:
             nonlocal came, size
             came += 1
-            size += _characters(result)
+            size += _weight(result)
             if (entry := read_result(result, room=self.room, own=self.own)) is not None:
                 results.append(entry)
             # The first always fits: the stream has its own limit for an element.
-            return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_CHARACTERS)
+            return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_WEIGHT)
 
         collecting = self.connection.collect(id_, self.room, query.payload(id_), take)
         try:
@@ -412,10 +412,10 @@ def _jid_in(message: Element) -> str | None:
     return prepared(jids[0]) or None if len(jids) == 1 else None
 
 
-def _characters(result: Element) -> int:
-    """Return the number of characters in the texts and attributes of a result."""
+def _weight(result: Element) -> int:
+    """Return how many bytes of memory the texts and attributes of a result take."""
     return sum(
-        len(part.text or "") + len(part.tail or "") + sum(map(len, part.attrib.values()))
+        sum(map(memory_of, (part.text or "", part.tail or "", *part.attrib.values())))
         for part in result.iter()
     )
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.text import memory_of
 from bridge.xmpp.model import journal
 from bridge.xmpp.model.events import Event, MessageReceived, RoomConfigured, SubjectChanged
 
@@ -20,20 +21,26 @@ def _reaction(*reactions: str) -> MessageReceived:
     return MessageReceived("r@s/W", "W", "", reacts_to="1", reactions=reactions)
 
 
+WIDE = "x" * 49 + "\N{GRINNING FACE}"
+"""Python stores each character of it in four bytes."""
+
+
 @pytest.mark.parametrize(
-    ("event", "characters"),
+    ("event", "weight"),
     [
         (SubjectChanged("x" * 50), 50),
-        (_reaction("x" * 50), len("r@s/WWgroupchat1") + 50 + journal.ITEM_CHARACTERS),
-        (_reaction(*"xxxx"), len("r@s/WWgroupchat1") + 4 + 4 * journal.ITEM_CHARACTERS),
-        (RoomConfigured(frozenset({104, 170})), 2 * journal.ITEM_CHARACTERS),
+        (SubjectChanged(WIDE), memory_of(WIDE)),
+        (_reaction(WIDE), len("r@s/WWgroupchat1") + memory_of(WIDE) + journal.ITEM_WEIGHT),
+        (_reaction("x" * 50), len("r@s/WWgroupchat1") + 50 + journal.ITEM_WEIGHT),
+        (_reaction(*"xxxx"), len("r@s/WWgroupchat1") + 4 + 4 * journal.ITEM_WEIGHT),
+        (RoomConfigured(frozenset({104, 170})), 2 * journal.ITEM_WEIGHT),
     ],
 )
-def test_whatever_room_people_or_servers_fill_is_counted(event: Event, characters: int) -> None:
-    exact = journal.Journal("epoch", 100, max_characters=characters)
+def test_whatever_room_people_or_servers_fill_is_counted(event: Event, weight: int) -> None:
+    exact = journal.Journal("epoch", 100, max_weight=weight)
     exact.append(event, 0)
     assert len(exact) == 1
-    tight = journal.Journal("epoch", 100, max_characters=characters - 1)
+    tight = journal.Journal("epoch", 100, max_weight=weight - 1)
     tight.append(event, 0)
     assert len(tight) == 0
 

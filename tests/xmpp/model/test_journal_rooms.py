@@ -26,7 +26,7 @@ def _numbers(records: Iterable[Record]) -> list[int]:
 
 
 def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
-    journal = Journal("epoch", 9, max_characters=1_000)
+    journal = Journal("epoch", 9, max_weight=1_000)
     journal.share_among(ROOMS)
     for room in ROOMS:
         _happen(journal, room, 3)
@@ -37,7 +37,7 @@ def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> Non
 
 
 def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile() -> None:
-    journal = Journal("epoch", 12, max_characters=1_000)
+    journal = Journal("epoch", 12, max_weight=1_000)
     journal.share_among([LOBBY, LOGS])
     _happen(journal, LOBBY, 6)
     _happen(journal, LOGS, 10)
@@ -83,7 +83,7 @@ class Rooms(RuleBasedStateMachine):
     def restart(self) -> None:
         self.run += 1
         self.kept: list[Happened] = []
-        self.journal = Journal(f"run{self.run}", self.capacity, max_characters=self.characters)
+        self.journal = Journal(f"run{self.run}", self.capacity, max_weight=self.characters)
         self.journal.share_among(self.sharing)
 
     @rule(rooms=st.sets(st.sampled_from(ROOMS)))
