@@ -20,7 +20,8 @@ MAX_DAYS = 10_000
 """The highest threshold for a certificate: none is valid for longer."""
 
 MAX_EVENTS = 999_999_999
-"""The most events that are shown of the log: a store holds no more."""
+"""The highest `--limit` of `log`: more than anybody reads. Without `--limit` all events are shown,
+however many the store has."""
 
 MAX_SECONDS = 1_000_000
 """The longest wait for an event: eleven days."""

@@ -2,7 +2,7 @@
 
 The line, its performance data and its exit codes are those of the Monitoring Plugins development
 guidelines. A format is dispatched in `bridge.views.check`, twice (`check`, `show_unconfigured`),
-and is a choice of `--format` in `bridge.cli`.
+and is a choice of `--format` in `bridge.arguments`.
 https://prometheus.io/docs/instrumenting/exposition_formats has the text format.
 """
 
