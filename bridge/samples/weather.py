@@ -1,15 +1,12 @@
 """The tool that gives the present weather of a place, from Open-Meteo.
 
-Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The type
-of each value is checked; a reply with a type that is not the documented one cannot be used.
-
-The geocoding takes only the name of a place, so this module compares the state and the country that
-follow it. It knows the names of places in the language that it is asked in, and some local names.
+Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The
+geocoding takes only the name of a place, so this module compares the region and the country that
+follow it.
 """
 
-import sys
-import unicodedata
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -39,44 +36,13 @@ PROMPT = (
 )
 
 MAX_SECONDS = 10.0
-"""The time for each request. There are three at most, which fit into the minute that clients allow
-for a call."""
-
-LARGEST = sys.float_info.max
-"""The largest number that is not infinity."""
+"""The time for each of the two requests."""
 
 MAX_PLACES = 100
 """How many places are asked for: the most that the service gives, the most populous first."""
 
 MAX_NAMED = 8
 """The most places that an error names."""
-
-FAR_LARGER = 10
-"""If several places have the same name, the largest is meant if it has this many times the people
-of the second largest. That is so for Paris and London; the largest Springfield has less than twice
-the people of the next."""
-
-
-def _pairs(table: str) -> Iterator[list[str]]:
-    """Yield the first word of each entry of a table, and the rest."""
-    return (entry.split(maxsplit=1) for entry in " ".join(table.split()).split(", "))
-
-
-_STATES = """
-al alabama, ak alaska, az arizona, ar arkansas, ca california, co colorado, ct connecticut,
-de delaware, dc district of columbia, fl florida, ga georgia, hi hawaii, id idaho, il illinois,
-in indiana, ia iowa, ks kansas, ky kentucky, la louisiana, me maine, md maryland, ma massachusetts,
-mi michigan, mn minnesota, ms mississippi, mo missouri, mt montana, ne nebraska, nv nevada,
-nh new hampshire, nj new jersey, nm new mexico, ny new york, nc north carolina, nd north dakota,
-oh ohio, ok oklahoma, or oregon, pa pennsylvania, ri rhode island, sc south carolina,
-sd south dakota, tn tennessee, tx texas, ut utah, vt vermont, va virginia, wa washington,
-wv west virginia, wi wisconsin, wy wyoming
-"""
-STATE_CODES = {name: code for code, name in _pairs(_STATES)}
-"""The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
-
-COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
-"""What people call a country, other than its name and its code of ISO 3166."""
 
 QUANTITIES = {
     "feels_like_celsius": "apparent_temperature",
@@ -95,7 +61,8 @@ _CONDITIONS = """
 80 light showers, 81 showers, 82 violent showers, 85 light snow showers, 86 heavy snow showers,
 95 thunderstorm, 96 thunderstorm with light hail, 99 thunderstorm with heavy hail
 """
-CONDITIONS = {int(code): words for code, words in _pairs(_CONDITIONS)}
+_ENTRIES = (entry.split() for entry in _CONDITIONS.split(","))
+CONDITIONS: Mapping[float | None, str] = {int(code): " ".join(words) for code, *words in _ENTRIES}
 """The codes of WMO table 4677 that Open-Meteo uses, in words."""
 
 
@@ -104,18 +71,17 @@ class Town:
     """A place in Open-Meteo's geocoding."""
 
     name: str
-    regions: tuple[str, ...]
-    """The regions that the place lies in, the smallest first; the country's name and code last."""
+    region: str
+    country: str
+    country_code: str
     latitude: float
     longitude: float
-    population: int
     timezone: str
 
     @property
     def label(self) -> str:
         """Name, region and country, which distinguish it from places of the same name."""
-        *within, country, code = self.regions
-        return ", ".join(name for name in (self.name, *within[-1:], country or code) if name)
+        return ", ".join(filter(None, (self.name, self.region, self.country)))
 
 
 @dataclass(frozen=True)
@@ -144,74 +110,22 @@ async def current_weather(
     location: Annotated[
         str,
         Bounds(min_length=1, max_length=MAX_LOCATION),
-        "English name of a town, with state or country where several have it: Portland, OR",
+        "English name of a town, with region or country where several have it: Paris, Texas",
     ],
 ) -> Interpret[CurrentWeather]:
     """Tell the present weather of a town, from Open-Meteo. Use it for weather, never for the time.
 
-    A name that several towns have needs a state or a country after a comma (London, UK; Paris,
-    Texas): ask the user which one is meant if you do not know. Sends the name to Open-Meteo's
-    geocoding and the coordinates to its forecast. Fails for a name that no town has, and for one
-    that may mean several, naming them.
+    Of several towns of one name it takes the most populous, and `place` says which that is; for
+    another one add the region or the country after a comma (London, Canada). Sends the name to
+    Open-Meteo's geocoding and the coordinates to its forecast. Fails if no such town is known.
     """
-    name, *qualifiers = _parts(location)
-    if not name:
-        raise ArgumentError(
-            "current_weather: location has no name before its comma",
-            condition="bad-request",
-            hint="Give the name of a town first: Paris, Texas.",
-        )
-    try:
-        place = choose_place(location, await find_places(configuration, name))
-    except ArgumentError:
-        # The service may not know "München" in English. The code of many countries is also that
-        # of their language; asked with a code of no language, the service answers in English.
-        codes = [qualifier.lower() for qualifier in qualifiers if len(qualifier) == 2]
-        if not codes:
-            raise
-        place = choose_place(location, await find_places(configuration, name, codes[-1]))
-    return Interpret(await weather_at(configuration, place), PROMPT)
-
-
-async def find_places(configuration: Configuration, name: str, language: str = "en") -> list[Town]:
-    """Return the places that a name without region may mean, with their names in a language.
-
-    The most populous come first. `language` is a code of ISO 639-1.
-    """
+    name = location.partition(",")[0].strip()
     geocoding = WebService(
         "Open-Meteo's geocoding", configuration.geocoding_url, "OPEN_METEO_GEOCODING_URL"
     )
-    query = {"name": name, "count": str(MAX_PLACES), "language": language, "format": "json"}
-    return await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
-
-
-def _places(reply: object) -> list[Town]:
-    # If no place matches, the service leaves `results` out.
-    entries = reply.get("results", []) if isinstance(reply, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise MismatchError("`results` is no list of places")
-    return list(map(_place, entries[:MAX_PLACES]))
-
-
-def _place(entry: Mapping[str, object]) -> Town:
-    latitude, longitude = _number(entry, "latitude"), _number(entry, "longitude")
-    if latitude is None or longitude is None or not (name := _text(entry, "name")):
-        raise MismatchError("a place lacks its name or its coordinates")
-    if not (abs(latitude) <= 90 and abs(longitude) <= 180):
-        raise MismatchError("a place is nowhere on earth")
-    regions = ("admin4", "admin3", "admin2", "admin1", "country", "country_code")
-    return Town(
-        name,
-        tuple(_text(entry, region) for region in regions),
-        latitude,
-        longitude,
-        int(_number(entry, "population") or 0),
-        _text(entry, "timezone"),
-    )
-
-
-async def weather_at(configuration: Configuration, place: Town) -> CurrentWeather:
-    """Return the present weather of a place."""
+    query = {"name": name, "count": str(MAX_PLACES), "language": "en", "format": "json"}
+    places = await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
+    place = _chosen(location, places)
     forecast = WebService(
         "Open-Meteo's forecast", configuration.forecast_url, "OPEN_METEO_FORECAST_URL"
     )
@@ -221,21 +135,54 @@ async def weather_at(configuration: Configuration, place: Town) -> CurrentWeathe
         "current": ",".join(("temperature_2m", "weather_code", *QUANTITIES.values())),
         "timeformat": "unixtime",
     }
-    return await forecast.ask(
-        "forecast", partial(_weather, place), query=query, seconds=MAX_SECONDS
+    read = partial(_weather, place)
+    weather = await forecast.ask("forecast", read, query=query, seconds=MAX_SECONDS)
+    return Interpret(weather, PROMPT)
+
+
+def _places(reply: object) -> list[Town]:
+    # If no place matches, the service leaves `results` out.
+    entries = reply.get("results", []) if isinstance(reply, dict) else None
+    if not isinstance(entries, list):
+        raise MismatchError("`results` is no list of places")
+    return list(map(_place, entries[:MAX_PLACES]))
+
+
+def _place(entry: object) -> Town:
+    known = entry if isinstance(entry, dict) else {}
+    latitude, longitude = _number(known.get("latitude")), _number(known.get("longitude"))
+    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+        raise MismatchError("a place has no coordinates on earth")
+    name, region, country, code, timezone = (
+        visible(str(known.get(key) or "")[:MAX_LOCATION])
+        for key in ("name", "admin1", "country", "country_code", "timezone")
+    )
+    return Town(name, region, country, code, latitude, longitude, timezone)
+
+
+def _chosen(location: str, places: list[Town]) -> Town:
+    """Return the first of `places` that lies in the regions after the comma of `location`."""
+    _, *regions = (part.strip().casefold() for part in location.split(","))
+    for place in places:
+        around = (place.region, place.country, place.country_code)
+        if {*regions} <= {name.casefold() for name in around}:
+            return place
+    near = "; ".join(place.label for place in places[:MAX_NAMED])
+    raise ArgumentError(
+        f"No place called {visible(location)!r} is known.",
+        condition="item-not-found",
+        hint=f"There is: {near}." if near else "Give the English name of a town: Paris, Texas.",
     )
 
 
 def _weather(place: Town, reply: object) -> CurrentWeather:
     current = reply.get("current") if isinstance(reply, dict) else None
-    if not isinstance(current, dict):
-        raise MismatchError("`current` is no object")
-    at, temperature = _number(current, "time"), _number(current, "temperature_2m")
+    known = current if isinstance(current, dict) else {}
+    at, temperature = _number(known.get("time")), _number(known.get("temperature_2m"))
     if at is None or temperature is None or not 0 <= at < 1e11:
-        raise MismatchError("time or temperature is missing")
-    code = _number(current, "weather_code")
+        raise MismatchError("`current` lacks time or temperature")
     quantities: dict[str, Any] = {
-        field: _number(current, name) for field, name in QUANTITIES.items()
+        field: _number(known.get(name)) for field, name in QUANTITIES.items()
     }
     return CurrentWeather(
         place=place.label,
@@ -243,88 +190,12 @@ def _weather(place: Town, reply: object) -> CurrentWeather:
         longitude=place.longitude,
         timezone=place.timezone,
         observed_at=iso(at),
-        conditions="unknown" if code is None else CONDITIONS.get(int(code), "unknown"),
+        conditions=CONDITIONS.get(_number(known.get("weather_code")), "unknown"),
         temperature_celsius=temperature,
         **quantities,
     )
 
 
-def _text(entry: Mapping[str, object], key: str) -> str:
-    value = entry.get(key)
-    if value is not None and not (isinstance(value, str) and len(value) <= MAX_LOCATION):
-        raise MismatchError(f"`{key}` is no string of at most {MAX_LOCATION} characters")
-    return visible(value or "")
-
-
-def _number(entry: Mapping[str, object], key: str) -> float | None:
-    value = entry.get(key)
-    if value is None:
-        return None
-    # JSON has integers of any size, and writes infinity as 1e999.
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
-        return value
-    raise MismatchError(f"`{key}` is no number")
-
-
-def choose_place(location: str, places: list[Town]) -> Town:
-    """Return the place that `location` (`name[, state][, country]`) means.
-
-    If several places have this name, the largest is chosen if it is `FAR_LARGER` times as large as
-    the next. Raises `ArgumentError` if no place fits, or several do.
-    """
-    name, *qualifiers = map(_compared, _parts(location))
-    fitting = [place for place in places if _lies_in(place, qualifiers)]
-    # The service also returns longer names that begin with this one. A name that begins otherwise
-    # is the name of the place in another language.
-    same = [
-        place
-        for place in fitting
-        if _compared(place.name) == name or not _compared(place.name).startswith(name)
-    ]
-    ranked = sorted(same or fitting, key=lambda place: place.population)
-    distinct = {place.label: place for place in ranked}
-    candidates = sorted(distinct.values(), key=lambda place: place.population, reverse=True)
-    if not candidates:
-        near = "; ".join(place.label for place in places[:MAX_NAMED])
-        example = (
-            "Give the English name of a town, with state or country after a comma: Paris, Texas."
-        )
-        raise ArgumentError(
-            f"No place called {visible(location)!r} is known.",
-            condition="item-not-found",
-            hint=f"There is: {near}." if near else example,
-        )
-    first, *others = candidates
-    if others and first.population < max(1, FAR_LARGER * others[0].population):
-        named = "; ".join(place.label for place in candidates[:MAX_NAMED])
-        further = len(candidates) - MAX_NAMED
-        more = f"; and {further} more" if further > 0 else ""
-        raise ArgumentError(
-            f"{visible(location)!r} may mean several places: {named}{more}.",
-            condition="not-acceptable",
-            hint="Say which, with state or country after a comma, as listed here; ask the "
-            "user if you do not know.",
-        )
-    return first
-
-
-def _parts(location: str) -> list[str]:
-    return [part.strip() for part in location.split(",")]
-
-
-def _lies_in(place: Town, qualifiers: list[str]) -> bool:
-    """Whether each qualifier, as `_compared` returns it, names a region that `place` lies in."""
-    *_, state, _, code = place.regions
-    known = {_compared(name) for region in place.regions for name in (region, *region.split(","))}
-    known |= COUNTRY_ALIASES.get(code, set())
-    if code == "US":
-        known.add(STATE_CODES.get(_compared(state), ""))
-    return {*qualifiers, ""} <= {*known, ""}
-
-
-def _compared(text: str) -> str:
-    """Return a name without what people write in several ways: capitals, accents, full stops."""
-    letters = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(
-        letter for letter in letters if letter != "." and not unicodedata.combining(letter)
-    ).strip()
+def _number(value: object) -> float | None:
+    """Return a finite number; None for anything else, which counts as not known."""
+    return value if isinstance(value, int | float) and abs(value) < math.inf else None

@@ -1,5 +1,4 @@
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,8 @@ import pytest_asyncio
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import render
 from bridge.samples.weather import (
-    FAR_LARGER,
     MAX_LOCATION,
     CurrentWeather,
-    Town,
-    choose_place,
     current_weather,
 )
 from bridge.settings.load import load
@@ -75,13 +71,10 @@ async def test_the_weather_is_asked_for_as_is_documented_and_told_with_a_word_on
 APART = {
     "paris": "Paris, Île-de-France, France",
     "Paris, texas": "Paris, Texas, United States",
-    "Springfield, New York": "Springfield Gardens, New York, United States",
-    "Portland, OR": "Portland, Oregon, United States",
-    "Portland, me, usa": "Portland, Maine, United States",
-    "London, UK": "London, England, United Kingdom",
-    "Dover, DE": "Dover, Delaware, United States",
-    "Washington, DC": "Washington, Washington, D.C., United States",
-    "München, DE": "München, Bayern, Deutschland",
+    "Paris, Texas, US": "Paris, Texas, United States",
+    "Springfield": "Springfield, Missouri, United States",
+    "Portland, Maine": "Portland, Maine, United States",
+    "London, canada": "London, Ontario, Canada",
 }
 
 
@@ -89,18 +82,6 @@ async def test_a_region_or_a_country_tells_places_of_one_name_apart(
     server: OpenMeteoServer,
 ) -> None:
     assert {location: (await told(server, location)).place for location in APART} == APART
-
-
-async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
-    server: OpenMeteoServer,
-) -> None:
-    error = await failure(server, "Springfield")
-    assert isinstance(error, ArgumentError)
-    assert error.message == (
-        "'Springfield' may mean several places: Springfield, Missouri, United States; "
-        "Springfield, Massachusetts, United States; Springfield, Illinois, United States."
-    )
-    assert "after a comma" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -121,22 +102,12 @@ async def test_a_place_that_is_not_known_is_refused_with_what_is(
     assert hint in error.hint
 
 
-def place(region: str, population: int) -> Town:
-    return Town("Ford", (region, "Land", "LD"), 0, 0, population, "Etc/UTC")
-
-
-def test_of_two_places_the_far_larger_one_is_choose_place() -> None:
-    small, large = place("North", 100), place("South", 100 * FAR_LARGER)
-    assert choose_place("Ford", [small, large]) is large
-    for other in (place("South", 100 * FAR_LARGER - 1), place("South", 0)):
-        with pytest.raises(ArgumentError):
-            choose_place("Ford", [other, replace(small, population=other.population and 100)])
-
-
 async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer) -> None:
     current = server.forecast["current"]
     server.forecast["current"] = {name: current[name] for name in ("time", "temperature_2m")} | {
-        "wind_speed_10m": None
+        "wind_speed_10m": None,
+        "apparent_temperature": "mild",
+        "weather_code": 1e300,
     }
     found = await told(server, "Paris")
     assert found.conditions == "unknown"
@@ -145,7 +116,7 @@ async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer)
 
 async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoServer) -> None:
     server.places["results"] = [
-        {**server.places["results"][0], "admin1": "\u202eall\u200b", "country": "F" * MAX_LOCATION}
+        {**server.places["results"][0], "admin1": "\u202eall\u200b", "country": "F" * 999}
     ]
     found = await told(server, "Paris")
     assert found.place == f"Paris, \\u{{202E}}all\\u{{200B}}, {'F' * MAX_LOCATION}"
@@ -154,12 +125,11 @@ async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoS
 Change = Callable[[OpenMeteoServer], object]
 WRONG: dict[str, Change] = {
     "a place that is none": lambda s: s.places["results"].append("Paris"),
-    "a name beyond its limit": lambda s: s.places["results"][0].update(
-        country="F" * (MAX_LOCATION + 1)
-    ),
+    "places that are no list": lambda s: s.places.update(results="Paris"),
     "no latitude": lambda s: s.places["results"][0].pop("latitude"),
     "a latitude beyond the pole": lambda s: s.places["results"][0].update(latitude=91),
     "a place beyond all numbers": lambda s: s.places["results"][0].update(longitude=10**400),
+    "no current weather": lambda s: s.forecast.pop("current"),
     "no temperature": lambda s: s.forecast["current"].pop("temperature_2m"),
     "a temperature of null": lambda s: s.forecast["current"].update(temperature_2m=None),
     "a time beyond all calendars": lambda s: s.forecast["current"].update(time=1e300),
