@@ -11,7 +11,6 @@ texts.
 import asyncio
 import importlib
 import logging
-import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -78,68 +77,63 @@ class WebService:
         Cancelling closes the connection.
         """
         began = monotonic()
-        reply = await self._ask(path, seconds, query, body)
-        if not isinstance(reply, ToolError):
-            try:
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await self._request(path, query, body)
+            if not isinstance(reply, ToolError):
                 return read(reply)
-            except MismatchError as mismatch:
-                reply = self._unusable(str(mismatch))
+        except TimeoutError:
+            reply = self._failure("remote-server-timeout", f"gave no answer within {seconds:g} s")
+        except MismatchError as mismatch:
+            reply = self._unusable(str(mismatch))
         taken = (monotonic() - began) * 1000
         log.info("%s (%s, after %.1f ms)", reply.message, reply.condition, taken)
         # All errors are raised here: frames and causes further down hold the key and the request.
         raise reply
 
-    async def _ask(
-        self, path: str, seconds: float, query: Mapping[str, str] | None, body: Json
+    async def _request(
+        self, path: str, query: Mapping[str, str] | None, body: Json
     ) -> Json | ToolError:
         try:
-            async with asyncio.timeout(seconds):
-                # In a thread: the import takes a tenth of a second, and would block the loop.
-                library = await asyncio.to_thread(importlib.import_module, "httpx")
-                return await self._request(library, path, query, body)
+            # In a thread: the import takes a tenth of a second, and would block the loop.
+            httpx = await asyncio.to_thread(importlib.import_module, "httpx")
         except ImportError:
             return ToolError(
                 "This needs an HTTP client that is not installed: the extra [llm].",
                 condition="feature-not-implemented",
                 hint="pip install 'xmpp-debug-bridge[llm]'",
             )
-        except TimeoutError:
-            return self._failure("remote-server-timeout", f"gave no answer within {seconds:g} s")
-
-    async def _request(
-        self, library: Any, path: str, query: Mapping[str, str] | None, body: Json
-    ) -> Json | ToolError:
         try:
-            address = library.URL(f"{self.base_url.rstrip('/')}/{path}")
+            address = httpx.URL(f"{self.base_url.rstrip('/')}/{path}")
             secured = address.scheme == "https"
             if self.key is not None and not secured and address.host not in THIS_MACHINE:
                 what = "is not asked: without https:// the key would go in clear"
                 return self._failure("encryption-required", what)
-            try:
-                client = await asyncio.to_thread(_client, library, secured or body is None)
-            except (ImportError, OSError, ValueError) as error:
-                # Its text may hold the credentials of a proxy.
-                what = f"cannot be asked through the proxy set here ({type(error).__name__})"
-                hint = "Check HTTPS_PROXY and ALL_PROXY in the environment of the bridge."
-                return self._failure("not-acceptable", what, hint=hint)
-            async with client:
+            # In a thread, since it reads all trust anchors.
+            async with await asyncio.to_thread(_client, httpx, secured or body is None) as client:
                 return await self._exchange(client, address, query, body)
-        except library.ConnectTimeout:
+        except httpx.ConnectTimeout:
             late = f"took no connection within {CONNECT_SECONDS:g} s"
             return self._failure("connection-timeout", late)
-        except library.ConnectError as error:
+        except httpx.ConnectError as error:
             said = str(error)  # it has OpenSSL's name for the reason
             untrusted = "CERTIFICATE_VERIFY_FAILED" in said
             condition = "certificate-verify-failed" if untrusted else "connection-refused"
             return self._failure(condition, "cannot be reached", said)
-        except library.HTTPError as error:
+        except httpx.HTTPError as error:
             return self._failure("connection-reset", "broke off", str(error))
-        except (library.InvalidURL, UnicodeError) as error:
+        except (httpx.InvalidURL, UnicodeError) as error:
             return self._failure("jid-malformed", "has no valid address", str(error))
+        except (ImportError, OSError, ValueError) as error:  # a proxy that httpx cannot use
+            # Its text may hold the credentials of the proxy.
+            what = f"cannot be asked through the proxy set here ({type(error).__name__})"
+            hint = "Check HTTPS_PROXY and ALL_PROXY in the environment of the bridge."
+            return self._failure("not-acceptable", what, hint=hint)
 
     async def _exchange(
         self, client: Any, address: Any, query: Mapping[str, str] | None, body: Json
     ) -> Json | ToolError:
+        # Bodies are not unpacked: a few compressed bytes could become any number of bytes.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key.reveal()}"
@@ -149,41 +143,40 @@ class WebService:
             # A lone surrogate becomes its JSON escape.
             method, content = "POST", compact(body).encode("utf-8", "backslashreplace")
             sent = f" of {len(content)} bytes"
-        began = monotonic()
+        began, got = monotonic(), bytearray()
         log.info("%s is sent a %s%s", self.name, method, sent)
         async with client.stream(
             method, address, params=query, content=content, headers=headers
         ) as response:
-            reply = await self._read(response)
-        status, got = response.status_code, response.num_bytes_downloaded
-        taken = (monotonic() - began) * 1000
-        log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, got, taken)
-        return reply if 200 <= status < 300 else self._refusal(response, reply)
+            async for chunk in response.aiter_raw():
+                got += chunk
+                if len(got) > MAX_REPLY_BYTES:
+                    break
+        status, taken = response.status_code, (monotonic() - began) * 1000
+        log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, len(got), taken)
+        reply = self._parsed(got)
+        return reply if response.is_success else self._refusal(response, reply)
 
-    async def _read(self, response: Any) -> Json | ToolError:
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A few compressed bytes could unpack to any number of bytes.
-            return self._unusable("it is compressed, though that was not asked for")
-        body = bytearray()
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                what = f"answered with more than {MAX_REPLY_BYTES:,} bytes"
-                return self._failure("policy-violation", what)
+    def _parsed(self, body: bytearray) -> Json | ToolError:
+        if len(body) > MAX_REPLY_BYTES:
+            what = f"answered with more than {MAX_REPLY_BYTES:,} bytes"
+            return self._failure("policy-violation", what)
         try:
             return parse(body)
         except ValueError:
             return self._unusable("it is not JSON")
 
     def _refusal(self, response: Any, reply: Json) -> ToolError:
-        status = response.status_code
         condition, said, hint = "bad-request", "", ""
         match reply:
             case {"error": {"message": str(text)}} | {"error": str(text)} | {"reason": str(text)}:
                 said = text
+        status = response.status_code
         if _is_temporary(status):
-            condition, wait = "service-unavailable", _retry_after(response)
-            hint = "Call it again later." if wait is None else f"It asks to wait {wait} s."
+            wait = response.headers.get("retry-after", "").strip()  # RFC 9110, section 10.2.3
+            known = wait.isdecimal() and len(wait) < 10
+            hint = f"It asks to wait {int(wait)} s." if known else "Call it again later."
+            condition = "service-unavailable"
         elif 300 <= status < 400:
             condition, hint = "redirect", f"Redirects are not followed. Check {self.settings}."
         return self._failure(CONDITIONS.get(status, condition), f"answered {status}", said, hint)
@@ -202,21 +195,15 @@ class WebService:
         )
 
 
-def _client(library: Any, trust_env: bool) -> Any:
-    return library.AsyncClient(
+def _client(httpx: Any, trust_env: bool) -> Any:
+    return httpx.AsyncClient(
         verify=ssl.create_default_context(),
         trust_env=trust_env,
         follow_redirects=False,
-        timeout=library.Timeout(None, connect=CONNECT_SECONDS),
+        timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
     )
 
 
 def _is_temporary(status: int) -> bool:
     """Whether the same request may succeed a little later."""
     return status == 429 or status >= 500
-
-
-def _retry_after(response: Any) -> int | None:
-    """Return the seconds that a service asks to wait (RFC 9110, section 10.2.3), if it says so."""
-    wanted = response.headers.get("retry-after", "").strip()
-    return int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None
