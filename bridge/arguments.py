@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bridge.mcp.revisions import ALL
 from bridge.registration import KEYS
 from bridge.text import nearest
 from bridge.xmpp.model.events import KINDS
@@ -64,6 +65,11 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     _add_flag(command, "--json", "each answer as it came, in one line")
     help_ = "show all that the server logs while it starts"
     command.add_argument("-v", "--verbose", action="store_true", help=help_)
+    help_ = "separate messages by line ends, or write Content-Length headers before each"
+    command.add_argument("--framing", choices=("lines", "headers"), help=help_)
+    dates = [revision.date for revision in ALL]
+    help_ = f"speak this revision of MCP: {', '.join(dates)}"
+    command.add_argument("--revision", choices=dates, metavar="DATE", help=help_)
     command.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )

@@ -13,7 +13,7 @@ from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Json, compact
+from bridge.mcp.jsonrpc import Json, compact, parse
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
 
@@ -60,10 +60,15 @@ class ServerCatalogue:
 
 
 class Client:
-    """Speaks MCP with one server; the dialect may be changed between any two requests."""
+    """Speaks MCP with one server; tools may be called by bare JSON-RPC at any time."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(
+        self, server: ServerProcess, framing: Framing | None = None, wanted: Revision | None = None
+    ) -> None:
+        """Without a `framing`, or a `wanted` revision, it is the one that the server takes."""
         self.server = server
+        self._framings = [framing] if framing else list(Framing)
+        self._wanted = wanted
         self.revision = FIRST_OFFER
         self.bare = False
         """Whether tools are called by bare JSON-RPC: a tool's name is the method, its arguments are
@@ -90,35 +95,32 @@ class Client:
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
         """Agree on a revision, with the handshake or without; raises `ServerError`.
 
-        A server that is silent is spoken to with `Content-Length` headers, and one that knows no
-        method of MCP by bare JSON-RPC.
+        Unless the framing is given, a server that is silent is spoken to with `Content-Length`
+        headers. A server that knows no method of MCP is spoken to by bare JSON-RPC.
         """
-        for framing in Framing:
+        for framing in self._framings:
             self.server.framing = framing
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await self._agree()
-        self.server.framing = Framing.LINES
         raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?")
 
     async def _agree(self) -> None:
-        try:
-            await self.negotiate(FIRST_OFFER)
-        except RequestError as refusal:
+        refusals: list[RequestError] = []
+        for offer in [self._wanted] if self._wanted else [FIRST_OFFER, FALLBACK_OFFER]:
             try:
-                await self.negotiate(FALLBACK_OFFER)
-            except RequestError as second:
-                refusals = (refusal, second)
-                if any(it.error.get("code") != jsonrpc.METHOD_NOT_FOUND for it in refusals):
-                    said = one_line(str(refusal), SHOWN_CHARACTERS)
-                    raise ServerError(f"the server refused the handshake: {said}") from refusal
-                self.bare = True
+                await self._negotiate(offer)
+            except RequestError as refusal:
+                refusals.append(refusal)
+            else:
+                return
+        if any(each.error.get("code") != jsonrpc.METHOD_NOT_FOUND for each in refusals):
+            said = one_line(str(refusals[0]), SHOWN_CHARACTERS)
+            raise ServerError(f"the server refused the handshake: {said}")
+        self.bare = True
 
-    async def negotiate(self, revision: Revision) -> str:
-        """Offer `revision` to the server, and return the date of the revision agreed on.
-
-        Raises `RequestError`, and keeps the former revision then.
-        """
+    async def _negotiate(self, revision: Revision) -> None:
+        """Offer `revision` to the server; raises `RequestError`, `ServerError`."""
         if revision.handshake:
             offer = {"protocolVersion": revision.date, "capabilities": self._own_capabilities}
             result = await self.server.request("initialize", {**offer, "clientInfo": CLIENT_INFO})
@@ -127,11 +129,13 @@ class Client:
             result = await self.server.request("server/discover", self._with_meta({}, revision))
         agreed = result if isinstance(result, dict) else {}
         date = str(agreed.get("protocolVersion", revision.date))
+        if self._wanted and date != revision.date:
+            spoken = one_line(date, SHOWN_CHARACTERS)
+            raise ServerError(f"the server speaks {spoken} instead of {revision.date}")
         # If the server answers with a revision that we do not know, we speak the one we offered.
         self.revision = revisions.find(date) or revision
         capabilities = agreed.get("capabilities")
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
-        return date
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Return the result of a method of MCP; raises `RequestError`, `ServerError`.
@@ -167,7 +171,7 @@ class Client:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def structured_content(self, tool: str) -> dict[str, Any]:
-        """Return the structured content of a tool's result; empty if it has none or failed.
+        """Return the object that is a tool's result; empty if it is none or the tool failed.
 
         The tool is called by MCP, without arguments, even while the dialect is bare.
         """
@@ -175,8 +179,14 @@ class Client:
             result = await self.request("tools/call", {"name": tool, "arguments": {}})
         except RequestError:
             return {}
-        content = result.get("structuredContent") if isinstance(result, dict) else None
-        return content if isinstance(content, dict) else {}
+        match result:
+            case {"structuredContent": dict(content)}:
+                return content
+            case {"content": [{"text": str(text)}]}:  # before 2025-06-18
+                with suppress(ValueError):
+                    value = parse(text)
+                    return value if isinstance(value, dict) else {}
+        return {}
 
     async def rooms(self) -> list[str]:
         """Return the rooms in the server's status, its default room first."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bridge.client import formatting
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments, trailing_arguments
@@ -13,8 +13,7 @@ from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
-from bridge.mcp import jsonrpc, revisions
-from bridge.mcp.framing import Framing
+from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
 from bridge.text import one_line, rooms_named
 
@@ -63,13 +62,8 @@ ROOM_ARGUMENT = "room"
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
-SWITCHES: dict[str, dict[str, Any]] = {
-    "framing": {"lines": Framing.LINES, "headers": Framing.HEADERS},
-    "revision": {revision.date: revision for revision in revisions.ALL},
-    "bare": {"on": True, "off": False},
-}
-"""The commands that change how we speak to the server. Each has the words that it takes, with their
-values."""
+SWITCH = ("on", "off")
+"""The words that `bare` takes."""
 
 USAGES = {
     "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
@@ -92,8 +86,6 @@ USAGES = {
     "/prompts [NAME]": "the prompts, or one filled in",
     "/raw {JSON}": "send this as it is; the answer is shown as it came",
     "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",
-    "/framing [WORD]": "`lines`, or `headers` (Content-Length)",
-    "/revision [DATE]": "speak this revision of MCP",
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
@@ -173,9 +165,12 @@ class CommandRunner:
             return await self._call(tool_command, rest or tool_command.default)
         if name in LISTS:
             return await self._show(name, *_two(rest))
-        if name in SWITCHES:
-            return await self._switch(name, rest)
-        others = {"call": self._call_by_name, "raw": self._raw, "room": self._choose_room}
+        others = {
+            "call": self._call_by_name,
+            "raw": self._raw,
+            "room": self._choose_room,
+            "bare": self._call_bare,
+        }
         if name in others:
             return await others[name](rest)
         if name == "help":
@@ -260,22 +255,12 @@ class CommandRunner:
             self._room = matching[0]
         return client_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
-    async def _switch(self, name: str, word: str) -> Answer:
-        client, words = self.client, SWITCHES[name]
-        if word and word not in words:
-            return client_error(f"/{name} takes one of: {', '.join(words)}.")
-        if name == "framing":
-            client.server.framing = words.get(word, client.server.framing)
-            return client_message(f"framing: {client.server.framing.value}")
-        if name == "bare":
-            client.bare = words.get(word, not client.bare)
-        elif word:
-            agreed = await client.negotiate(words[word])
-            self.catalogue_is_stale = True  # older revisions say less of each tool
-            if agreed != word:
-                spoken = one_line(agreed, SHOWN_CHARACTERS)
-                return client_error(f"The server speaks {spoken} instead of {word}.")
-        return client_message(f"speaking {client.dialect}")
+    async def _call_bare(self, word: str) -> Answer:
+        """Call tools by bare JSON-RPC from now on, or no longer."""
+        if word and word not in SWITCH:
+            return client_error(f"/bare takes one of: {', '.join(SWITCH)}.")
+        self.client.bare = word == "on" if word else not self.client.bare
+        return client_message(f"speaking {self.client.dialect}")
 
 
 def _two(rest: str) -> tuple[str, str]:

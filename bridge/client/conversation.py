@@ -21,6 +21,7 @@ from bridge.client.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
+from bridge.mcp.revisions import Revision
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 from bridge.views.termination import until_terminated
@@ -71,6 +72,8 @@ async def run_client(
     *,
     as_json: bool,
     verbose: bool,
+    framing: Framing | None,
+    revision: Revision | None,
     configuration: Configuration,
     lines: LineFile | None,
 ) -> int:
@@ -78,6 +81,7 @@ async def run_client(
 
     Unless stdin and stdout are terminals, stdout gets answers only, one on each line, and the
     greeting goes to stderr. The exit code is 1 if any call failed, or the server did.
+    The server is spoken to in this `framing` and `revision`, if they are given.
     `configuration` gives the log its level and file, and may have a model. A terminal shows what
     the server logs while it starts only if that fails, or with `verbose`. `lines` keeps what is
     typed there.
@@ -94,7 +98,7 @@ async def run_client(
         server = None
         try:
             server = await ServerProcess.start(command, stderr=stderr)
-            client = Client(server)
+            client = Client(server, framing, revision)
             frontend: Frontend = Pipe(json=as_json)
             if interactive:
                 # Imported here, since it loads prompt_toolkit, which a script does not need.

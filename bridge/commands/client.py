@@ -11,6 +11,8 @@ from bridge.client.history import LineFile
 from bridge.commands.configuration import read
 from bridge.commands.exit import FAILURE
 from bridge.logs import can_print
+from bridge.mcp.framing import Framing
+from bridge.mcp.revisions import find
 from bridge.settings.table import SECRETS, Configuration
 from bridge.settings.values import Secret
 from bridge.store.location import default_path
@@ -27,6 +29,8 @@ def run(parsed: argparse.Namespace) -> int:
             command,
             as_json=parsed.json,
             verbose=parsed.verbose,
+            framing=parsed.framing and Framing[parsed.framing.upper()],
+            revision=parsed.revision and find(parsed.revision),
             configuration=configuration,
             lines=_lines(configuration),
         )

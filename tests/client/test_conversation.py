@@ -13,6 +13,7 @@ import pytest
 from bridge.client.client import Client
 from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversation
 from bridge.mcp import revisions
+from bridge.mcp.revisions import Revision
 from tests.client import hostile_server, other_server
 from tests.client.hostile_server import reply
 from tests.client.piped import run
@@ -155,9 +156,6 @@ def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
         '/raw {"jsonrpc":"2.0","id":"mine","method":"ping"}\n'
         '/raw {"jsonrpc":"2.0","method":"notifications/initialized"}\n'
         "/raw {nonsense\n"
-        "/revision 2025-03-26\n"
-        '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n'
-        "/revision 2025-11-25\n"
         '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n'
     )
     model = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "small"}
@@ -172,33 +170,52 @@ def test_as_json_each_answer_is_the_result_as_it_came_and_no_model_is_asked(
     assert "interpret" in time["structuredContent"]
     assert "The model's service" not in ran.stderr
     assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
-    ping, noted, malformed, _, batch, _, refused = raw
+    ping, noted, malformed, refused = raw
     assert ping == {"jsonrpc": "2.0", "id": "mine", "result": {}}
     assert "nothing answers" in noted["text"]
     assert (malformed["id"], malformed["error"]["code"]) == (None, -32700)
-    assert [one["id"] for one in batch] == [1, 2]
     assert refused["error"]["code"] == -32600
     assert ran.returncode == 1
     assert ran.stdout.isascii()
 
 
-def test_it_speaks_every_revision_both_framings_and_bare(tmp_path: Path, nothing: str) -> None:
-    said = "".join(
-        f"/framing {framing}\n/revision {one.date}\nhello\n/bare on\nhello\n/bare off\n"
-        for framing in ("headers", "lines")
-        for one in revisions.ALL
-    )
-    said += "/framing\n/revision\n/bare\n"
-    ran = run(tmp_path, said, "--env-file", nothing, more={"LOG_LEVEL": "DEBUG"})
-    assert ran.stdout.splitlines().count("Echo: hello") == 20
-    framing, speaking, bare = ran.stdout.splitlines()[-3:]
-    assert framing == "framing: newline-delimited"
-    assert speaking == f"speaking MCP {revisions.ALL[-1].date}"
-    assert bare.startswith("speaking bare JSON-RPC")
-    for revision in revisions.ALL:
-        assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
+@pytest.mark.parametrize("revision", revisions.ALL, ids=lambda revision: revision.date)
+@pytest.mark.parametrize("framing", ["headers", "lines"])
+def test_it_speaks_every_revision_both_framings_and_bare(
+    framing: str, revision: Revision, tmp_path: Path, nothing: str
+) -> None:
+    options = ("--framing", framing, "--revision", revision.date, "--env-file", nothing)
+    said = "hello\n/bare on\nhello\n/bare off\n/bare\n/bare maybe\n"
+    ran = run(tmp_path, said, *options, more={"LOG_LEVEL": "DEBUG"})
+    echo, on, bare, off, again, refused = ran.stdout.splitlines()
+    assert (echo, bare) == ("Echo: hello", "Echo: hello")
+    assert on == again
+    assert again.startswith("speaking bare JSON-RPC")
+    assert off == f"speaking MCP {revision.date}"
+    assert "takes one of: on, off" in refused
+    assert ("framed by Content-Length" in ran.stderr) is (framing == "headers")
+    assert "not in the room: settings are missing" in ran.stderr
+    assert f"[Server] <- {revision.date} tools/call id" in ran.stderr
     assert "[Server] <- bare echo id" in ran.stderr
     assert "[Client] -> tools/call id" in ran.stderr
+
+
+def test_a_batch_is_sent_as_it_is_and_each_response_is_shown(tmp_path: Path, nothing: str) -> None:
+    ping = '{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+    said = f"/raw [{ping % 1},{ping % 2}]\n"
+    options = ("--json", "--revision", "2025-03-26", "--env-file", nothing)
+    ran = run(tmp_path, said, *options)
+    assert [each["id"] for each in json.loads(ran.stdout)] == [1, 2]
+
+
+def test_a_server_that_speaks_another_revision_than_the_one_wanted_is_given_up(
+    tmp_path: Path,
+) -> None:
+    agreed = hostile_server.reply('{"protocolVersion":"2024-11-05\\u001b","capabilities":{}}')
+    command = hostile_server.command(tmp_path, {"initialize": agreed})
+    ran = run(tmp_path, "hello\n", "--revision", "2025-06-18", "--", *command)
+    assert (ran.stdout, ran.returncode) == ("", 1)
+    assert "[Client] the server speaks 2024-11-05\\u{1B} instead of 2025-06-18" in ran.stderr
 
 
 def test_another_server_is_served_as_well(tmp_path: Path) -> None:

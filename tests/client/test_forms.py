@@ -88,7 +88,6 @@ def test_a_form_without_fields_is_a_question_alone() -> None:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_script_answers_with_its_next_lines(revision: str, tmp_path: Path) -> None:
     lines = [
-        f"/revision {revision}",
         "/call test_input_required_result_multi_round",
         *("accept", "Anna", "accept", "blue"),
         '/call test_elicitation {"message":"Sure\\u001b[31m?"}',
@@ -98,8 +97,8 @@ def test_a_script_answers_with_its_next_lines(revision: str, tmp_path: Path) -> 
         '/call test_sampling {"prompt":"?"}',
         '/call test_elicitation {"message":"Last?"}',
     ]
-    ran = run(tmp_path, "\n".join(lines), *SERVER)
-    _, first, second, third, sampling, last = ran.stdout.splitlines()
+    ran = run(tmp_path, "\n".join(lines), "--revision", revision, *SERVER)
+    first, second, third, sampling, last = ran.stdout.splitlines()
     assert first == "Name(name='Anna'), Colour(color='blue')"
     assert second == "User response: decline, None"
     assert "name='John Doe', age=31, score=95.5, status='inactive', verified=False" in third

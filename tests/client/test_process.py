@@ -24,6 +24,7 @@ async def test_a_program_that_never_answers_is_given_up_with_a_question() -> Non
         with pytest.raises(ServerError, match="is it an MCP server"):
             await Client(server).open(seconds=0.3)
         # Unlike other requests `initialize` must not be cancelled (MCP, "Cancellation").
+        server.framing = Framing.LINES
         await server.notify("the/end")
         while "the/end" not in (line := await received.get()):
             assert "notifications/cancelled" not in line

@@ -107,18 +107,17 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
     assert len([one for one in terminal.screen.lines if "elsewhere" in one]) == 1
 
 
-def test_in_the_newest_revision_the_room_is_followed_as_well(sandboxed: Terminal) -> None:
-    sandboxed.type(f"/revision 2026-07-28{ENTER}")
-    sandboxed.shows("speaking MCP 2026-07-28")
-    sandboxed.prompts()
-    sandboxed.type(f"send anybody?{ENTER}")
-    sandboxed.tells("<Echo> You said: anybody?")
-    sandboxed.type(f"/bare on{ENTER}")
-    sandboxed.shows("speaking bare JSON-RPC")
-    sandboxed.type(f"send still?{ENTER}")
-    sandboxed.tells("<Echo> You said: still?")
-    assert not [one for one in sandboxed.screen.lines if re.match(r"\[Server\].* You said", one)]
-    sandboxed.type(f"/bare off{ENTER}")
+def test_in_the_newest_revision_the_room_is_followed_as_well(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox", "--revision", "2026-07-28"]) as terminal:
+        terminal.prompts()
+        terminal.type(f"send anybody?{ENTER}")
+        terminal.tells("<Echo> You said: anybody?")
+        terminal.type(f"/bare on{ENTER}")
+        terminal.shows("speaking bare JSON-RPC, and MCP 2026-07-28")
+        terminal.type(f"send still?{ENTER}")
+        terminal.tells("<Echo> You said: still?")
+        lines = terminal.screen.lines
+        assert not [line for line in lines if re.match(r"\[Server\].* You said", line)]
 
 
 def test_where_stderr_is_a_file_it_has_the_whole_log_and_ctrl_c_cancels_the_call_in_flight(
