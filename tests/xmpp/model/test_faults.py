@@ -264,7 +264,7 @@ def test_what_strangers_write_is_no_format(condition: str, text: str, venue: str
 @pytest.mark.parametrize("row", faults._ROWS, ids=lambda row: row.situations[0])  # noqa: SLF001
 def test_each_row_has_two_sentences_and_fills_in_what_is_known(row: Row) -> None:
     words: dict[str, Any] = dict.fromkeys(("by", "within"), "") | dict.fromkeys(
-        ("character", "listed", "reason", "stage", "step", "venue"), "it"
+        ("character", "listed", "reason", "stage", "step", "types", "venue"), "it"
     )
     conditions = ["x"] if row.conditions[0] == "*" else row.conditions
     for condition in conditions:
