@@ -267,3 +267,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             own = [one for one in eyes.messages() if one.own]
             assert len(own) == 1
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
+            # What the other one says looks as if this one had said it.
+            shared = [it for it in status.warnings if "Another session" in it]
+            assert len(shared) == 1
+            assert all(it in shared[0] for it in (f'"{NICKNAME}"', "MCP_BOT_NICKNAME"))

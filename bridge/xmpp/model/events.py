@@ -228,6 +228,8 @@ class OccupantPresence(Shared):
     """The names of the extension elements in the presence."""
     occupant_id: str | None = None
     """The room's id of the account (XEP-0421), where the room says that it gives such ids."""
+    sessions: int = 0
+    """How many sessions with this nickname the presence shows by their real JIDs."""
 
 
 @dataclass(frozen=True)
@@ -416,7 +418,7 @@ Event: TypeAlias = (
     | Joined
 )
 
-_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
+_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created", "sessions"})
 """Fields that `_encode_apart` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions", "formerPayload"})

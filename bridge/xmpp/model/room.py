@@ -167,6 +167,10 @@ class RoomStatus:
     """Rooms of the service with similar names, where joining made this one."""
     nickname_lost: str = ""
     """The configured nickname, if we are in the room under another; empty otherwise."""
+    nickname_changed: bool = False
+    """Whether the room itself gave us our nickname in place of another one."""
+    nickname_shared: bool = False
+    """Whether another session of our account was seen under our nickname."""
     unreached_at: float | None = None
     """When a message of ours came back since the room's service was not reached; None once the room
     has sent a later one out."""
@@ -177,10 +181,21 @@ class RoomStatus:
         warnings = []
         if self.crowded:
             warnings.append(f"The room has more occupants than the {MAX_OCCUPANTS} that are kept.")
-        if self.nickname_lost:
+        if self.nickname_lost and self.nickname_changed:
+            warnings.append(
+                f"The room changed the nickname {quoted(self.nickname_lost)} to "
+                f"{quoted(self.nickname)}: set MCP_BOT_NICKNAME to one that it leaves as it is."
+            )
+        elif self.nickname_lost:
             warnings.append(
                 f"The nickname {quoted(self.nickname_lost)} was taken or refused, so the bridge is "
                 f"in the room as {quoted(self.nickname)}: set MCP_BOT_NICKNAME to a free one."
+            )
+        if self.nickname_shared:
+            warnings.append(
+                f"Another session of the account uses the nickname {quoted(self.nickname)} too: "
+                "what it says looks as if the bridge had said it. Give one of them another "
+                "nickname (MCP_BOT_NICKNAME) or another account."
             )
         if not self.shows_all:
             warnings.append("The room does not show everybody: who only listens is not listed.")

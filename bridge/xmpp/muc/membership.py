@@ -32,6 +32,7 @@ from bridge.xmpp.muc.catching_up import CatchingUp
 from bridge.xmpp.muc.configuration import Options
 from bridge.xmpp.muc.intake import Intake
 from bridge.xmpp.muc.joining import Join, malformed, suffixed
+from bridge.xmpp.muc.nickname import OwnNickname
 from bridge.xmpp.muc.payloads import Payloads
 from bridge.xmpp.muc.publisher import NextRecord, Publisher, set_by
 from bridge.xmpp.muc.reflections import Outgoing, Reflection, Reflections
@@ -113,8 +114,7 @@ class Membership:
         """How many others the room has counted in this stay, with those who left since."""
         self._comes_first = False
         """Whether the room sent our own presence first: it may list the others after it."""
-        self._is_marked = False
-        """Whether our presence proved to be ours: by the status code 110, or by our account."""
+        self._nickname = OwnNickname()
 
     @property
     def inside(self) -> bool:
@@ -144,6 +144,8 @@ class Membership:
             persistent=described.either("muc_persistent", "muc_temporary"),
             similar_rooms=self._similar_rooms,
             nickname_lost=self._nickname_lost(),
+            nickname_changed=self._nickname.was_changed,
+            nickname_shared=self.inside and self._nickname.is_shared,
             counts_more=self.inside and self._counted > self.room.listed,
         )
 
@@ -479,8 +481,7 @@ class Membership:
         self.occupant = me.from_
         self._become(State.INSIDE)
         self._comes_first = not self.room.status().occupants
-        account = (me.jid or "").partition("/")[0]
-        self._is_marked = 110 in me.codes or prepared(account) == prepared(self._place.account)
+        self._nickname.begin(me, self._place.account)
         self._reflections.begin()
         if 110 in me.codes:
             self._intake.history.open(asyncio.get_running_loop().time())
@@ -490,11 +491,11 @@ class Membership:
         """Publish `event` if it is new, and act on it if it concerns us."""
         fresh: events.Event | None = event
         if isinstance(event, events.MessageReceived):
-            by_text = event.own and self._text_proves()
-            event = self._reflections.claim(event, by_text=by_text)
+            event = self._claimed(event)
             fresh = self._intake.deduplicate(event)
             earlier = event.source is not events.Source.LIVE
         happened = None if fresh is None else self.room.classify(fresh)
+        self._nickname.see(event, happened)
         if happened is None or self._puts_off(event, happened):
             return
         record = self._publisher.publish(happened, self.name, earlier=earlier)
@@ -516,15 +517,22 @@ class Membership:
             ):
                 self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
 
-    def _text_proves(self) -> bool:
-        """Whether only this session of our account can speak under our nickname.
+    def _claimed(self, message: events.MessageReceived) -> events.MessageReceived:
+        """Return `message` with `own` only if this session said it.
 
-        Otherwise, and where the room gives ids back, a text under our nickname proves nothing.
+        Under our nickname the text proves that only where nobody else can speak under it, and the
+        room gives no ids back. Where it does, a message without ours is of another session.
         """
+        gives_ids = STABLE_ID in self._intake.description.features
         account = prepared(self._place.account)
-        named = self.room.status().accounts.get(account or "", ())
+        named = self.room.status().accounts.get(account or "", ()) if message.own else ()
         alone = all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
-        return self._is_marked and alone and STABLE_ID not in self._intake.description.features
+        alone = alone and self._nickname.is_marked and not self._nickname.is_shared
+        claimed = self._reflections.claim(message, by_text=alone and not gives_ids)
+        live = message.source is events.Source.LIVE and message.type == "groupchat"
+        if message.own and not claimed.own and live:
+            self._nickname.is_shared |= gives_ids or self._reflections.gives_ids_back
+        return claimed
 
     def _puts_off(self, event: events.Event, happened: events.Event) -> bool:
         """Whether `event`, which is new as `happened`, is published later or not at all."""

@@ -438,6 +438,7 @@ def _read_presence(
             actor=_actor(item),
             occupant_id=account_id,
             payload=_shared(_payload(extensions, MAX_PRESENCE_PAYLOAD)),
+            sessions=len({it.get("jid") for it in extension.iterfind(ITEM)} - {None}),
         )
     elif type_ == "unavailable":
         new_nickname = item.get("nick", "")

@@ -96,13 +96,13 @@ class Reflections:
         self._unheard = RecentlyAdded[_Said](capacity)
         """What the room has not sent back in this stay, by its id, the oldest first."""
         self._waiting: dict[str, Outstanding] = {}
-        self._gives_ids_back = False
+        self.gives_ids_back = False
         """Whether the room has given one of our ids back in this stay."""
 
     def begin(self) -> None:
         """Begin a stay: the room may be another one than before, behind the same address."""
         self._unheard.clear()
-        self._gives_ids_back = False
+        self.gives_ids_back = False
 
     def sent(self, id_: str, body: str) -> None:
         """Remember a message that we send."""
@@ -163,10 +163,10 @@ class Reflections:
         live, text = message.source is Source.LIVE, _hash(message.body)
         if (sent := self._texts.get(message.id)) is not None:
             unheard = self._unheard.pop(message.id, None) is not None
-            self._gives_ids_back |= unheard
+            self.gives_ids_back |= unheard
             if live or unheard or sent == text:
                 return message
-        elif live and by_text and not self._gives_ids_back:
+        elif live and by_text and not self.gives_ids_back:
             since = asyncio.get_running_loop().time() - LATE_SECONDS
             for id_, said in self._unheard.items():
                 if said.text == text and said.at > since:
@@ -185,7 +185,7 @@ class Reflections:
         with the same text has come, or is no longer awaited.
         """
         waiting = Outstanding(_hash(body))
-        while not self._gives_ids_back:
+        while not self.gives_ids_back:
             same = [it.answer for it in self._waiting.values() if it.text == waiting.text]
             if not (same := [answer for answer in same if not answer.done()]):
                 break

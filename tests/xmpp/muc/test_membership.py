@@ -268,6 +268,12 @@ async def test_a_nickname_is_lost_only_where_we_are_in_the_room_under_another() 
     assert membership.status().nickname_lost == ""
     membership.occupant = f"{PLACE.room}/Me_"
     assert membership.status().nickname_lost == "Me"
+    (warning,) = membership.status().warnings
+    assert "taken or refused" in warning
+    given = parsed(ADMITTED.replace("/Me'", "/Me_'").replace("<item", "<status code='210'/><item"))
+    membership.receive(given)
+    (warning,) = membership.status().warnings
+    assert all(it in warning for it in ("The room changed", '"Me"', "MCP_BOT_NICKNAME"))
     membership.begin(Standing().connection, resumed=False)
     assert membership.status().nickname_lost == ""
 

@@ -26,9 +26,22 @@ def test_presence_is_who_is_here_and_how() -> None:
         "<item affiliation='owner' role='moderator' jid='w@example/home'/></x>"
     ) == [
         OccupantJoined(
-            f"{ROOM}/Wilma", "Wilma", "moderator", "owner", "away", "out", jid="w@example/home"
+            *(f"{ROOM}/Wilma", "Wilma", "moderator", "owner", "away", "out"),
+            jid="w@example/home",
+            sessions=1,
         )
     ]
+
+
+def test_the_sessions_under_a_nickname_are_counted_by_their_addresses() -> None:
+    items = "".join(f"<item jid='w@example/{name}'/>" for name in ("home", "phone", "home"))
+    assert presence(OccupantJoined, f"<x {USER}>{items}<item/></x>").sessions == 2
+    assert presence(OccupantJoined, f"<x {USER}><item/><item/></x>").sessions == 0
+
+
+def test_of_several_status_texts_people_see_the_one_without_a_language() -> None:
+    texts = "<status xml:lang='fr'>parti</status><status>out</status>"
+    assert presence(OccupantJoined, f"{texts}<x {USER}><item/></x>").status == "out"
 
 
 def test_the_extensions_in_presence_are_named_and_bounded() -> None:
