@@ -207,7 +207,10 @@ def preview(value: Json) -> str:
     if isinstance(value, dict):
         value = {name: item for name, item in value.items() if name not in NOT_LOGGED}
     try:
-        return one_line(compact(value), LOGGED_CHARACTERS)
+        text = compact(value)
+        if (start := text[:LOGGED_CHARACTERS]) != one_line(start):
+            text = json.dumps(value)  # hidden characters as JSON escapes them
+        return one_line(text, LOGGED_CHARACTERS)
     except RecursionError:
         return "(nested too deeply)"
     except ValueError:  # infinity, which JSON writes as 1e999

@@ -1,3 +1,4 @@
+import json
 from random import Random
 
 import pytest
@@ -142,6 +143,14 @@ def test_a_value_is_shown_up_to_two_hundred_characters(extra: int) -> None:
     text = "x" * (LOGGED_CHARACTERS - 2 + extra)
     assert LOGGED_CHARACTERS == 200
     assert preview(text) == (f'"{text}... (201 characters)' if extra else f'"{text}"')
+
+
+@pytest.mark.parametrize("text", ["a\u202eb", "\u2028\x85\n", "\ud800", "\u3164", "\U000e0041"])
+def test_hidden_characters_are_shown_as_json_escapes_them(text: str) -> None:
+    shown = preview({text: [text]})
+    assert shown.isascii()
+    assert json.loads(shown) == {text: [text]}
+    assert preview("Grüße") == '"Grüße"'
 
 
 def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
