@@ -1,11 +1,18 @@
 """Makes folders and files for their owner alone, and replaces files as a whole."""
 
 import os
+import re
+import secrets
+import signal
 import stat
-import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+
+_TEMPORARY = re.compile(r"\.xmpp-bridge-([1-9][0-9]*)-[0-9a-f]{8}\.tmp")
+"""Matches the name of a temporary file; the number is the process that made it."""
 
 
 def make_folder(folder: Path) -> None:
@@ -39,11 +46,55 @@ def replacing(path: Path) -> Iterator[Path]:
 
     If the block raises, `path` is as it was before.
     """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".xmpp-bridge-")
-    os.close(descriptor)
-    new = Path(name)
-    try:
+    with temporary_file(path.parent) as new:
         yield new
         new.replace(path)
+
+
+@contextmanager
+def temporary_file(folder: Path) -> Iterator[Path]:
+    """Yield a new file for its owner alone, which is gone after the block.
+
+    What earlier processes left in the folder when they were killed is removed first.
+    """
+    with suppress(OSError):  # a folder that cannot be read may be written to
+        for left in folder.iterdir():
+            if (named := _TEMPORARY.fullmatch(left.name)) and not _is_running(int(named[1])):
+                left.unlink()
+    new = folder / f".xmpp-bridge-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        new.touch(0o600, exist_ok=False)
+        yield new
     finally:  # Ctrl-C, too, must leave no part of a file
         new.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Have signals that end the process wait until the block has ended."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    former = {}
+    if threading.current_thread() is threading.main_thread():  # no other gets them
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        former = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)

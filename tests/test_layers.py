@@ -215,7 +215,6 @@ LAWS = {
         ("bridge.testing",), except_by=("bridge.testing", "bridge.commands")
     ),
     "the HTTP client is imported in a thread by its name": Law(("httpx",)),
-    "TOML is for registration": Law(("tomlkit",), except_by=("bridge.registration.formats",)),
     "widths are for the screen": Law(("wcwidth",), except_by=("bridge.views.screen",)),
     "slixmpp is known to one module": Law(
         ("slixmpp",), except_by=("bridge.xmpp.link.from_slixmpp",)
@@ -259,7 +258,7 @@ def test_what_stands_on_the_standard_library_stands_on_nothing_else(package: str
 
 HEAVY = (
     *("importlib.metadata", "httpx", "slixmpp", "aiodns", "dotenv", "prompt_toolkit", "psycopg"),
-    *("re2", "tomlkit", "wcwidth", "bridge.llm.tools", "bridge.registration.", "bridge.client"),
+    *("re2", "wcwidth", "bridge.llm.tools", "bridge.registration.", "bridge.client"),
     *("bridge.views", *SETS),
 )
 

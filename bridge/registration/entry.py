@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bridge.registration.clients import SEND_TOOL, Agent
-from bridge.registration.formats import DUMPS, Document, load, table_in
+from bridge.registration.formats import Change, dump, load, table_in
+from bridge.registration.json_text import MISSING
 from bridge.registration.launch import ENV_FILE_OPTION, SCRIPT
 from bridge.settings.table import SECRETS
 
@@ -31,28 +32,21 @@ class EntryLocation:
         if env := entry.get("env"):
             entry = entry | {"env": env | dict.fromkeys(env.keys() & SECRETS, "***")}
         document = {self.client.servers: {self.name: entry}}
-        return DUMPS[self.client.format][0](document).rstrip("\n")
+        return dump(document, self.client.format).rstrip("\n")
 
     def read(self, text: str) -> Entry | None:
         """Return the entry in the file's `text`; raises `EditError`."""
         servers = table_in(load(text, self.client.format), self.client.servers)
         return table_in(servers, self.name) if self.name in servers else None
 
-    def write(self, document: Document, entry: Entry | None) -> None:
-        """Set the entry in the file's `document`; None removes it. Raises `EditError`."""
-        if entry is None and self.client.servers not in document:
-            return
-        servers = table_in(document, self.client.servers)
-        if entry is None:
-            if servers.pop(self.name, None) is not None and not servers:
-                del document[self.client.servers]
-            return
-        held = table_in(servers, self.name)
-        for key in held.keys() - entry.keys():
-            del held[key]
-        for key, value in entry.items():
-            if held.get(key) != value:
-                held[key] = value
+    def changes(self, held: Entry | None, wanted: Entry | None) -> list[Change]:
+        """Return the changes of the file that make the entry `wanted`; None is no entry."""
+        path = (self.client.servers, self.name)
+        if held is None or wanted is None:
+            return [] if held is wanted else [(path, wanted or MISSING)]
+        changed = dict.fromkeys(held.keys() - wanted.keys(), MISSING)
+        changed |= {key: value for key, value in wanted.items() if held.get(key) != value}
+        return [((*path, key), value) for key, value in changed.items()]
 
 
 def is_ours(entry: object) -> bool:
@@ -74,7 +68,7 @@ def new_entry(client: Agent, command: Sequence[str], old: Entry, *, approve_send
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
     added = [word for word in user_arguments(old.get("args")) if word not in arguments]
-    entry["args"] = [*arguments, *added]
+    entry["args"] = _in_former_order([*arguments, *added], old.get("args"))
     env = _table(old.get("env"))
     if env or client.key == "claude":  # Claude's own command writes an empty `env`, too
         entry["env"] = env
@@ -97,6 +91,15 @@ def user_arguments(args: object) -> Sequence[str]:
         at = words.index(ENV_FILE_OPTION)
         words = words[:at] + words[at + 2 :]
     return [word for word in words if not word.startswith(f"{ENV_FILE_OPTION}=")]
+
+
+def _in_former_order(args: list[str], old: object) -> list[str]:
+    """Return `args`, or the `old` ones if these differ in their order alone."""
+    if not isinstance(old, list) or not all(isinstance(word, str) for word in old):
+        return args
+    words = old[1:] if old[:1] == ["serve"] else old
+    pairs = {pair for pair in pairwise(args) if pair[0] in ("-m", ENV_FILE_OPTION)}
+    return old if sorted(words) == sorted(args) and pairs <= {*pairwise(words)} else args
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -4,9 +4,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
-from bridge.files import make_folder, replacing
+from bridge.files import make_folder, replacing, signals_held
 from bridge.registration.errors import RegistrationError
 from bridge.settings.sources import UnusableError, read_text
 
@@ -45,6 +46,10 @@ class ConfigFile:
                     f"{self.path} is read-only: chmod u+w it first, or edit it yourself"
                 )
 
+    def originals(self) -> list[str]:
+        """Return the texts of the backups beside the file, the first one first."""
+        return [text for _, text in self._backups() if text is not None]
+
     def replace(self, before: str, after: str) -> Path | None:
         """Replace the text `before` by `after`, whole or not at all; return the backup's path.
 
@@ -52,27 +57,50 @@ class ConfigFile:
         `before`.
         """
         folder = self._target.parent
-        with _naming(folder, "made"):
-            make_folder(folder)
-        with _naming(self.path, "written"), replacing(self._target) as new:
-            self._write(new, after)
-            if (self.read() or "") != before:  # writing to the disk took a while
-                raise RegistrationError(
-                    f"{self.path} was changed by another program just now: try again"
-                )
-            return self._back_up()
+        with signals_held():
+            with _naming(folder, "made"):
+                make_folder(folder)
+            with _naming(self.path, "written"), replacing(self._target) as new:
+                self._write(new, after)
+                self._expect(before)  # writing to the disk took a while
+                return self._back_up(before)
 
-    def _back_up(self) -> Path | None:
-        """Link the file to the backup's name too, and return that name; None if there is no file.
+    def remove(self, before: str) -> None:
+        """Remove the file, which has to hold `before`; raises `RegistrationError`."""
+        with signals_held(), _naming(self.path, "removed"):
+            self._expect(before)
+            self._target.unlink()
 
-        An older backup is removed.
+    def _expect(self, text: str) -> None:
+        if (self.read() or "") != text:
+            raise RegistrationError(
+                f"{self.path} was changed by another program just now: try again"
+            )
+
+    def _back_up(self, text: str) -> Path | None:
+        """Return the file that keeps the former `text`; None if there is no file.
+
+        Another name of the file is made for it, unless a backup has the text already. No file that
+        is there is touched: it may be the user's, or the first original.
         """
         if not self._target.exists():
             return None
-        backup = self._target.with_name(f"{self._target.name}.bak")
-        backup.unlink(missing_ok=True)
+        for backup, kept in self._backups():
+            if kept == text:
+                return backup
         backup.hardlink_to(self._target)
         return backup
+
+    def _backups(self) -> Iterator[tuple[Path, str | None]]:
+        """Yield the names of backups with what they hold; the last name is free."""
+        for number in count(1):
+            path = self._target.with_name(f"{self._target.name}.bak{f'.{number}' * (number > 1)}")
+            try:
+                yield path, read_text(path, MAX_BYTES)
+            except UnusableError:
+                yield path, None
+                if not os.path.lexists(path):
+                    return
 
     def _write(self, new: Path, text: str) -> None:
         """Write `text` to a new file, and give it the mode and the owner of the old one.

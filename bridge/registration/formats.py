@@ -1,92 +1,118 @@
 """Changes a client's configuration file as text, in JSON or TOML. Pure.
 
-A text is changed only if loading and dumping it gives exactly the same text. So nothing is lost
-that a loaded document does not hold: comments in JSON, a byte order mark, a key that is there
-twice, or a user's own indentation. A file with any of these is left to its user.
+Only what changes is put into the text. The new text is read back: it must hold what is wanted, and
+nothing else.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
+from bridge.registration import json_text, toml_text
 from bridge.registration.errors import EditError
+from bridge.registration.json_text import MISSING, Path
 from bridge.text import one_line
 
 Document: TypeAlias = dict[str, Any]
 Format: TypeAlias = Literal["json", "toml"]
+Change: TypeAlias = tuple[Path, object]
+"""Where something changes, and the new value there: see `bridge.registration.json_text.Path`."""
+
+BOM = "\ufeff"
 
 
 def load(text: str, form: Format) -> Document:
     """Return what `text` holds, as plain values; raises `EditError`."""
-    with _explained():
-        document = _parsed(text, form)
-        return document.unwrap() if isinstance(document, tomlkit.TOMLDocument) else document
+    with _explained("it cannot be parsed"):
+        return _parsed(text, form)
 
 
-def edited(text: str, form: Format, change: Callable[[Document], None]) -> str:
-    """Return `text` after `change` was applied to its document; raises `EditError`."""
-    wanted = load(text, form)
-    change(wanted)
-    if wanted == load(text, form):
-        return text
-    with _explained():
-        document = _parsed(text, form)
-        same = (dump for dump in DUMPS[form] if not text.strip() or dump(document) == text)
-        if (dump := next(same, None)) is None:
-            raise EditError("comments or a layout of its own would be lost")
-        change(document)
-        after = dump(document)
+def dump(document: Document, form: Format) -> str:
+    """Return a document as a new file has it."""
+    return toml_text.dump(document) if form == "toml" else json_text.dump(document, "  ")
+
+
+def edited(text: str, form: Format, changes: Sequence[Change]) -> str:
+    """Return `text` with `changes` in it; raises `EditError`."""
+    put = toml_text.put if form == "toml" else json_text.put
+    bom = BOM if text.startswith(BOM) else ""
+    wanted, after = load(text, form), text.removeprefix(bom)
+    with _explained("it has no place for the entry"):
+        for path, value in changes:
+            _change(wanted, path, value)
+            after = put(after, path, value)
         after.encode()  # raises if a path in it is not UTF-8
-    # tomlkit counts the comments after a table as a part of the table.
-    if load(after, form) != wanted or (form == "toml" and after.count("#") < text.count("#")):
-        raise EditError("a comment or another entry would be lost")
+        if _filled(_parsed(after, form)) != _filled(wanted):
+            raise EditError("another entry would be lost")
+    return bom + after
+
+
+def restored(
+    text: str,
+    form: Format,
+    undoing: Sequence[Change],
+    done: Sequence[Change],
+    originals: Iterable[str],
+) -> str | None:
+    """Return `text` after what was `done` to it is undone by other changes; raises `EditError`.
+
+    If it is what came of one of the `originals`, return that. If it came of nothing, return None:
+    there was no file.
+    """
+    after = edited(text, form, undoing)
+    for original in (*originals, None):
+        with suppress(EditError):
+            before = original or ""
+            is_before = _filled(load(before, form)) == _filled(load(after, form))
+            if is_before and edited(before, form, done) == text:
+                return original
     return after
 
 
 def table_in(holder: Document, key: str) -> Document:
-    """Return the table at `key`, which is made if it is missing; raises `EditError`."""
-    table = holder.setdefault(key, {})
+    """Return the table at `key`, empty if it is missing; raises `EditError`."""
+    table = holder.get(key, {})
     if not isinstance(table, dict):
         raise EditError(f"{key} in it is no table")
     return table
 
 
-def _json(document: Document, *, indent: int | str | None, end: str) -> str:
-    text = json.dumps(document, ensure_ascii=False, indent=indent)
-    return re.sub(r'"\\u0000([^"]*)"', r"\1", text) + end
-
-
-DUMPS: dict[Format, list[Callable[[Document], str]]] = {
-    "toml": [tomlkit.dumps],
-    "json": [
-        partial(_json, indent=indent, end=end)
-        for indent in (2, 4, "\t", None)
-        for end in ("\n", "")
-    ],
-}
-"""The layouts of the clients' files. A new file gets the first layout of its format."""
-
-
-def _parsed(text: str, form: Format) -> Any:
-    if form == "toml":
-        return tomlkit.parse(text)
-    # Numbers stay as they are written: JavaScript writes 0.00001, Python 1e-05.
-    document = json.loads(text if text.strip() else "{}", parse_float="\0{}".format)
+def _parsed(text: str, form: Format) -> Document:
+    text = text.removeprefix(BOM)
+    document = toml_text.load(text) if form == "toml" else json_text.load(text)
     if not isinstance(document, dict):
         raise EditError("it holds no object")
     return document
 
 
+def _change(holder: Any, path: tuple[Any, ...], value: object) -> None:
+    """Make a change in a document."""
+    for key, inner in pairwise(path):
+        empty: Any = [] if isinstance(inner, int) else {}
+        holder = holder.setdefault(key, empty)
+        if type(holder) is not type(empty):
+            raise EditError(f"{key} in it is no {'list' if empty == [] else 'table'}")
+    if value is MISSING:
+        del holder[path[-1]]
+    elif isinstance(holder, list):
+        holder.insert(path[-1], value)
+    else:
+        holder[path[-1]] = value
+
+
+def _filled(value: Any) -> Any:
+    """Return a value without what is empty in its tables."""
+    if not isinstance(value, dict):
+        return value
+    filled = ((key, _filled(item)) for key, item in value.items())
+    return {key: item for key, item in filled if item not in ({}, [])}
+
+
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Raise the exceptions of the JSON and TOML libraries as `EditError`."""
+def _explained(what: str) -> Iterator[None]:
+    """Raise what the parsers of JSON and TOML raise as an `EditError` that begins with `what`."""
     try:
         yield
-    except (ValueError, RecursionError, TOMLKitError) as error:
-        raise EditError(f"it cannot be parsed: {one_line(str(error))}") from error
+    except (ValueError, RecursionError) as error:
+        raise EditError(f"{what}: {one_line(str(error))}") from error

@@ -7,12 +7,10 @@ comments and what the user added to the entry.
 import asyncio
 import os
 import sys
-import tempfile
 import time
 from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +20,11 @@ from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
 from bridge.registration.clients import SEND_TOOL, client
-from bridge.registration.entry import EntryLocation, is_ours, new_entry
+from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry, user_arguments
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.formats import Document, Format, edited, table_in
+from bridge.registration.formats import Change, edited, load, restored, table_in
+from bridge.registration.json_text import MISSING
 from bridge.registration.launch import ENV_FILE_OPTION, check_lasting, flaws, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
@@ -49,7 +48,9 @@ class Edit(NamedTuple):
 
     file: ConfigFile
     before: str
-    after: str
+    after: str | None
+    """None if the file was made for this entry alone, and goes with it."""
+
     by_hand: str
     """What a person would have to do to make the change by hand."""
 
@@ -96,9 +97,16 @@ def register(
     command = own_command(sys.argv[0], sys.executable)
     launch = (*command, ENV_FILE_OPTION, str(env_file), *options)
     planned = plan(location, launch, approve_send=approve_send)
-    lines = [] if only_shown else asyncio.run(try_out(*_startable(location, planned)))
+    entry = _entry(location, planned)
+    lines = [] if only_shown else asyncio.run(try_out(*_startable(location, entry)))
     unchanged = f"{program.title} has it already, as {location.name}; nothing was changed."
+    kept = [word for word in user_arguments(entry["args"]) if word not in options]
     _report(planned, only_shown=only_shown, unchanged=unchanged)
+    if kept:
+        write_out(
+            f"It keeps {one_line(' '.join(kept))}, which the entry had already (to lift that, "
+            "unregister first)."
+        )
     if only_shown:
         return
     if approve_send:
@@ -112,15 +120,20 @@ def register(
         write_out(f"Restart {program.title} to have them there.")
 
 
-def _startable(location: EntryLocation, planned: list[Edit]) -> tuple[list[str], dict[str, str]]:
-    """Return the command and the environment of the entry, as the client's file will have it."""
+def _entry(location: EntryLocation, planned: list[Edit]) -> Entry:
+    """Return the entry as the client's file will have it."""
     file = ConfigFile(location.client.file)
     after = [edit.after for edit in planned if edit.file.path == file.path]
-    entry = location.read(after[0] if after else file.read() or "") or {}
+    return location.read((after[0] if after else file.read()) or "") or {}
+
+
+def _startable(location: EntryLocation, entry: Entry) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of the entry."""
     env = {name: str(value) for name, value in entry.get("env", {}).items()}
     for name in env.keys() & SECRETS:
         complain(
-            f"WARNING: {name} is in {file.path}; it belongs into the settings file and nowhere else"
+            f"WARNING: {name} is in {location.client.file}; it belongs into the settings file and "
+            "nowhere else"
         )
     return [entry["command"], *entry["args"]], env
 
@@ -163,8 +176,15 @@ def plan(
         wanted = new_entry(program, launch, present or {}, approve_send=approve_send)
         done = f"Wrote {location.path} into"
         by_hand = f"In {file.path}:\n{location.snippet(wanted)}"
-    change = partial(location.write, entry=wanted)
-    edits = [_edit(file, program.format, change, by_hand, done)]
+    changes = location.changes(present, wanted)
+
+    def change(text: str) -> str | None:
+        if launch is None and present is not None:
+            former = location.changes(None, present)
+            return restored(text, program.format, changes, former, file.originals())
+        return edited(text, program.format, changes)
+
+    edits = [_edit(file, change, by_hand, done)]
     if program.approvals is not None:
         approvals, tool = ConfigFile(program.approvals), f"mcp__{location.name}__{SEND_TOOL}"
         if approve_send or (launch is None and tool in (approvals.read() or "")):
@@ -174,6 +194,9 @@ def plan(
 
 def carry_out(edit: Edit) -> str:
     """Make the edit, and return a line about it; raises `RegistrationError`."""
+    if edit.after is None:
+        edit.file.remove(edit.before)
+        return f"{edit.done} {edit.file.path}, which held nothing else and is gone"
     backup = edit.file.replace(edit.before, edit.after)
     kept = "" if backup is None else f" (the file as it was: {backup})"
     return f"{edit.done} {edit.file.path}{kept}"
@@ -182,32 +205,31 @@ def carry_out(edit: Edit) -> str:
 async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Start `command` with the environment of its entry, and return sentences on what it did.
 
-    It runs in an empty folder, since a client starts it in whatever project it works on. Raises
+    It runs in the root folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
     """
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     logged = deque[str](maxlen=1)
-    with tempfile.TemporaryDirectory() as folder:
+    try:
+        server = await ServerProcess.start(
+            command, environment={**kept, **env}, cwd=Path("/"), stderr=PIPE
+        )
+        server.on_log_line = logged.append
         try:
-            server = await ServerProcess.start(
-                command, environment={**kept, **env}, cwd=Path(folder), stderr=PIPE
-            )
-            server.on_log_line = logged.append
-            try:
-                mcp = Client(server)
-                await mcp.open()
-                async with asyncio.timeout(LIST_SECONDS):
-                    tools = (await mcp.list_all("tools"))["tools"]
-                standing = await _standing(mcp)
-            finally:
-                await server.stop()
-        except (ServerError, RequestError, TimeoutError) as error:
-            cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
-            last = "".join(f"\nIts last words: {one_line(line, 300)}" for line in logged)
-            raise RegistrationError(
-                "nothing was changed: the command that is to be registered does not answer: "
-                f"{one_line(cause, 300)}{last}"
-            ) from error
+            mcp = Client(server)
+            await mcp.open()
+            async with asyncio.timeout(LIST_SECONDS):
+                tools = (await mcp.list_all("tools"))["tools"]
+            standing = await _standing(mcp)
+        finally:
+            await server.stop()
+    except (ServerError, RequestError, TimeoutError) as error:
+        cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
+        last = "".join(f"\nIts last words: {one_line(line, 300)}" for line in logged)
+        raise RegistrationError(
+            "nothing was changed: the command that is to be registered does not answer: "
+            f"{one_line(cause, 300)}{last}"
+        ) from error
     names = [one_line(str(tool.get("name"))) for tool in tools]
     return [standing, f"It lists {len(names)} tools: {', '.join(names)}."]
 
@@ -241,27 +263,29 @@ def _is_settled(room: Mapping[str, Any]) -> bool:
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:
     """Return the edit of Claude Code's settings that approves `tool`, or ends its approval."""
-
-    def change(settings: Document) -> None:
-        permissions = table_in(settings, "permissions")
-        allowed = permissions.get("allow", [])
-        if not isinstance(allowed, list):
-            raise EditError("permissions.allow in it is no list")
-        if (tool in allowed) is not given:
-            others = [other for other in allowed if other != tool]
-            permissions["allow"] = [*others, tool] if given else others
-
     with_, done = ("with", "Added") if given else ("without", "Took away")
     by_hand = f'In {file.path}: {with_} "{tool}" under permissions.allow'
-    return _edit(file, "json", change, by_hand, f"{done} the approval {tool} in")
+
+    path = ("permissions", "allow")
+
+    def change(text: str) -> str | None:
+        allowed = table_in(load(text, "json"), path[0]).get(path[1], [])
+        if not isinstance(allowed, list):
+            raise EditError("permissions.allow in it is no list")
+        approval: list[Change] = [((*path, 0), tool)]
+        if given:
+            return edited(text, "json", [] if tool in allowed else approval)
+        numbers = [number for number, other in enumerate(allowed) if other == tool]
+        gone: list[Change] = [((*path, number), MISSING) for number in reversed(numbers)]
+        return restored(text, "json", gone, approval, file.originals()) if gone else text
+
+    return _edit(file, change, by_hand, f"{done} the approval {tool} in")
 
 
-def _edit(
-    file: ConfigFile, form: Format, change: Callable[[Document], None], by_hand: str, done: str
-) -> Edit:
+def _edit(file: ConfigFile, change: Callable[[str], str | None], by_hand: str, done: str) -> Edit:
     before = file.read() or ""
     try:
-        after = edited(before, form, change)
+        after = change(before)
     except EditError as error:
         raise RegistrationError(
             f"{file.path} was left alone: {error}.\nChange it by hand, as it is shown.", by_hand

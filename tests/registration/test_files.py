@@ -1,6 +1,11 @@
 """A client's file: what is kept of it, who takes its place meanwhile, and a disk that is full."""
 
+import os
+import signal
 import stat
+import subprocess
+import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,9 +37,9 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fresh(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The new file, whose random name `tempfile` takes from this sequence."""
-    monkeypatch.setattr("tempfile._name_sequence", iter(["known", "second"]))
-    return path.with_name(".xmpp-bridge-known")
+    """The new file, whose name is random otherwise."""
+    monkeypatch.setattr("secrets.token_hex", lambda length: "0" * 2 * length)
+    return path.with_name(f".xmpp-bridge-{os.getpid()}-00000000.tmp")
 
 
 def mode(path: Path) -> int:
@@ -53,9 +58,13 @@ def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> No
     assert backup == path.with_name("config.bak")
     assert (backup.read_bytes(), mode(backup)) == (BEFORE.encode(), 0o640)
     assert other.read_bytes() == BEFORE.encode()
-    assert ConfigFile(path).replace(AFTER, "three") == backup
-    assert backup.read_text() == AFTER
-    assert names(path) == ["config", "config.bak", "other"]
+    second = ConfigFile(path).replace(AFTER, "three")
+    assert second == path.with_name("config.bak.2")
+    assert (backup.read_bytes(), second.read_text()) == (BEFORE.encode(), AFTER)
+    # What a backup has is not copied again.
+    assert ConfigFile(path).replace("three", BEFORE) == path.with_name("config.bak.3")
+    assert ConfigFile(path).replace(BEFORE, "four") == backup
+    assert ConfigFile(path).originals() == [BEFORE, AFTER, "three"]
 
 
 @pytest.mark.parametrize("umask", [0, 0o022])
@@ -122,21 +131,97 @@ def test_a_copy_that_fails_in_any_way_is_removed(
     assert names(path) == ["config"]
     with pytest.raises(RegistrationError, match="cannot be"):
         ConfigFile(path / "below").replace("", AFTER)
-    path.with_name("config.bak").mkdir()
-    monkeypatch.undo()
-    with pytest.raises(RegistrationError, match="cannot be written"):
-        ConfigFile(path).replace(BEFORE, AFTER)
-    assert (path.read_bytes(), names(path)) == (BEFORE.encode(), ["config", "config.bak"])
 
 
-@pytest.mark.parametrize("kind", TAKING_ITS_PLACE)
-def test_what_has_the_backups_name_is_not_followed(kind: str, path: Path, victim: Path) -> None:
+@pytest.mark.parametrize("kind", [*TAKING_ITS_PLACE, "directory"])
+def test_what_has_the_backups_name_is_neither_followed_nor_replaced(
+    kind: str, path: Path, victim: Path
+) -> None:
     put(path.with_name("config.bak"), kind, victim)
+    before = path.with_name("config.bak").lstat()
     backup = ConfigFile(path).replace(BEFORE, AFTER)
-    assert backup == path.with_name("config.bak")
-    assert not backup.is_symlink()
+    assert backup == path.with_name("config.bak.2")
     assert (backup.read_bytes(), path.read_text()) == (BEFORE.encode(), AFTER)
+    assert path.with_name("config.bak").lstat() == before
     assert is_untouched(victim, PRECIOUS)
+
+
+def test_a_backup_of_the_users_own_is_never_touched(path: Path) -> None:
+    mine = {path.with_name(f"config.bak{end}"): f"mine{end}" for end in ("", ".2", ".old", "2")}
+    for name, text in mine.items():
+        name.write_text(text)
+    for before, after in pairwise((BEFORE, AFTER, BEFORE, AFTER, "end")):
+        ConfigFile(path).replace(before, after)
+    assert {name: name.read_text() for name in mine} == mine
+    assert path.with_name("config.bak.3").read_bytes() == BEFORE.encode()
+
+
+MOMENTS = ["open", "os.chmod", "os.link", "os.rename", "os.remove"]
+"""What a command is doing to files when a signal comes."""
+
+ENDED = """
+import os, sys
+from pathlib import Path
+from bridge.registration.files import ConfigFile
+path, event, time, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+def hook(name, arguments):
+    global time
+    if name == event and arguments and str(path.parent) in str(arguments[0]):
+        time -= 1
+        if time == 0:
+            os.kill(os.getpid(), number)
+sys.addaudithook(hook)
+ConfigFile(path).replace(sys.argv[5], sys.argv[6])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_signal_at_any_moment_leaves_a_whole_file_and_nothing_beside_it(
+    moment: str, number: signal.Signals, path: Path
+) -> None:
+    ended = 0
+    for time in range(1, 9):
+        words = [sys.executable, "-c", ENDED, str(path), moment, str(time), str(int(number))]
+        ran = subprocess.run([*words, BEFORE, AFTER], stderr=subprocess.DEVNULL)
+        ended += ran.returncode in (-number, 1)
+        text = path.read_bytes().decode()
+        assert text in (BEFORE, AFTER)
+        if number == signal.SIGKILL:
+            ConfigFile(path.with_name("config.bak.9")).replace("", "the next run")
+            path.with_name("config.bak.9").unlink()
+        backup = path.with_name("config.bak")
+        assert number == signal.SIGKILL or backup.exists()
+        assert {*names(path)} <= {"config", "config.bak"}
+        assert not backup.exists() or backup.read_bytes() == BEFORE.encode()
+        path.write_bytes(BEFORE.encode())
+        backup.unlink(missing_ok=True)
+    assert ended
+
+
+def test_what_an_earlier_run_left_goes_and_what_is_in_use_or_somebodys_stays(path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    left = path.with_name(f".xmpp-bridge-{int(gone.stdout)}-0123abcd.tmp")
+    stays = [
+        path.with_name(name)
+        for name in (
+            f".xmpp-bridge-{other.pid}-0123abcd.tmp",
+            ".xmpp-bridge-notes.tmp",
+            ".xmpp-bridge-1-0123abcd.tmp",
+            ".xmpp-bridge-abcdefgh",
+        )
+    ]
+    for name in (left, *stays):
+        name.write_text("x")
+    try:
+        ConfigFile(path).replace(BEFORE, AFTER)
+    finally:
+        other.kill()
+        other.wait()
+    assert names(path) == sorted(["config", "config.bak", *(name.name for name in stays)])
 
 
 @pytest.mark.parametrize("kind", TAKING_ITS_PLACE)

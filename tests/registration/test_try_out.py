@@ -36,14 +36,14 @@ async def test_a_command_that_is_not_there_is_named() -> None:
         await try_out(["/nowhere/xmpp-bridge"], {})
 
 
-def test_a_command_that_does_not_serve_is_quoted_and_its_folder_was_empty_and_goes(
+def test_a_command_that_does_not_serve_is_quoted_and_was_in_nobodys_project(
     tmp_path: Path,
 ) -> None:
     program = tmp_path / "program"
     program.write_text(
         "import json, os, pathlib, sys\n"
         f"pathlib.Path({str(tmp_path / 'seen')!r}).write_text(os.getcwd())\n"
-        "print('first', f'{os.listdir()} \\x1b' + 'x' * 300, sep='\\n', file=sys.stderr)\n"
+        "print('first', '[] \\x1b' + 'x' * 300, sep='\\n', file=sys.stderr)\n"
         "for line in sys.stdin:\n"
         "    error = {'message': '\\x1b' * 60}\n"
         "    answer = {'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}\n"
@@ -51,7 +51,7 @@ def test_a_command_that_does_not_serve_is_quoted_and_its_folder_was_empty_and_go
     )
     with pytest.raises(RegistrationError) as caught:
         asyncio.run(try_out([sys.executable, str(program)], {}))
-    assert not Path((tmp_path / "seen").read_text()).exists()
+    assert (tmp_path / "seen").read_text() == "/"
     answer, words = str(caught.value).splitlines()
     said = "\\u{1B}" * 60
     cause = f"the server refused the handshake: {said}"
