@@ -16,8 +16,10 @@ PACKAGES = {
     "xmpp.js's debug log": "@xmpp/debug@0.14.0",
     "axe": "axe-core@4.14.1",
     "biome": "@biomejs/biome@2.6.8",
+    "JSON with comments": "jsonc-parser@3.3.1",
+    "TOML": "smol-toml@1.9.1",
 }
-"""Agents, the libraries of bots, and what checks a page, with the package of npm that has each."""
+"""Agents, the libraries of bots, what checks a page, and parsers, each with its package of npm."""
 
 
 def do_without(reason: str) -> NoReturn:
