@@ -15,7 +15,13 @@ from typing import Any
 
 from bridge import __version__
 from bridge.arguments import COMMANDS
-from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
+from bridge.commands.exit import (
+    FAILURE,
+    INTERRUPTED,
+    UNKNOWN,
+    ignore_further_signals,
+    raise_on_interrupt,
+)
 from bridge.logs import complain, write_out
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import TABLE, Variable
@@ -64,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.module == "serve":
             # First of all: whatever an import prints must not reach the client.
             parsed.stdio = Stdio.claim()
-        return int(import_module(f"bridge.commands.{parsed.module}").run(parsed))
+        command = import_module(f"bridge.commands.{parsed.module}")
+        raise_on_interrupt()
+        return int(command.run(parsed))
     except SystemExit as ended:
         if not (plugin and ended.code):
             raise

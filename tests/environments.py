@@ -7,7 +7,7 @@ from pathlib import Path
 SCRIPT = """\
 #!{python}
 import sys
-from bridge.cli import main
+from bridge.__main__ import main
 sys.exit(main())
 """
 

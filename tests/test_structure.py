@@ -8,6 +8,7 @@ from tests.code_lines import code_lines
 from tests.test_layers import IMPORTS, PACKAGE, TREES
 
 LATE = {
+    "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
     "bridge.store.opening": "a database of a team loads psycopg, of the extra `[postgresql]`",
     "bridge.commands.sandbox": "its certificate is made by a library of the extra `[expect]`",
     "bridge.testing.server": "the certificate of its sandbox, likewise",

@@ -25,6 +25,12 @@ class UsageError(Exception):
     """
 
 
+def raise_on_interrupt() -> None:
+    """Have Ctrl-C raise `KeyboardInterrupt` from here on, where it had ended the process."""
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:
     """Keep a signal during the interpreter's end from making a traceback or another exit code.
 
