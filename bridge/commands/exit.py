@@ -1,6 +1,7 @@
 """The exit codes of every command, and the end of the process."""
 
 import signal
+import sys
 from collections.abc import Callable
 
 SUCCESS = 0
@@ -29,6 +30,17 @@ def raise_on_interrupt() -> None:
     """Have Ctrl-C raise `KeyboardInterrupt` from here on, where it had ended the process."""
     if callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def exit_on_termination() -> None:
+    """Have SIGTERM and SIGHUP raise `SystemExit`, so that nothing temporary is left behind."""
+
+    def leave(number: int, frame: object) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, leave)
 
 
 def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:

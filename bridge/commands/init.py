@@ -15,12 +15,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import gettempdir
 from threading import Thread
 from typing import TypeAlias
 
 from bridge.commands.configuration import current_directory
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, exit_on_termination
+from bridge.files import temporary_file
 from bridge.logs import complain
 from bridge.registration.clients import installed
 from bridge.registration.errors import RegistrationError
@@ -66,19 +67,21 @@ def run(parsed: argparse.Namespace) -> int:
         complain("xmpp-bridge: init asks questions, and works on a terminal only")
         return USAGE
     from_slixmpp.load()
+    exit_on_termination()
     ending = "Nothing was written."
     try:
         home = home_folder()
         path = sources.absolute(parsed.env_file, current_directory(), {"HOME": str(home)})
-        setup = Setup(path)
-        setup.ask()
-        try:
-            if not setup.write():
-                return FAILURE
-        finally:
-            if setup.is_written():
-                check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
-                ending = f"The settings are in {path}. To check them again: {check}"
+        with temporary_file(Path(gettempdir())) as trusted:
+            setup = Setup(path, trusted)
+            setup.ask()
+            try:
+                if not setup.write():
+                    return FAILURE
+            finally:
+                if setup.is_written():
+                    check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
+                    ending = f"The settings are in {path}. To check them again: {check}"
         return follow_up(path, home)
     except (KeyboardInterrupt, EOFError):
         complain("")  # ends the line of the question
@@ -110,16 +113,19 @@ def follow_up(path: Path, home: Path) -> int:
 class Setup:
     """The answers, and the file into which they are written."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises `RegistrationError` or `SettingsError` if there is a file that is no settings."""
+    def __init__(self, path: Path, trusted: Path) -> None:
+        """Raises `RegistrationError` or `SettingsError` if there is a file that is no settings.
+
+        `trusted` is for the certificate that the person is asked to trust, until it has a place of
+        its own.
+        """
         self._file = ConfigFile(path)
         self._before = self._file.read() or ""
         self._after: str | None = None
         """The text of the file with the answers; None until it is to be written."""
         self._values = dict(sources.read(path, trusted=True).values) if self._before else {}
         """The values of the file, replaced by the answers; an empty value counts as unset."""
-        self._trusted = NamedTemporaryFile(suffix=".pem")  # noqa: SIM115 - it goes with this object
-        """The certificate that the person was asked to trust, until it has a place of its own."""
+        self._trusted = trusted
 
     def ask(self) -> None:
         """Ask all questions."""
@@ -143,16 +149,16 @@ class Setup:
         Raises `RegistrationError`.
         """
         path = self._file.path
-        anchor, trusted = ConfigFile(path.with_name(f"{path.name}.pem")), Path(self._trusted.name)
+        anchor, trusted = ConfigFile(path.with_name(f"{path.name}.pem")), self._trusted
         if trusts := self._values.get("XMPP_TLS_CA_FILE") == str(trusted):
             self._values["XMPP_TLS_CA_FILE"] = str(anchor.path)
         certificate_before = (anchor.read() or "") if trusts else ""
         after = with_variables(self._before, {name: self._values.get(name, "") for name in ASKED})
-        changes = difference(self._before, after, str(path)) if self._before else []
-        for line in changes:
-            say(line)
-        if changes and not agrees("Write it?", default=True):
-            return False
+        if self._before and after != self._before:
+            for line in difference(self._before, after, ASKED):
+                say(line)
+            if not agrees("Write it?", default=True):
+                return False
         self._after = after
         if after != self._before:
             with suppress(OSError):
@@ -217,9 +223,9 @@ class Setup:
 
     def _trusts_certificate(self) -> bool:
         """Show the certificate; return whether the person trusts it from now on."""
-        if self._values.get("XMPP_TLS_CA_FILE") == self._trusted.name:  # that was another server's
+        if self._values.get("XMPP_TLS_CA_FILE") == str(self._trusted):  # that was another server's
             del self._values["XMPP_TLS_CA_FILE"]
-        settings, trusted = self._settings(), Path(self._trusted.name)
+        settings, trusted = self._settings(), self._trusted
         presented = asyncio.run(look_at_certificate(settings)).certificate
         if presented is None:
             return False

@@ -2,58 +2,101 @@
 
 import io
 import re
-from collections.abc import Mapping
-from difflib import unified_diff
+from collections.abc import Iterable, Mapping
 
 from dotenv.parser import parse_stream
 
-from bridge.settings.table import SECRETS
+from bridge.settings.sources import parsed
+from bridge.settings.table import SECRETS, VARIABLES
+from bridge.settings.values import SettingsError
+from bridge.text import one_line
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./\[\]-]+")
 """Values that mean the same without quotation marks."""
 
-_SECRET = re.compile(rf"^([-+](?:{'|'.join(SECRETS)})=).*")
-"""A line of a diff that has a secret."""
+_STATEMENT = re.compile(
+    r"""(\s*)((?:export[^\S\r\n]+)?(?:'[^']+'|[^=\#\s]+)[^\S\r\n]*=?)"""
+    r"""([^\S\r\n]*(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|[^\r\n]*?(?=\s+\#|\s*\Z))"""
+    r"""([^\S\r\n]*(?:\#[^\r\n]*)?)(\s*)""",
+    re.DOTALL,
+)
+"""Matches blank lines, a variable's name, its value, the comment behind it, and the line's end."""
+
+_CREDENTIALS = re.compile(r"://[^/\s]*@")
+"""Finds what stands before the host in a URL."""
 
 
 def with_variables(text: str, values: Mapping[str, str]) -> str:
     """Return `text` with these values of variables; a variable whose value is empty is removed.
 
     Comments, other variables, and lines that have the value already or cannot be parsed stay as
-    they are. A variable that is not there yet is added at the end.
+    they are. A variable that is not there yet is added at the end. Raises `SettingsError` if the
+    result would be read in another way, as after a quotation mark that is not closed.
     """
-    pieces, present = [], set()
-    for binding in parse_stream(io.StringIO(text.removeprefix("\ufeff"), newline="")):
+    bom = "\ufeff" if text.startswith("\ufeff") else ""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    kept, present = bom, set()
+    for binding in parse_stream(io.StringIO(text.removeprefix(bom), newline="")):
         statement, name, value = binding.original.string, binding.key or "", binding.value or ""
         present.add(name)
         if values.get(name, value) != value:
-            blank = statement[: len(statement) - len(statement.lstrip())]
-            statement = blank + _assignment(name, values[name])
-        pieces.append(statement)
-    added = "".join(_assignment(*item) for item in values.items() if item[0] not in present)
-    kept = "".join(pieces)
-    return f"{kept}\n{added}" if added and kept[-1:] not in ("", "\n") else kept + added
+            statement = _changed(statement, values[name])
+        kept += statement
+    new = (f"{name}={_quoted(value)}" for name, value in values.items() if name not in present)
+    lines = [line for line in new if not line.endswith("=")]
+    if lines and kept.removeprefix(bom)[-1:] not in ("", "\n"):
+        kept += newline
+    after = kept + "".join(f"{line}{newline}" for line in lines)
+    _check(text, after, values)
+    return after
 
 
-def difference(before: str, after: str, path: str) -> list[str]:
-    """Return the lines that differ, as a unified diff without context, with secrets as `***`."""
-    old, new = (_secrets_on_one_line(text).splitlines() for text in (before, after))
-    lines = unified_diff(old, new, path, f"{path} (new)", n=0, lineterm="")
-    return [_SECRET.sub(r"\1***", line) for line in lines]
+def _check(before: str, after: str, values: Mapping[str, str]) -> None:
+    """Raise `SettingsError` unless `after` has the values, and all other variables as `before`."""
+    was, _, unread = parsed(before)
+    now = parsed(after).values
+    wanted = {name: value for name, value in {**was, **values}.items() if value}
+    wrong = {name for name in wanted | now if wanted.get(name, "") != now.get(name, "")}
+    if wrong:
+        named = ", ".join(sorted(wrong & {*VARIABLES})) or "another variable"
+        where = f" in line {unread[0]}" if unread else ""
+        raise SettingsError(
+            f"the file was left alone: with the answers in it {named} would be read in another way;"
+            f" close the quotation mark{where}"
+        )
 
 
-def _secrets_on_one_line(text: str) -> str:
-    """Return `text` with each secret as `NAME=` and its value on one line, however it was written.
+def difference(before: str, after: str, names: Iterable[str]) -> list[str]:
+    """Return what becomes of these variables, as lines of a diff without secrets."""
+    was, now = parsed(before).values, parsed(after).values
+    secrets = [values[name] for values in (was, now) for name in SECRETS if values.get(name)]
+    lines = []
+    for name in names:
+        for sign, value in (("-", was.get(name, "")), ("+", now.get(name, ""))):
+            if value and was.get(name, "") != now.get(name, ""):
+                lines.append(f"{sign}{name}={_shown(name, value, secrets)}")
+    return lines
 
-    So the rest of a secret is never on a line that does not name it.
-    """
-    return "".join(
-        f"{binding.key}={binding.value!r}\n" if binding.key in SECRETS else binding.original.string
-        for binding in parse_stream(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    )
+
+def _shown(name: str, value: str, secrets: list[str]) -> str:
+    # A quotation mark that is not closed may have put a secret's line into a value.
+    if name in SECRETS or any(each in value for each in (*SECRETS, *secrets)):
+        return "***"
+    return one_line(_CREDENTIALS.sub("://***@", value))
 
 
-def _assignment(name: str, value: str) -> str:
+def _changed(statement: str, value: str) -> str:
+    """Return the statement with another value, or only with its comment if that is empty."""
+    match = _STATEMENT.fullmatch(statement)
+    assert match is not None  # it was parsed
+    blank, name, _, comment, end = match.groups()
+    if not value:
+        return blank + (comment.lstrip() + end if comment.strip() else "")
+    comment = f" {comment}" if comment.startswith("#") else comment
+    return f"{blank}{name.removesuffix('=')}={_quoted(value)}{comment}{end}"
+
+
+def _quoted(value: str) -> str:
     if value and not _PLAIN.fullmatch(value):
-        value = "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"
-    return f"{name}={value}\n" if value else ""
+        return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"
+    return value

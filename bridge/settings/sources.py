@@ -137,24 +137,9 @@ def read(path: Path, *, trusted: bool) -> VariableSource:
     # Plain letters in UTF-16 are valid UTF-8, with a NUL for every letter.
     if "\0" in text:
         raise UnusableError("NUL bytes in it")
-    text = text.removeprefix("\ufeff")
     if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    # Imported only if there is a file. `dotenv_values` is not used, since it logs the lines that it
-    # cannot read instead of returning them.
-    from dotenv.parser import parse_stream
-
-    values: dict[str, str] = {}
-    cut_off: dict[str, str] = {}
-    lines: list[int] = []
-    for binding in parse_stream(io.StringIO(text, newline=None)):
-        if binding.error:
-            statement = binding.original.string
-            blank = len(statement) - len(statement.lstrip())
-            lines.append(binding.original.line + statement.count("\n", 0, blank))
-        elif binding.key is not None:
-            values[binding.key] = binding.value or ""
-            cut_off[binding.key] = _behind(binding.original.string)
+    values, cut_off, lines = parsed(text)
     name, warning = repr(str(path)), ""
     if lines:
         named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
@@ -180,6 +165,35 @@ def _is_exposed(path: Path) -> bool:
         own = status.st_uid == os.geteuid()
         return bool(status.st_mode & (stat.S_IROTH | (stat.S_IRGRP if own else 0)))
     return False
+
+
+class Parsed(NamedTuple):
+    """What is in the text of a `.env` file."""
+
+    values: dict[str, str]
+    cut_off: dict[str, str]
+    """What follows each value without quotation marks as a comment, from `#` on."""
+
+    unread: list[int]
+    """The numbers of the lines that cannot be read."""
+
+
+def parsed(text: str) -> Parsed:
+    """Parse the text of a `.env` file."""
+    # Imported only if there is a file. `dotenv_values` is not used, since it logs the lines that it
+    # cannot read instead of returning them.
+    from dotenv.parser import parse_stream
+
+    result = Parsed({}, {}, [])
+    for binding in parse_stream(io.StringIO(text.removeprefix("\ufeff"), newline=None)):
+        if binding.error:
+            statement = binding.original.string
+            blank = len(statement) - len(statement.lstrip())
+            result.unread.append(binding.original.line + statement.count("\n", 0, blank))
+        elif binding.key is not None:
+            result.values[binding.key] = binding.value or ""
+            result.cut_off[binding.key] = _behind(binding.original.string)
+    return result
 
 
 def set_in(values: Mapping[str, str]) -> dict[str, str]:

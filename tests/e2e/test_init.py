@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import tomllib
 from asyncio import to_thread
@@ -303,6 +304,43 @@ def test_what_another_program_writes_meanwhile_stays_and_the_end_says_what_was_w
     assert other.read_text() == "# theirs\n"
     written = {"lab.env", "lab.env.bak"} if changed else set()
     assert files(tmp_path).keys() == {"lab.env", other.name} | written
+
+
+def test_a_quotation_mark_that_is_open_leaves_the_file_and_its_restriction_as_they_are(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = tmp_path / "lab.env"
+    environment = sandbox.environment()
+    write_settings(settings, environment)
+    text = f"{settings.read_text()}OTHER='s3cret\nBRIDGE_READ_ONLY=1\n"
+    settings.write_text(text)
+    with asking(tmp_path, "--env-file", "lab.env") as terminal:
+        answer(terminal, [(f"JID [{sandbox.bot.jid}]: ", ""), ("Password [***]: ", "")])
+        answer(terminal, [(f"Server [{environment['XMPP_SERVICE']}]: ", "")])
+        answer(terminal, [(f"Room [{environment['MUC_ROOM']}]: ", "")])
+        answer(terminal, [("Nickname [McpDebug]: ", "My Bot")])
+        assert terminal.end() == 1
+    for words in ("BRIDGE_READ_ONLY", "quotationmarkinline", "Nothingwaswritten."):
+        assert words in squeezed(terminal)
+    assert "s3cret" not in terminal.written
+    assert settings.read_text() == text
+    assert files(tmp_path).keys() == {"lab.env"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_a_signal_it_leaves_nothing_of_a_certificate(
+    number: signal.Signals, prosody: XmppServer, tmp_path: Path
+) -> None:
+    (temporary := tmp_path / "tmp").mkdir()
+    with asking(tmp_path, environment={"TMPDIR": str(temporary)}) as terminal:
+        answer(terminal, [("JID: ", prosody.bot.jid), ("Password: ", prosody.bot.password)])
+        answer(terminal, [("Server [-]: ", f"{prosody.host}:{prosody.starttls_port}")])
+        terminal.ends_with(TRUST)
+        (held,) = temporary.iterdir()
+        assert held.read_text().startswith("-----BEGIN CERTIFICATE")
+        terminal.process.send_signal(number)
+        assert terminal.end() == 128 + number
+    assert files(tmp_path) == {}
 
 
 def test_without_a_terminal_or_a_place_for_the_file_it_ends_with_one_line(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.settings.env_file import difference, with_variables
+from bridge.settings.values import SettingsError
 
 BEFORE = """\
 # mine
@@ -23,7 +24,7 @@ AFTER = """\
 # mine
 export OTHER="a ${b}" # why
 
-XMPP_PASSWORD='it\\'s new'
+XMPP_PASSWORD='it\\'s new' # why
 ?
 MUC_ROOM=a@b # stays as it is
 MCP_BOT_NICKNAME=Zoe
@@ -44,15 +45,11 @@ def test_only_what_has_another_value_is_changed() -> None:
 
 
 def test_a_difference_shows_every_change_and_no_secret() -> None:
-    assert difference(AFTER, AFTER, "/x") == []
-    lines = difference(BEFORE, AFTER, "/x")
-    assert [line for line in lines if line.startswith(("-", "+"))] == [
-        "--- /x",
-        "+++ /x (new)",
-        "-XMPP_SERVICE=xmpp://old.example",
+    assert difference(AFTER, AFTER, VALUES) == []
+    assert difference(BEFORE, AFTER, VALUES) == [
+        "-XMPP_SERVICE=xmpp://older.example",
         "-XMPP_PASSWORD=***",
         "+XMPP_PASSWORD=***",
-        "-XMPP_SERVICE=xmpp://older.example",
         "+MCP_BOT_NICKNAME=Zoe",
     ]
 
@@ -65,14 +62,69 @@ def test_a_difference_shows_every_change_and_no_secret() -> None:
         "XMPP_PASSWORD='hunter2\u2028hunter2'\n",
         "\n\t export 'XMPP_PASSWORD' = hunter2 # hunter2\n",
         "XMPP_PASSWORD=hunter2\rXMPP_PASSWORD=hunter2\r",
+        "# XMPP_PASSWORD=hunter2\nXMPP_SERVICE=xmpp://a # hunter2, MUC_PASSWORD=hunter2\n",
+        "XMPP_SERVICE=xmpp://bot:hunter2@old.example:5222 #\n",
+        "XMPP_SERVICE='xmpp://a\n XMPP_PASSWORD=hunter2\n'\n",
+        "XMPP_PASSWORD=hunter2\nXMPP_SERVICE=xmpp://hunter2\n",
+        "? export XMPP_PASSWORD='hunter2\n",
     ],
 )
-@pytest.mark.parametrize("password", ["new", "", "hunter2hunter2", "hunter2\u2029hunter2"])
+@pytest.mark.parametrize("password", ["other", "", "hunter2hunter2", "hunter2\u2029hunter2"])
 def test_a_difference_shows_no_secret_however_it_was_written(before: str, password: str) -> None:
-    after = with_variables(before, {"XMPP_PASSWORD": password, "MUC_ROOM": "a@b"})
-    shown = "\n".join(difference(before, after, "/x"))
+    values = {"XMPP_PASSWORD": password, "XMPP_SERVICE": "xmpp://new", "MUC_ROOM": "a@b"}
+    after = with_variables(before, values)
+    shown = "\n".join(difference(before, after, values))
     assert "hunter" not in shown
     assert "+MUC_ROOM=a@b" in shown
+    assert "+XMPP_SERVICE=xmpp://new" in shown
+
+
+@pytest.mark.parametrize(
+    ("before", "named"),
+    [
+        ("XMPP_USERNAME='bot\nBRIDGE_READ_ONLY=1\n", "BRIDGE_READ_ONLY"),
+        ("X='open\nBRIDGE_READ_ONLY=1\n", "BRIDGE_READ_ONLY"),
+        ("BRIDGE_READ_ONLY=1\nX=\"open\nY='open\n", "another variable|XMPP_PASSWORD"),
+        ("hunter2 hunter2\n'=\nBRIDGE_SEND_RATE=5\n# it's\nA='\n", "another variable|XMPP_"),
+    ],
+)
+def test_a_file_in_which_other_variables_would_change_is_refused(before: str, named: str) -> None:
+    values = {"XMPP_USERNAME": "", "XMPP_PASSWORD": "it's \" new", "MUC_ROOM": "a'b@c"}
+    with pytest.raises(SettingsError, match=f"left alone: .*({named})") as caught:
+        with_variables(before, values)
+    assert "line" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# it's mine\nA='b'  # c", "# it's mine\nA='b'  # c"),
+        ("export  MUC_ROOM =  old@b   # c", "export  MUC_ROOM =a@b   # c"),
+        ('MUC_ROOM="o # \'"# c', "MUC_ROOM=a@b # c"),
+        ("'MUC_ROOM'='o\\' # x'", "'MUC_ROOM'=a@b"),
+        ("MUC_ROOM= # c", "MUC_ROOM=a@b # c"),
+        ("MUC_ROOM", "MUC_ROOM=a@b"),
+        ("MUC_ROOM=#o", "MUC_ROOM=a@b"),
+        ("\n\n  MUC_ROOM=o#p # c\n\nB=c", "\n\n  MUC_ROOM=a@b # c\n\nB=c"),
+        ("A=b\nXMPP_SERVICE=xmpp://a   # c\nC=d", "A=b\n# c\nC=d"),
+    ],
+)
+def test_no_byte_changes_but_those_of_the_value(
+    before: str, after: str, end: str, bom: str, newline: str
+) -> None:
+    values = {"MUC_ROOM": "a@b"} if "MUC_ROOM" in before else {}
+    written = with_variables(
+        (bom + before + end).replace("\n", newline), values | {"XMPP_SERVICE": ""}
+    )
+    assert written == (bom + after + end).replace("\n", newline)
+    added = with_variables(written, {"MCP_BOT_NICKNAME": "Zoe"})
+    line = f"MCP_BOT_NICKNAME=Zoe{newline if newline in written else chr(10)}"
+    start = written if end else written + (newline if newline in written else "\n")
+    assert added == start + line
 
 
 @given(st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), min_size=1))
