@@ -15,6 +15,7 @@ from bridge.testing.bot import BotProcess
 from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import ScenarioError, Verbs, line_of, parse
 from bridge.testing.server import FixtureServer
+from bridge.text import visible
 
 OBSERVER = "Observer"
 """The actor of the first steps, if these name none."""
@@ -49,7 +50,7 @@ class ScenarioFile(pytest.File):
             self.text = self.path.read_text("utf-8")
             self.scenario = parse(self.text, VERBS)
         except (OSError, UnicodeDecodeError, ScenarioError) as error:
-            raise self.CollectError(f"{self.path.name}: {error}") from None
+            raise self.CollectError(visible(f"{self.path.name}: {error}")) from None
         name = self.path.name.partition(".")[0]
         yield ScenarioTest.from_parent(self, name=name, callobj=self.play)
 
@@ -69,7 +70,7 @@ class ScenarioFile(pytest.File):
             message = [f"{self.path.name}, {where}: {error}"]
             if last := self.output.splitlines()[-LAST_LINES:]:
                 message += ["What the bot wrote at last:", *(f"  {line}" for line in last)]
-            raise pytest.fail.Exception("\n".join(message), pytrace=False) from None
+            raise pytest.fail.Exception(visible("\n".join(message)), pytrace=False) from None
 
     async def _play(self, server: FixtureServer) -> None:
         bot, first = self.scenario.bot, self.scenario.step[0].actor or OBSERVER

@@ -1,8 +1,16 @@
 """The exceptions of `bridge.testing`: their root, and those that an actor raises. Pure."""
 
+from bridge.text import visible
+
 
 class XmppTestError(Exception):
-    """A test went wrong, or was written wrongly; the text says how."""
+    """A test went wrong, or was written wrongly; the text says how.
+
+    Names of rooms and occupants may be in it, and what a bot said: hidden characters are escaped.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message))
 
 
 class ActorError(XmppTestError):

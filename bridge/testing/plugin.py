@@ -96,7 +96,8 @@ def pytest_runtest_makereport(
     """Add to the report of a failure what an actor saw; end what the test began on the server.
 
     A report may quote what the bot wrote, so every part of it is masked: it must not show the bot's
-    password. A password as short as a word is not masked.
+    password. A password as short as a word is not masked. Hidden characters are escaped: pytest
+    shows the difference of two texts as they are.
     """
     report = yield
     if (server := item.config.stash.get(SERVER, None)) is None:
@@ -109,10 +110,10 @@ def pytest_runtest_makereport(
         setattr(report, "xmpp_played", server.played())  # noqa: B010 - `-n` hands it on
     for name in ("sections", "longrepr", "user_properties", "wasxfail", "xmpp_played"):
         if hasattr(report, name):
-            setattr(report, name, masked(getattr(report, name), server.report_mask))
+            setattr(report, name, masked(getattr(report, name), server.clean))
     if not isinstance(report.longrepr, str | tuple | None):
         text = report.longreprtext
-        report.longrepr = clean if (clean := server.report_mask(text)) != text else report.longrepr
+        report.longrepr = clean if (clean := server.clean(text)) != text else report.longrepr
     if call.when == "teardown":  # the test's own fixtures have ended
         server.end_test()
     return report

@@ -26,7 +26,7 @@ from bridge.testing.bot import Mask
 from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
 from bridge.testing.streams import BotStreams
-from bridge.text import one_line
+from bridge.text import one_line, visible
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 
@@ -65,9 +65,9 @@ class FixtureServer:
         """The names of the accounts that bots were given."""
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
-        self._mask = self.report_mask = Mask(())
-        """Masks these passwords in texts. `report_mask` leaves out short ones, which a whole report
-        would have by chance."""
+        self._mask = self._report_mask = Mask(())
+        """Masks these passwords in texts. `_report_mask` leaves out short ones, which a whole
+        report would have by chance."""
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -132,7 +132,9 @@ class FixtureServer:
         if (password := variables["XMPP_PASSWORD"]) not in self._secrets:
             self._secrets.add(password)
             self._mask = Mask(self._secrets)
-            self.report_mask = Mask(secret for secret in self._secrets if len(secret) >= MIN_MASKED)
+            self._report_mask = Mask(
+                secret for secret in self._secrets if len(secret) >= MIN_MASKED
+            )
         return Environment({name: value for name, value in variables.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> ActorProxy:
@@ -166,6 +168,10 @@ class FixtureServer:
         end = partial(self._engine.call, self._engine.call(fault))
         self._faults.append(end)
         return end
+
+    def clean(self, text: str) -> str:
+        """Return a text of a report without secrets, and with hidden characters as escapes."""
+        return visible(self._report_mask(text))
 
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
         """Return what went wrong on the streams of bots, and what an actor saw: titles and texts.

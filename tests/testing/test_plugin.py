@@ -1,5 +1,6 @@
 """The plugin in runs of pytest of its own, as whoever installs the package has it."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -91,6 +92,48 @@ def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.P
     )
     assert "[redacted]" in result.stdout.str()
     assert "concurrent/futures" not in result.stdout.str()  # the test's own line stands alone
+
+
+HIDDEN = {"override": "\u202e", "NUL": "\0", "colour": "\x1b[31m", "line": "\u2028"}
+RAW = {
+    "the actor's nickname": "xmpp_actor_sync('A' + raw)",
+    "its room": "xmpp_actor_sync('A', room=f'{raw}@rooms.localhost')",
+    "its account": "xmpp_actor_sync('A', account='x' + raw)",
+    "a message that differs": "assert said(xmpp_actor_sync) == 'the one\\nand the other'",
+    "what the program prints": "print(raw); print(raw, file=sys.stderr); assert False",
+    "an exception of its own": "raise RuntimeError(raw)",
+    "a configuration": "xmpp_actor_sync('A').configure({raw: True})",
+    "somebody awaited": "xmpp_actor_sync('A').expect_join(raw, within=0)",
+}
+"""What strangers' hidden characters come into a failure by."""
+
+FAILING_RAW = """
+import sys
+import pytest
+HIDDEN = {hidden!r}
+
+def said(actor):
+    alice, bob = actor("Alice"), actor("Bob")
+    bob.say("the one\\nand \\u202e\\u2029the other")
+    return alice.expect(from_="Bob").body
+
+@pytest.mark.parametrize("raw", HIDDEN.values(), ids=HIDDEN)
+def test_it(raw, xmpp_server, xmpp_actor_sync):
+    {line}
+"""
+
+
+@pytest.mark.parametrize("line", RAW.values(), ids=RAW)
+def test_hidden_characters_are_escaped_in_every_part_of_a_failure(
+    line: str, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(FAILING_RAW.format(hidden=HIDDEN, line=line))
+    junit = pytester.path / "junit.xml"
+    result = run(pytester, "--color=no", f"--junit-xml={junit}", "--showlocals")
+    result.assert_outcomes(failed=len(HIDDEN))
+    shown = result.stdout.str() + junit.read_text("utf-8")
+    assert {raw for raw in HIDDEN.values() if raw in shown} == set()
+    assert re.search(r"\\u\{(202E|0|1B|2028)\}", shown)
 
 
 WRONG = {
