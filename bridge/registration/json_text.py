@@ -27,7 +27,7 @@ _DECODER = json.JSONDecoder(parse_float=_written, parse_int=_written, parse_cons
 """Numbers stay as they are written: JavaScript writes 0.00001, Python 1e-05."""
 
 
-class _Place(NamedTuple):
+class _MemberSpan(NamedTuple):
     """A member of an object or an item of an array: where it begins, and its value's place."""
 
     start: int
@@ -94,12 +94,12 @@ def _after_blanks(text: str, start: int) -> int:
     return match.end()
 
 
-def _members(plain: str, at: int) -> tuple[dict[str | int, _Place], int]:
+def _members(plain: str, at: int) -> tuple[dict[str | int, _MemberSpan], int]:
     """Return the members of what begins at `at`, and where its closing bracket is.
 
     Of members with the same key parsers take the last.
     """
-    members: dict[str | int, _Place] = {}
+    members: dict[str | int, _MemberSpan] = {}
     position = _after_blanks(plain, at + 1)
     while plain[position] not in "}]":
         key, start = len(members), position
@@ -107,7 +107,7 @@ def _members(plain: str, at: int) -> tuple[dict[str | int, _Place], int]:
             key, position = _DECODER.raw_decode(plain, position)
             position = _after_blanks(plain, _after_blanks(plain, position) + 1)
         end = _DECODER.raw_decode(plain, position)[1]
-        members[key] = _Place(start, position, end)
+        members[key] = _MemberSpan(start, position, end)
         position = _after_blanks(plain, end)
         if plain[position] == ",":
             position = _after_blanks(plain, position + 1)
@@ -132,7 +132,7 @@ def _words(text: str, value: object, unit: str | None, position: int) -> str:
 
 
 def _with_first(
-    text: str, at: int, first: _Place | None, unit: str, key: str | int, value: object
+    text: str, at: int, first: _MemberSpan | None, unit: str, key: str | int, value: object
 ) -> str:
     """Return `text` with a new first member of the object or array at `at`."""
     name = f"{dump(key)}: " if isinstance(key, str) else ""
@@ -149,7 +149,7 @@ def _with_first(
 
 
 def _without(
-    text: str, bare: str, at: int, close: int, member: _Place, members: list[_Place]
+    text: str, bare: str, at: int, close: int, member: _MemberSpan, members: list[_MemberSpan]
 ) -> str:
     """Return `text` without a member of the object or array at `at`; comments beside it stay."""
     number, end = members.index(member), member.end
