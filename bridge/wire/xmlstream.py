@@ -94,7 +94,7 @@ instruction or a declaration (RFC 6120, section 11.1). `_MALFORMED` is a tag wit
 stray `/`, or without a name; it may end before the next `<`."""
 
 NAMELESS = "unreadable"
-"""The tag of a `DamagedElement` for a malformed tag between two stanzas."""
+"""The tag of a `DamagedElement` for one malformed tag or more between two stanzas."""
 
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 """The name of an attribute, and its value in quotes. A match begins only after a blank or a quote.
@@ -181,6 +181,8 @@ class XmlStream:
         self._own = b""
         """The name of the stanza under way, if a tag in it is malformed. Only elements with this
         name are counted then."""
+        self._last_tag = ""
+        """The tag of the last element; equal `NAMELESS` ones in a row are yielded once."""
         self._depth = 0
         """How many elements are open, including the root; only some of them, if `_own` is set."""
         self._name = b""
@@ -277,7 +279,10 @@ class XmlStream:
                     depth += 1
             if depth == 1:
                 self._at, self._depth = at, depth
-                yield self._finished()
+                element, before = self._finished(), self._last_tag
+                self._last_tag = element.tag
+                if not element.tag == before == NAMELESS:  # a flood of `<>` is told once
+                    yield element
         self._at, self._depth, self.ended = at, depth, not depth
 
     def _check_between(self, kind: int | None, start: int, at: int) -> None:

@@ -219,7 +219,13 @@ def test_a_malformed_tag_in_a_stanza_costs_that_stanza_alone(odd: bytes, size: i
 def test_a_malformed_tag_between_two_stanzas_costs_neither(odd: bytes, size: int) -> None:
     found, error = outcome([HEADER, *torn(STANZAS[0] + odd + STANZAS[1] * 2, size)])
     assert (found[0], found[-2:], error) == (WHOLE[0], [WHOLE[1]] * 2, None)
-    assert set(found[1:-2]) == {b"<%b />" % NAMELESS.encode()}
+    assert found[1:-2] == [b"<%b />" % NAMELESS.encode()]
+
+
+def test_malformed_tags_in_a_row_between_two_stanzas_are_told_once() -> None:
+    pieces = [HEADER, *[b"<><x / >\n"] * 1_000, STANZAS[1], b"<>" * 1_000, STANZAS[1]]
+    nameless = b"<%b />" % NAMELESS.encode()
+    assert read(*pieces) == [nameless, WHOLE[1]] * 2
 
 
 @pytest.mark.parametrize(
