@@ -430,6 +430,7 @@ async def test_who_speaks_and_is_not_listed_is_not_shown_by_the_room(tmp_path: P
         diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
         present_ = next(it for it in diagnosed["findings"] if it["name"] == "present")
         assert "is not shown by the room" in present_["detail"]
+        assert present_["detail"] in diagnosed["verdict"]
         assert "never in the room" not in str(diagnosed)
         assert (await bridge.status())["warnings"]
 

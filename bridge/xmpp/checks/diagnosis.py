@@ -110,7 +110,8 @@ def _present(evidence: Evidence) -> Finding:
         hint = "Give the nickname of somebody else; xmppOccupants lists them."
         return Finding(False, f"{who} is the bridge itself.", hint)
     if evidence.occupant in status.unlisted:
-        return Finding(True, f"{who} speaks in the room, and is not shown by the room.")
+        detail = f"{who} speaks in the room, and is not shown by the room."
+        return Finding(True, detail, remark=True)
     if evidence.occupant is not None:
         return Finding(True, f"{who} is in the room.")
     others = [occupant.nickname for occupant in status.others]

@@ -77,8 +77,8 @@ class Finding(NamedTuple):
     hint: str = ""
     """What to do about it."""
     remark: bool = False
-    """Whether it is never the verdict, but adds its sentence to it: it rests on likeness, or on
-    what somebody says of itself."""
+    """Whether it is never the verdict, but adds its sentence to it: it rests on likeness, on what
+    somebody says of itself, or on what the room does not show."""
 
 
 class Ping(NamedTuple):
