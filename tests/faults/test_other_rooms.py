@@ -220,7 +220,7 @@ async def test_the_history_of_a_room_is_not_told_again_when_we_come_back(tmp_pat
         own() + said("Wilma", "live", "l1"),
         present("Wilma") + own(),
     ],
-    ids=["then the subject", "history", "ours first", "something live", "then quiet"],
+    ids=["then the subject", "history", "ours first", "then quiet, but for one", "then quiet"],
 )
 async def test_a_room_that_never_marks_our_presence_lets_us_in(
     arrival: str, tmp_path: Path

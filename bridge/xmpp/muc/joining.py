@@ -15,10 +15,17 @@ from bridge.xmpp.link.connection import DEADLINES, Connection
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model import faults
-from bridge.xmpp.model.events import Event, OccupantJoined, OccupantLeft, RoomError
+from bridge.xmpp.model.events import (
+    CAPTCHA_REQUIRED,
+    Event,
+    OccupantJoined,
+    OccupantLeft,
+    RoomError,
+    SubjectChanged,
+)
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
-from bridge.xmpp.muc.history import HistoryWindow
+from bridge.xmpp.muc.history import QUIET_SECONDS, HistoryWindow
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
@@ -49,7 +56,8 @@ class Join:
 
     A room lets us in by our own presence, which has the status code 110. Some rooms never send that
     code. There, presence of the wanted nickname may be ours or that of somebody who has it. It is
-    ours if no refusal and no presence with the code comes before the end of the room's history.
+    ours if no refusal and no presence with the code comes before the subject, or before the room
+    has been quiet for a while.
 
     A domain that is no room service often says nothing to a join, but answers service discovery. So
     the service is asked what it is if the room's address denies being a room, or does not answer.
@@ -72,6 +80,8 @@ class Join:
         self._admit = admit
         self._unmarked: OccupantJoined | None = None
         """The presence of the wanted nickname, if it came without the code 110."""
+        self._quiet: asyncio.TimerHandle | None = None
+        """Lets us in by that presence, unless the room sends something before."""
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
         self._denied = asyncio.Event()
         """Set if the room's address answers as something that is no room."""
@@ -122,27 +132,31 @@ class Join:
             case OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
                 if self._unmarked is None:
                     self._history.open(now)
-                    self._let_in_after_history()
                 self._unmarked = event
+                self._await_quiet()
                 return []
             case OccupantLeft(from_=jid) if self._unmarked and jid == self._unmarked.from_:
                 self._unmarked = None
+            case SubjectChanged():
+                self._let_in_unmarked()
+            case RoomError(condition=condition) if self._unmarked and condition == CAPTCHA_REQUIRED:
+                pass  # who is inside may get such a message from an occupant
             case RoomError(condition=condition, text=text, venue=venue):
                 self._refuse(faults.of_join_error(condition, text, self._place, venue))
+        if self._unmarked is not None:
+            self._await_quiet()
         return [event]
 
-    def settle(self, now: float) -> None:
-        """Let us in by presence without the code 110, if the room's history has ended."""
-        unmarked = self._unmarked
-        if unmarked is not None and not (self._answer.done() or self._history.is_open(now)):
-            self._let_in(replace(unmarked, self_=True))
-
-    def _let_in_after_history(self) -> None:
-        """Call `settle` when the room's history ends by itself."""
+    def _await_quiet(self) -> None:
+        """Let us in by presence without the code 110 once the room has been quiet for a while."""
+        if self._quiet is not None:
+            self._quiet.cancel()
         loop = asyncio.get_running_loop()
-        self.settle(loop.time())
-        if not self._answer.done() and self._history.is_open(loop.time()):
-            loop.call_at(self._history.until, self._let_in_after_history)
+        self._quiet = loop.call_later(QUIET_SECONDS, self._let_in_unmarked)
+
+    def _let_in_unmarked(self) -> None:
+        if self._unmarked is not None and not self._answer.done():
+            self._let_in(replace(self._unmarked, self_=True))
 
     def _let_in(self, me: OccupantJoined) -> None:
         self._answer.set_result(me)
@@ -173,6 +187,7 @@ class Join:
         with suppress(ConnectionFailedError):
             if self._connection.received - received >= MUCH_BYTES:
                 await answers(self._connection, seconds)
+            self._let_in_unmarked()
             if not self._answer.done():
                 self._refuse(faults.of(self._silence, self._place, within=f" within {seconds:g} s"))
 

@@ -469,7 +469,6 @@ class Membership:
             publishing = [event]
             if self._join is not None:
                 publishing = self._join.take(event, now)
-                self._join.settle(now)
             for happened in publishing:
                 because_we_came = isinstance(happened, events.SubjectChanged | listed)
                 self._handle(happened, earlier=entering or (arriving and because_we_came))
