@@ -247,7 +247,7 @@ async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene) -> None:
         assert f"in the room as {eyes.membership.occupant}" in told
 
 
-@ON_PROSODY
+@pytest.mark.parametrize("server_process", ["prosody", "ejabberd"], indirect=True)
 async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
     stage: Scene,
 ) -> None:
