@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import termios
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 from bridge.commands.configuration import ReadSettings, run_with_settings, usable
 from bridge.commands.exit import FAILURE, USAGE, UsageError
 from bridge.commands.filters import room_of
-from bridge.commands.send_rate import counted
+from bridge.commands.send_rate import CountedRate
 from bridge.logs import can_print, complain, open_log
 from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
@@ -25,7 +24,7 @@ from bridge.recording.recording import Recording, store_path
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 from bridge.tools.link import RoomLink
-from bridge.tools.send import MAX_WAIT_SECONDS, RateLimiter, xmpp_send
+from bridge.tools.send import MAX_WAIT_SECONDS, xmpp_send
 from bridge.views.output import display_of, show
 from bridge.views.results import View
 from bridge.views.termination import taking_part, until_terminated
@@ -92,22 +91,14 @@ async def say(
     With `--await`, only answers of `sender` count, if it is not empty. Raises `ToolError`.
     """
     account = str(link.participant.settings and link.participant.settings.jid)
-    rate = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
-    with counted(rate, account) as now:
-        wait = rate.take(now)
-    rate.check(wait)
-    once = RateLimiter(1)
+    rate_in = configuration.source_of("BRIDGE_SEND_RATE")
+    limiter = CountedRate(configuration.send_rate, rate_in, account)
     if configuration.confirm_send:
-        once.confirm_in = configuration.source_of("BRIDGE_CONFIRM_SEND")
-    ask = partial(_ask, once.confirm_in)
+        limiter.confirm_in = configuration.source_of("BRIDGE_CONFIRM_SEND")
+    ask = partial(_ask, limiter.confirm_in)
     context = Context(lambda *_: None, lambda *_: None, lambda _: True, ask)
-    try:
-        waits = parsed.timeout, parsed.await_seconds
-        return {**await xmpp_send(link, once, context, text, *waits, sender or None)}
-    finally:
-        if not once.wait(time.monotonic()):  # nothing was sent
-            with counted(rate, account):
-                rate.give_back()
+    waits = parsed.timeout, parsed.await_seconds
+    return {**await xmpp_send(link, limiter, context, text, *waits, sender or None)}
 
 
 def _alone(settings: Settings, parsed: argparse.Namespace) -> Settings:

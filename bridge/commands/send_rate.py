@@ -19,32 +19,58 @@ from bridge.store.location import default_path
 from bridge.tools.send import SECONDS, RateLimiter
 
 
-@contextmanager
-def counted(rate: RateLimiter, account: str) -> Iterator[float]:
-    """Let `rate` go on from the former runs of this account, and keep what the block takes.
+class CountedRate(RateLimiter):
+    """A rate limiter for all runs of one account together.
 
-    Yields the time by the wall clock. Other runs wait until the block has ended. After the clock
-    was set back, the rate counts as used up by now. Raises `ToolError` if the file cannot be used.
+    Its methods go by the wall clock, whatever time they are given, and raise `ToolError` if the
+    file cannot be used. After the clock was set back, the rate counts as used up by now.
     """
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it never raises
-    name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
-    path = default_path(os.environ, home).with_name(name)
-    try:
-        make_folder(path.parent)
-        if path.parent.is_symlink():
-            raise OSError("its folder is a symbolic link")
-        descriptor = open_private(path, os.O_RDWR)
+
+    def __init__(self, per_minute: int, rate_in: str, account: str) -> None:
+        super().__init__(per_minute, rate_in)
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it never raises
+        name = f"sent-{sha256(account.encode()).hexdigest()[:32]}"
+        self._path = default_path(os.environ, home).with_name(name)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token."""
+        with self._counted() as now:
+            return super().wait(now)
+
+    def take(self, now: float) -> float:
+        """Take a token, or return the seconds until there is one."""
+        with self._counted() as now:
+            return super().take(now)
+
+    def give_back(self) -> None:
+        """Return a token that was taken for nothing."""
+        with self._counted():
+            super().give_back()
+
+    @contextmanager
+    def _counted(self) -> Iterator[float]:
+        """Go on from the former runs, and keep what the block takes; yield the time.
+
+        Other runs wait until the block has ended.
+        """
+        path = self._path
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            now = time.time()
-            rate.full_at = min(os.fstat(descriptor).st_mtime, now + SECONDS)
-            yield now
-            os.utime(descriptor, (now, rate.full_at))
-        finally:
-            os.close(descriptor)  # and with it the lock
-    except OSError as error:
-        raise ToolError(
-            f"Not sent: it cannot be counted in {str(path)!r} ({error.strerror or error}).",
-            condition="policy-violation",
-            hint="Make it a file that only you can use, or set XDG_STATE_HOME to another folder.",
-        ) from error
+            make_folder(path.parent)
+            if path.parent.is_symlink():
+                raise OSError("its folder is a symbolic link")
+            descriptor = open_private(path, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                now = time.time()
+                self.full_at = min(os.fstat(descriptor).st_mtime, now + SECONDS)
+                yield now
+                os.utime(descriptor, (now, self.full_at))
+            finally:
+                os.close(descriptor)  # and with it the lock
+        except OSError as error:
+            raise ToolError(
+                f"Not sent: it cannot be counted in {str(path)!r} ({error.strerror or error}).",
+                condition="policy-violation",
+                hint="Make it a file that only you can use, or set XDG_STATE_HOME to another "
+                "folder.",
+            ) from error

@@ -78,7 +78,7 @@ class RateLimiter:
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one."""
-        wait = self.wait(now)
+        wait = RateLimiter.wait(self, now)  # that of a subclass may lock a file, as `take` does
         if not wait:
             self.full_at = max(self.full_at, now) + SECONDS / self.per_minute
         return wait

@@ -1,5 +1,6 @@
 """The rate that holds over all runs of `send`, in a file."""
 
+import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bridge.commands.send_rate import counted
+from bridge.commands.send_rate import CountedRate
 from bridge.mcp.errors import ToolError
-from bridge.tools.send import SECONDS, RateLimiter
+from bridge.tools.send import SECONDS
 
 ACCOUNT = "bot@example.org"
+ANY = 0.0
+"""A time that does not matter."""
 AN_INSTANT = 5.0
 """Seconds within which a test gets from one line to the next."""
 
@@ -25,9 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def take(per_minute: int = 2, account: str = ACCOUNT) -> float:
     """What a run is told: how long to wait, 0 if it may send."""
-    rate = RateLimiter(per_minute)
-    with counted(rate, account) as now:
-        return rate.take(now)
+    return CountedRate(per_minute, "", account).take(ANY)
 
 
 def file_in(state: Path) -> Path:
@@ -43,10 +44,11 @@ def test_the_runs_of_an_account_share_a_rate_and_no_other_has_a_part_in_it(state
 
 
 def test_what_was_not_sent_may_be_taken_again(state: Path) -> None:
-    rate = RateLimiter(1)
-    take(1)
-    with counted(rate, ACCOUNT):
-        rate.give_back()
+    rate = CountedRate(1, "", ACCOUNT)
+    assert rate.take(ANY) == 0.0
+    assert rate.wait(ANY) > 0.0
+    rate.give_back()
+    assert rate.wait(ANY) == 0.0
     assert take(1) == 0.0
 
 
@@ -96,12 +98,13 @@ def test_nothing_is_sent_if_it_cannot_be_counted(foreign: str, state: Path) -> N
     assert (str(file) in refused.value.message, "XDG_STATE_HOME" in refused.value.hint) == (1, 1)
 
 
-def test_a_run_waits_until_another_one_has_taken() -> None:
-    rate = RateLimiter(1)
-    with ThreadPoolExecutor(1) as runs:
-        with counted(rate, ACCOUNT) as now:
-            waiting = runs.submit(take, 1)
-            with pytest.raises(TimeoutError):
-                waiting.result(0.2)
-            rate.take(now)
+def test_a_run_waits_until_another_one_has_taken(state: Path) -> None:
+    assert take(2) == 0.0
+    with file_in(state).open() as held, ThreadPoolExecutor(1) as runs:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = runs.submit(take, 2)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.2)
+        os.utime(held.fileno(), (0, time.time() + SECONDS))
+        fcntl.flock(held, fcntl.LOCK_UN)
         assert waiting.result(AN_INSTANT) > 0.0
