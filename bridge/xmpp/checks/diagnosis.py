@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 
 from bridge.text import JOINERS, NAME_CHARACTERS, iso, name_of, quoted, searchable, visible
-from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.evidence import (
     Evidence,
@@ -270,7 +269,7 @@ def _answer(evidence: Evidence) -> Finding:
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
         detail = f"The room did not pass on what the bridge said last, {words_of(sent.body)}"
         condition = getattr(outcome and outcome.event, "condition", "")
-        if condition in UNREACHED:
+        if condition.startswith("remote-server-"):
             detail += f": the room's service could not be reached ({condition})"
         return Finding(False, f"{detail}.", "Say it again by xmppSend, which says why.")
     if not evidence.answers:

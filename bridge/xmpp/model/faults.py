@@ -272,6 +272,10 @@ service-gone: *; soon
     {room_service}, the service of the room {room}, cannot be reached ({condition}).
     -> It was stopped, or is cut off from {domain}: its operator knows. The bridge tries again by
     itself. If it was never in this room, check the domain in MUC_ROOM.
+unreached: service-unavailable; soon
+    The message to {room} came back ({condition}){why}: its service {room_service} may be gone.
+    -> xmppStatus says so as soon as the bridge has asked the service. Otherwise something on the
+    way refuses the message, and the server's log says more.
 unreached: *; soon
     The message to {room} came back ({condition}){why}: its service {room_service} was not reached.
     -> The service may be stopped or cut off. xmppStatus says so as soon as the bridge has asked it.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from bridge.text import iso, quoted, seconds_of, visible
-from bridge.wire.meaning import REMOVALS, UNREACHED
+from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.model import events
 from bridge.xmpp.model.faults import Fault, similar_named
 from bridge.xmpp.model.journal import Record
@@ -202,7 +202,7 @@ class RoomStatus:
         if self.unreached_at is not None:
             warnings.append(
                 f"A message came back at {iso(self.unreached_at)}, since the room's service could "
-                "not be reached then: others did not get it."
+                "not be reached then: others may not have got it."
             )
         if self.persistent is False:
             warnings.append(f"{TEMPORARY}. {MAKE_PERSISTENT}")
@@ -404,7 +404,7 @@ class Room:
                 self._rename(event)
             case events.SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
-            case events.SendFailed(condition=condition) if condition in UNREACHED:
+            case events.SendFailed(condition=condition) if condition.startswith("remote-server-"):
                 self._status = replace(self._status, unreached_at=record.at)
             case events.MessageSent(id=id_):
                 self.unheard[id_] = None
