@@ -108,9 +108,10 @@ async def xmpp_info(
     except stanzas.IqError as refused:
         condition, text = refused.error.condition, refused.error.text
         service = stanzas.domain_of(address)
-        gone = kind in iq_errors.IN_ROOM and await disco.is_gone(connection, service, refused.error)
-        asked = "service discovery"
-        meaning = iq_errors.of_error(condition, text, kind, address, asked, gone=gone)
+        in_room = kind in iq_errors.IN_ROOM
+        if in_room and await disco.is_gone(connection, service, refused.error):
+            kind = TargetKind.GONE
+        meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
         raise ToolError(
             noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused

@@ -26,6 +26,8 @@ class TargetKind(Enum):
     """Somebody else in the room."""
     DOMAIN = "domain"
     """Another server, or a service of a server."""
+    GONE = "gone"
+    """An address in our room, whose service is gone: a server answers in its place."""
     ACCOUNT = "account"
     """An account, one of its sessions, or another room."""
 
@@ -165,26 +167,17 @@ def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError
             hint = "The connection may be half dead; the bridge finds that out by itself."
         case TargetKind.OCCUPANT:
             hint = "Their client may hang, or leave pings without an answer."
-        case TargetKind.ROOM | TargetKind.DOMAIN | TargetKind.ACCOUNT:
+        case _:
             hint = "It may be down, or leave what it does not know without an answer."
     message = f"{quoted(address)} did not answer within {seconds:g} s."
     return DecodedError("remote-server-timeout", message, hint, "undecided")
 
 
 def of_error(
-    condition: str,
-    text: str | None,
-    target: TargetKind,
-    address: str,
-    asked: str,
-    *,
-    gone: bool = False,
+    condition: str, text: str | None, target: TargetKind, address: str, asked: str
 ) -> DecodedError:
-    """Explain the error that `address` answered to requests called `asked` ("pings").
-
-    With `gone` the service of the room is gone, and a server has answered in its place.
-    """
-    row = first_row(_ROWS, "gone" if gone else target.value, condition)
+    """Explain the error that `address` answered to requests called `asked` ("pings")."""
+    row = first_row(_ROWS, target.value, condition)
     message = row.message.format(address=quoted(address), asked=asked, condition=condition)
     hint = row.hint.format(standing=_STANDING)
     return DecodedError(condition, message + quoted_text(text), hint, row.outcome)

@@ -111,18 +111,13 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
             await connection.request("get", target.address, stanzas.ping())
     except IqError as refused:
         took, error = time.perf_counter() - started, refused.error
-        service = stanzas.domain_of(target.address)
-        gone = (
-            target.kind in IN_ROOM
-            and error.condition == "service-unavailable"
-            and await disco.is_gone(
-                connection, service, error, min(seconds - took, disco.GONE_SECONDS)
-            )
-        )
-        condition, text = error.condition, error.text
-        return Pong(
-            target, took, of_error(condition, text, target.kind, target.address, "pings", gone=gone)
-        )
+        kind, service = target.kind, stanzas.domain_of(target.address)
+        if kind in IN_ROOM and error.condition == "service-unavailable":
+            left = min(seconds - took, disco.GONE_SECONDS)
+            if await disco.is_gone(connection, service, error, left):
+                kind = TargetKind.GONE
+        decoded = of_error(error.condition, error.text, kind, target.address, "pings")
+        return Pong(target, took, decoded)
     except TimeoutError:
         return Pong(target, None, of_silence(target.kind, target.address, seconds))
     return Pong(target, time.perf_counter() - started, None)

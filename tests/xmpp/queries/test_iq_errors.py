@@ -39,9 +39,8 @@ def test_the_answer_to_a_self_ping_says_whether_we_are_in(condition: str, found:
     assert meaning.message.startswith(words[found])
 
 
-@pytest.mark.parametrize("whom", [TargetKind.SELF, TargetKind.ROOM, TargetKind.OCCUPANT])
-def test_with_its_service_everything_in_a_room_is_gone(whom: TargetKind) -> None:
-    meaning = iq_errors.of_error("service-unavailable", None, whom, "r@b/x", "pings", gone=True)
+def test_with_its_service_everything_in_a_room_is_gone() -> None:
+    meaning = iq_errors.of_error("item-not-found", None, TargetKind.GONE, "r@b/x", "pings")
     assert not meaning.reachable
     assert meaning.outcome == Verdict.GONE.value
 
