@@ -6,10 +6,10 @@ follow it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from bridge.toolkit import (
     ArgumentError,
@@ -44,12 +44,14 @@ MAX_PLACES = 100
 MAX_NAMED = 8
 """The most places that an error names."""
 
+Place: TypeAlias = Mapping[str, object]
+"""A place in Open-Meteo's geocoding."""
+
 QUANTITIES = {
     "feels_like_celsius": "apparent_temperature",
     "humidity_percent": "relative_humidity_2m",
     "precipitation_mm": "precipitation",
     "wind_kmh": "wind_speed_10m",
-    "wind_from_degrees": "wind_direction_10m",
 }
 """Open-Meteo's names for fields of `CurrentWeather`. Its default units are those of the fields."""
 
@@ -67,31 +69,10 @@ CONDITIONS: Mapping[float | None, str] = {int(code): " ".join(words) for code, *
 
 
 @dataclass(frozen=True)
-class Town:
-    """A place in Open-Meteo's geocoding."""
-
-    name: str
-    region: str
-    country: str
-    country_code: str
-    latitude: float
-    longitude: float
-    timezone: str
-
-    @property
-    def label(self) -> str:
-        """Name, region and country, which distinguish it from places of the same name."""
-        return ", ".join(filter(None, (self.name, self.region, self.country)))
-
-
-@dataclass(frozen=True)
 class CurrentWeather:
     """The present weather of one place; null where it is not known."""
 
     place: Annotated[str, "name, region and country of the place that was found"]
-    latitude: float
-    longitude: float
-    timezone: Annotated[str, "of the place"]
     observed_at: str
     conditions: Annotated[str, "in words"]
     temperature_celsius: float
@@ -99,7 +80,6 @@ class CurrentWeather:
     humidity_percent: float | None
     precipitation_mm: Annotated[float | None, "within the last quarter of an hour"]
     wind_kmh: float | None
-    wind_from_degrees: Annotated[float | None, "where it comes from: 0 north, 90 east"]
     source: str = "Open-Meteo.com"
 
 
@@ -130,44 +110,41 @@ async def current_weather(
         "Open-Meteo's forecast", configuration.forecast_url, "OPEN_METEO_FORECAST_URL"
     )
     query = {
-        "latitude": str(place.latitude),
-        "longitude": str(place.longitude),
+        "latitude": str(place["latitude"]),
+        "longitude": str(place["longitude"]),
         "current": ",".join(("temperature_2m", "weather_code", *QUANTITIES.values())),
         "timeformat": "unixtime",
     }
-    read = partial(_weather, place)
+    read = partial(_weather, _label(place))
     weather = await forecast.ask("forecast", read, query=query, seconds=MAX_SECONDS)
     return Interpret(weather, PROMPT)
 
 
-def _places(reply: object) -> list[Town]:
+def _places(reply: object) -> list[Place]:
     # If no place matches, the service leaves `results` out.
-    entries = reply.get("results", []) if isinstance(reply, dict) else None
-    if not isinstance(entries, list):
-        raise MismatchError("`results` is no list of places")
-    return list(map(_place, entries[:MAX_PLACES]))
+    places = reply.get("results", []) if isinstance(reply, dict) else None
+    if not isinstance(places, list):
+        raise MismatchError("`results` is no list")
+    for place in places[:MAX_PLACES]:
+        if None in (_number(place, "latitude"), _number(place, "longitude")):
+            raise MismatchError("a place has no coordinates")
+    return places[:MAX_PLACES]
 
 
-def _place(entry: object) -> Town:
-    known = entry if isinstance(entry, dict) else {}
-    latitude, longitude = _number(known.get("latitude")), _number(known.get("longitude"))
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-        raise MismatchError("a place has no coordinates on earth")
-    name, region, country, code, timezone = (
-        visible(str(known.get(key) or "")[:MAX_LOCATION])
-        for key in ("name", "admin1", "country", "country_code", "timezone")
-    )
-    return Town(name, region, country, code, latitude, longitude, timezone)
+def _label(place: Place) -> str:
+    """Return name, region and country, which distinguish a place from others of its name."""
+    names = (str(place.get(key) or "")[:MAX_LOCATION] for key in ("name", "admin1", "country"))
+    return visible(", ".join(filter(None, names)))
 
 
-def _chosen(location: str, places: list[Town]) -> Town:
+def _chosen(location: str, places: Sequence[Place]) -> Place:
     """Return the first of `places` that lies in the regions after the comma of `location`."""
     _, *regions = (part.strip().casefold() for part in location.split(","))
     for place in places:
-        around = (place.region, place.country, place.country_code)
+        around = (str(place.get(key)) for key in ("admin1", "country", "country_code"))
         if {*regions} <= {name.casefold() for name in around}:
             return place
-    near = "; ".join(place.label for place in places[:MAX_NAMED])
+    near = "; ".join(map(_label, places[:MAX_NAMED]))
     raise ArgumentError(
         f"No place called {visible(location)!r} is known.",
         condition="item-not-found",
@@ -175,27 +152,22 @@ def _chosen(location: str, places: list[Town]) -> Town:
     )
 
 
-def _weather(place: Town, reply: object) -> CurrentWeather:
+def _weather(place: str, reply: object) -> CurrentWeather:
     current = reply.get("current") if isinstance(reply, dict) else None
-    known = current if isinstance(current, dict) else {}
-    at, temperature = _number(known.get("time")), _number(known.get("temperature_2m"))
+    at, temperature = _number(current, "time"), _number(current, "temperature_2m")
     if at is None or temperature is None or not 0 <= at < 1e11:
         raise MismatchError("`current` lacks time or temperature")
-    quantities: dict[str, Any] = {
-        field: _number(known.get(name)) for field, name in QUANTITIES.items()
-    }
+    quantities: dict[str, Any] = {f: _number(current, name) for f, name in QUANTITIES.items()}
     return CurrentWeather(
-        place=place.label,
-        latitude=place.latitude,
-        longitude=place.longitude,
-        timezone=place.timezone,
+        place=place,
         observed_at=iso(at),
-        conditions=CONDITIONS.get(_number(known.get("weather_code")), "unknown"),
+        conditions=CONDITIONS.get(_number(current, "weather_code"), "unknown"),
         temperature_celsius=temperature,
         **quantities,
     )
 
 
-def _number(value: object) -> float | None:
-    """Return a finite number; None for anything else, which counts as not known."""
+def _number(entry: object, key: str) -> float | None:
+    """Return the finite number that an object has as `key`; None where it has none."""
+    value = entry.get(key) if isinstance(entry, dict) else None
     return value if isinstance(value, int | float) and abs(value) < math.inf else None

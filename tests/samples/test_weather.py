@@ -45,9 +45,6 @@ async def test_the_weather_is_asked_for_as_is_documented_and_told_with_a_word_on
     result = await current_weather(configured(server), location="  Paris , France")
     assert render(result.data) == {
         "place": "Paris, Île-de-France, France",
-        "latitude": 48.85,
-        "longitude": 2.35,
-        "timezone": "Etc/UTC",
         "observedAt": "2026-11-22T02:30:00.000Z",
         "conditions": "light rain",
         "temperatureCelsius": 7.5,
@@ -55,7 +52,6 @@ async def test_the_weather_is_asked_for_as_is_documented_and_told_with_a_word_on
         "humidityPercent": 81,
         "precipitationMm": 0.2,
         "windKmh": 18.4,
-        "windFromDegrees": 240,
         "source": "Open-Meteo.com",
     }
     assert "person" in result.prompt
@@ -127,9 +123,8 @@ WRONG: dict[str, Change] = {
     "a place that is none": lambda s: s.places["results"].append("Paris"),
     "places that are no list": lambda s: s.places.update(results="Paris"),
     "no latitude": lambda s: s.places["results"][0].pop("latitude"),
-    "a latitude beyond the pole": lambda s: s.places["results"][0].update(latitude=91),
-    "a place beyond all numbers": lambda s: s.places["results"][0].update(longitude=10**400),
     "no current weather": lambda s: s.forecast.pop("current"),
+    "a latitude that is no number": lambda s: s.places["results"][0].update(latitude="91"),
     "no temperature": lambda s: s.forecast["current"].pop("temperature_2m"),
     "a temperature of null": lambda s: s.forecast["current"].update(temperature_2m=None),
     "a time beyond all calendars": lambda s: s.forecast["current"].update(time=1e300),
