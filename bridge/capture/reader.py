@@ -68,7 +68,8 @@ _STANZA = re.compile(r"</?(?:message|iq|presence)\b")
 _OTHER = re.compile(
     r"=None\b|=<| object at 0x|<class '"  # Python's repr of an object, of which aioxmpp logs many
     # The first tags of stanzas, which Prosody logs as well.
-    r"|\b(?:(?:Received|Sending)\[\w+\]|(?:[Cc]opying|[Aa]rchiving) stanza): <"
+    r"|\b(?:(?:Received|Sending)\[\w+\]|(?:[Cc]opying|[Aa]rchiving) stanza"
+    r"|unhandled error \w+ \([^)]*\) from \w+): <"
 )
 """What looks like a part of a stanza, and is none."""
 _CONTAINER = re.compile(

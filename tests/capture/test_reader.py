@@ -238,6 +238,10 @@ def test_sessions_of_a_server_are_told_apart() -> None:
         "Nov 24 17:49:31 c2s55\tdebug\tSending <r> from c2s-pre-ondrain - #queue=1",
         "Nov 24 17:49:31 c2s55\tdebug\tReceived <a> with h=3",
         "DEBUG sending <r> to the server",
+        (
+            "Nov 24 17:49:31 stanzarouter\tdebug\tDiscarding unhandled error presence "
+            "(cancel, recipient-unavailable) from local: <presence to='a@b/c' type='error'>"
+        ),
         "Nov 24 17:49:31 localhost:mam\tdebug\tNot archiving stanza: <message to='a@b'> (subject)",
     ],
 )
