@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bridge.settings.table import Settings
+from bridge.xmpp.checks.attempt import look_at_certificate
 from bridge.xmpp.link import tls
 from bridge.xmpp.model.events import Phase
 from bridge.xmpp.model.faults import Place
@@ -31,7 +32,7 @@ from tests.faults.scripted_server import (
 )
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
-from tests.xmpp.probing import check, detail, failed
+from tests.xmpp.probing import check, detail, failed, settings
 
 AUTH = b"<auth"
 
@@ -219,6 +220,11 @@ async def test_a_login_that_no_tls_can_bind_is_refused_by_the_bindings_name(
             stage = "tls" if second is not lie else "sasl"
             assert "XMPP_TLS_CA_FILE" in failed(report, stage).hint
             assert AUTH not in server.heard
+    # To look at a certificate, no login has to be possible.
+    async with ScriptedServer(lie, replace(lie, secure=refuse), certificate=certificate) as server:
+        look = await look_at_certificate(settings(server.environment()))
+        assert look.certificate is not None
+        assert len(server.wires) == 1
     # Over a checked certificate no binding is needed.
     async with ScriptedServer(lie, certificate=certificate) as server:
         report = await check(server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file)))

@@ -164,13 +164,14 @@ class Connection:
 
     async def log_in(self) -> Tls | None:
         """Connect and log in; return the stream's protection; raises `ConnectionFailedError`."""
-        protection = await self.reach()
+        protection = await self.reach(to_log_in=True)
         await self._run(Stage.SASL, self._log_in(protection))
         return protection
 
-    async def reach(self) -> Tls | None:
+    async def reach(self, *, to_log_in: bool = False) -> Tls | None:
         """Connect, and secure the stream; return its protection; raises `ConnectionFailedError`.
 
+        With `to_log_in` it is secured in a way that allows a login.
         A server whose certificate was not verified has not been given an account yet.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
@@ -178,7 +179,11 @@ class Connection:
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = self.place._replace(service=str(endpoint.service))
-        return await self._run(Stage.TLS, self._secure_for_login(endpoint, sock))
+        protection, features = await self._run(
+            Stage.TLS, (self._secure_for_login if to_log_in else self._secure)(endpoint, sock)
+        )
+        self.offer = offer_in(features)
+        return protection
 
     def send(self, element: Element) -> None:
         """Send a stanza; raises `ConnectionFailedError` once the stream has ended."""
@@ -305,29 +310,28 @@ class Connection:
 
     # The stages.
 
-    async def _secure_for_login(self, endpoint: Endpoint, sock: socket.socket) -> Tls | None:
-        """Begin the stream on `sock`; if no login is possible over TLS 1.3, once more over TLS 1.2.
+    async def _secure_for_login(
+        self, endpoint: Endpoint, sock: socket.socket
+    ) -> tuple[Tls | None, Element]:
+        """Begin the stream as `_secure` does; over TLS 1.2 if TLS 1.3 allows no login.
 
         Prosody 13 binds logins over TLS 1.3 by `tls-exporter` alone, which Python's `ssl` lacks.
         """
         protection, features = await self._secure(endpoint, sock)
-        self.offer = offer_in(features)
         if protection is None or protection.version != "TLSv1.3":
-            return protection
-        bindings, genuine = self._channel_bindings(), protection.verified
-        if not sasl.lacks_binding(self.offer, bindings, genuine=genuine):
-            return protection
+            return protection, features
+        offer, bindings = offer_in(features), self._channel_bindings()
+        if not sasl.lacks_binding(offer, bindings, genuine=protection.verified):
+            return protection, features
         self._on_finding("no channel binding in common over TLS 1.3: once more over TLS 1.2")
         self._stream.abandon()
         self._stream = self._new_stream()
         try:
             _, sock = await connect([[endpoint]], DEADLINES[Stage.CONNECT], self._on_finding)
-            protection, features = await self._secure(endpoint, sock, TLSVersion.TLSv1_2)
+            return await self._secure(endpoint, sock, TLSVersion.TLSv1_2)
         except (OSError, ConnectionFailedError) as error:
-            fault = sasl.without_binding(self.offer, self.place)
+            fault = sasl.without_binding(offer, self.place)
             raise ConnectionFailedError(fault) from error
-        self.offer = offer_in(features)
-        return protection
 
     async def _secure(
         self,
