@@ -100,21 +100,7 @@ async def serve(
     link = RoomLink(participant, recording)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)
-
-    def read_anew() -> Configuration:
-        newest = read()
-        whole = newest.settings is not None  # a file that is gone or broken lifts no restriction
-        if whole or newest.send_rate < limiter.per_minute:
-            limiter.per_minute = newest.send_rate
-            limiter.rate_in = newest.source_of("BRIDGE_SEND_RATE")
-        if whole:
-            limiter.confirm_in = limiter.read_only_in = ""
-        if newest.read_only:
-            limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY")
-        limiter.confirm_in = _confirm_in(newest) or limiter.confirm_in
-        return newest
-
-    current = CurrentSettings(configuration, read_anew)
+    current = CurrentSettings(configuration, lambda: _restricting(limiter, read()))
     collaborators = (link, limiter, current, configuration)
     tools, current.problems = join_toolsets(
         Toolset.of_modules("bridge", *MODULES),
@@ -141,6 +127,20 @@ async def serve(
     batcher.flush()
     if recording is not None:
         recording.recorder.close()
+
+
+def _restricting(limiter: RateLimiter, newest: Configuration) -> Configuration:
+    """Have the restrictions in the settings that were read anew hold from now on; return these."""
+    whole = newest.settings is not None  # a file that is gone or broken lifts no restriction
+    if whole or newest.send_rate < limiter.per_minute:
+        limiter.per_minute = newest.send_rate
+        limiter.rate_in = newest.source_of("BRIDGE_SEND_RATE")
+    if whole:
+        limiter.confirm_in = limiter.read_only_in = ""
+    if newest.read_only:
+        limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY")
+    limiter.confirm_in = _confirm_in(newest) or limiter.confirm_in
+    return newest
 
 
 async def serve_only(

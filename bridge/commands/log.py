@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
 from time import time
+from typing import NamedTuple
 
 from bridge.commands.configuration import ReadSettings, require_trust, run_with_settings, usable
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
@@ -21,6 +23,7 @@ from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.recorded import RecordedPage
 from bridge.page.timeline import MAX_EVENTS
 from bridge.recording.recorded import Reader as StoreReader
+from bridge.recording.recorded import Walk
 from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
 from bridge.store.errors import StoreError
@@ -41,7 +44,47 @@ def run(parsed: argparse.Namespace) -> int:
     return run_with_settings(parsed, _log) if can_print() else FAILURE
 
 
+class _Asked(NamedTuple):
+    """What the command line asks for, from one store."""
+
+    path: Place
+    report: Path | None
+    """Where the page goes; None without one."""
+    filters: Sequence[EventFilter]
+    walk: Callable[..., Awaitable[Walk]]
+    """Reads the chosen rooms, and all that happened to the connection."""
+    start: str | None
+    end: str | None
+
+
 async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
+    asked, log = _chosen(parsed, read)
+    try:
+        if asked.report is not None:
+            return await _report(parsed, asked, log)
+        newest = NEWEST if parsed.follow and asked.start is None else None
+        cursor = await log.show(limit=parsed.limit or newest, follows=parsed.follow)
+        if parsed.follow:
+            await log.follow(cursor, TEAM_FOLLOW_MS if isinstance(asked.path, Team) else FOLLOW_MS)
+    except StoreError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    except CursorError:
+        complain(
+            f"xmpp-bridge: {str(asked.path)!r} was replaced while it was shown; run this again"
+        )
+        return FAILURE
+    except OSError as error:
+        return FAILURE if complain_of(error) else SUCCESS
+    except asyncio.CancelledError:
+        if parsed.follow:  # Ctrl-C is the usual end of `--follow`
+            return SUCCESS
+        raise
+    return SUCCESS if log.has_shown or parsed.follow else _nothing(parsed, asked, log)
+
+
+def _chosen(parsed: argparse.Namespace, read: ReadSettings) -> tuple[_Asked, Log]:
+    """Return what is to be shown, and what shows it; raises `UsageError`."""
     configuration, settings = usable(read, "BRIDGE_STORE")
     require_trust(configuration, "show recorded rooms")
     selection = _selection(parsed, settings)
@@ -51,51 +94,37 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     report = report_path(parsed, [path] if isinstance(path, Path) else [])
     filters = selection.filters if selection else ()
     rooms = (selection and selection.rooms) or settings.rooms
-    walk_all = partial(StoreReader(path, settings.jid).walk, rooms, seconds=inf)
-    walk = partial(
-        walk_all,
-        replace(filters[0], sender=None) if filters and not report else EventFilter(),
-        connection=bool(report) or not parsed.rooms,
-        stanzas=parsed.stanzas,
-        start=start,
-        end=end,
-    )
+    walk = partial(StoreReader(path, settings.jid).walk, rooms, seconds=inf)
+    asked = _Asked(path, report, filters, walk, start, end)
     several, view = len(settings.rooms) > 1, None
     if sys.stdout.isatty():
         display = display_of(sys.stdout)
         view = RoomView(display, names_rooms=several, local=parsed.local, looks_back=True)
-    log = Log(walk, filters, as_json=parsed.json, names_rooms=several, view=view)
-    newest = NEWEST if parsed.follow and start is None else None
-    page = None
-    if report:
-        # Who was there and how connecting went is told by events that no filter may leave out.
-        chronicle = Chronicle(Pseudonyms(on=parsed.pseudonyms), parsed.limit or MAX_EVENTS)
-        page = RecordedPage(chronicle, filters)
-        log = replace(log, filters=[EventFilter(frozenset(KINDS))], reporting=page.take)
-    try:
-        if page is not None:
-            await page.look_back(walk_all, start, end)
-        limit = None if page else parsed.limit or newest
-        cursor = await log.show(limit=limit, follows=parsed.follow)
-        if parsed.follow:
-            await log.follow(cursor, TEAM_FOLLOW_MS if isinstance(path, Team) else FOLLOW_MS)
-    except StoreError as error:
-        complain(f"xmpp-bridge: {error}")
-        return FAILURE
-    except CursorError:
-        complain(f"xmpp-bridge: {str(path)!r} was replaced while it was shown; run this again")
-        return FAILURE
-    except OSError as error:
-        return FAILURE if complain_of(error) else SUCCESS
-    except asyncio.CancelledError:
-        if parsed.follow:  # Ctrl-C is the usual end of `--follow`
-            return SUCCESS
-        raise
-    if report and page and page.has_events:
-        return write_report(page.timeline(time()), report)
-    if (log.has_shown and not page) or parsed.follow:
-        return SUCCESS
-    complain(f"xmpp-bridge: {_why_nothing(log.oldest, path, stanzas=parsed.stanzas)}")
+    wanted = replace(filters[0], sender=None) if filters and not report else EventFilter()
+    connection = bool(report) or not parsed.rooms
+    narrowed = partial(
+        walk, wanted, connection=connection, stanzas=parsed.stanzas, start=start, end=end
+    )
+    return asked, Log(narrowed, filters, as_json=parsed.json, names_rooms=several, view=view)
+
+
+async def _report(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
+    """Write the page of what was recorded; raises `StoreError`."""
+    assert asked.report is not None
+    # Who was there and how connecting went is told by events that no filter may leave out.
+    chronicle = Chronicle(Pseudonyms(on=parsed.pseudonyms), parsed.limit or MAX_EVENTS)
+    page = RecordedPage(chronicle, asked.filters)
+    log = replace(log, filters=[EventFilter(frozenset(KINDS))], reporting=page.take)
+    await page.look_back(asked.walk, asked.start, asked.end)
+    await log.show()
+    if page.has_events:
+        return write_report(page.timeline(time()), asked.report)
+    return _nothing(parsed, asked, log)
+
+
+def _nothing(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
+    """Say why nothing is shown, or written."""
+    complain(f"xmpp-bridge: {_why_nothing(log.oldest, asked.path, stanzas=parsed.stanzas)}")
     return FAILURE
 
 

@@ -103,20 +103,7 @@ async def xmpp_info(
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
     is_server = kind is TargetKind.SERVER
-    try:
-        discovery = await disco.discover(connection, address, is_server=is_server)
-    except stanzas.IqError as refused:
-        condition, text = refused.error.condition, refused.error.text
-        service = stanzas.domain_of(address)
-        in_room = kind in iq_errors.IN_ROOM
-        if in_room and await disco.is_gone(connection, service, refused.error):
-            kind = TargetKind.GONE
-        meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
-        raise ToolError(
-            noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
-        ) from refused
-    except ConnectionFailedError as ended:
-        raise _ended(ended) from ended
+    discovery = await _discovered(connection, kind, address)
     description = discovery.description
     about = {
         "target": target,
@@ -136,16 +123,7 @@ async def xmpp_info(
         "rooms": [vars(listed) for listed in discovery.rooms],
     }
     if features:
-        lists["fields"] = [
-            {"form": field.form, "field": field.name, "values": [*field.values]}
-            for field in description.fields
-        ]
-        standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
-        standards.sort(key=lambda pair: pair[1] is None)
-        lists["features"] = [
-            {"feature": feature, "xep": known and known.number, "name": known and known.name}
-            for feature, known in standards
-        ]
+        lists |= {"fields": _fields(description), "features": _features(description)}
     bounded = {
         name: [_known(item) for item in items[: MAX_ITEMS[name]]] for name, items in lists.items()
     }
@@ -154,6 +132,41 @@ async def xmpp_info(
         if left_out := len(items) - len(info[name]):
             info["notes"].append(f"{left_out} further {name} are not shown.")
     return {name: value for name, value in info.items() if value != []}
+
+
+async def _discovered(connection: Connection, kind: TargetKind, address: str) -> disco.Information:
+    """Ask an address what it is; raises `ToolError` if it refuses, or the connection ends."""
+    try:
+        return await disco.discover(connection, address, is_server=kind is TargetKind.SERVER)
+    except stanzas.IqError as refused:
+        condition, text = refused.error.condition, refused.error.text
+        service = stanzas.domain_of(address)
+        in_room = kind in iq_errors.IN_ROOM
+        if in_room and await disco.is_gone(connection, service, refused.error):
+            kind = TargetKind.GONE
+        meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
+        raise ToolError(
+            noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
+        ) from refused
+    except ConnectionFailedError as ended:
+        raise _ended(ended) from ended
+
+
+def _fields(description: disco.Description) -> list[dict[str, Any]]:
+    return [
+        {"form": field.form, "field": field.name, "values": [*field.values]}
+        for field in description.fields
+    ]
+
+
+def _features(description: disco.Description) -> list[dict[str, Any]]:
+    """Return the features, those first of which a standard is known."""
+    standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
+    standards.sort(key=lambda pair: pair[1] is None)
+    return [
+        {"feature": feature, "xep": known and known.number, "name": known and known.name}
+        for feature, known in standards
+    ]
 
 
 def _self(link: RoomLink, room: str) -> object:

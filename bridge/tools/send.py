@@ -29,7 +29,9 @@ from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentErr
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
+from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.publisher import NextRecord
+from bridge.xmpp.muc.reflections import Reflection
 
 MAX_WAIT_SECONDS = 50
 """The longest wait in one call, in seconds: clients give up on a call after a minute."""
@@ -157,6 +159,42 @@ async def xmpp_send(
             condition="bad-request",
             hint="Give less of one of them; xmppWait with the cursor of the result waits on.",
         )
+    reflection, membership = await _said(link, limiter, context, message, timeout_seconds, room)
+    answers: list[Entry] = []
+    if await_seconds:
+        answers = await _answers(link, reflection.record, from_, await_seconds, context)
+    lists = {"answers": answers} if await_seconds else {}
+    hint = ""
+    if await_seconds and not answers:
+        hint = (
+            f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
+            "should have answered, or xmppWait with this cursor to wait on."
+        )
+    result = _proof_of(reflection, message) | {
+        "to": membership.name,
+        "cursor": link.participant.journal.cursor_of(reflection.record.number),
+        **nonempty({"hint": hint, "warnings": doubled(answers, membership.status().accounts)}),
+    }
+    if answers:
+        result["notice"] = NOTICE
+    # The caller's own message is not escaped, and leaves half of the space to the answers.
+    limit = RESULT_BYTES - MARK_BYTES
+    left = limit - json_size(fit(result | {"message": ""}))
+    kept = cut(message, left // 2 if answers else left)
+    sent = fit(result, limit - json_size(kept), **lists) | {"message": kept}
+    left_out = kept != message or len(sent.get("answers", ())) < len(answers)
+    return sent | nonempty({"truncated": left_out})
+
+
+async def _said(
+    link: RoomLink,
+    limiter: RateLimiter,
+    context: Context,
+    message: str,
+    seconds: float,
+    room: str | None,
+) -> tuple[Reflection, Membership]:
+    """Say something in the room, if it may be said; raises `ToolError`."""
     try:
         check_body(message)
         membership = link.room(room)
@@ -165,7 +203,7 @@ async def xmpp_send(
             await _confirm(context, limiter.confirm_in, membership.name, message)
         # The token is taken before the message is sent: of two calls at once, one gets the last.
         limiter.check(limiter.take(time.monotonic()))
-        reflection = await membership.say(message, timeout_seconds)
+        return await membership.say(message, seconds), membership
     except UnsendableError as error:
         raise ArgumentError(
             f"xmppSend: {error}.", condition="bad-request", hint=error.hint
@@ -175,52 +213,29 @@ async def xmpp_send(
         raise not_in_room(membership.name, membership.status()) from error
     except NotSentError as error:
         limiter.give_back()
-        raise failed(
-            error.fault,
-            before="Not sent:",
-            after="Send it again once xmppStatus says connected.",
-        ) from error
+        after = "Send it again once xmppStatus says connected."
+        raise failed(error.fault, "Not sent:", after) from error
     except BouncedError as error:
         raise failed(error.fault) from error
     except NotReflectedError as error:
-        raise failed(
-            error.fault,
-            "It is not known whether the message was heard:",
-            after="Look at the room before sending it again.",
-        ) from error
-    said = reflection.record
-    answers: list[Entry] = []
-    if await_seconds:
-        answers = await _answers(link, said, from_, await_seconds, context)
-    hint = ""
-    if await_seconds and not answers:
-        hint = (
-            f"No answer within {await_seconds:g} s. Call xmppDiagnose with the nickname of who "
-            "should have answered, or xmppWait with this cursor to wait on."
-        )
-    lists = {"answers": answers} if await_seconds else {}
-    proof = "text" if reflection.message.reflects else ""
-    heard = reflection.message.body
-    result: Entry = {
+        before = "It is not known whether the message was heard:"
+        raise failed(error.fault, before, "Look at the room before sending it again.") from error
+
+
+def _proof_of(reflection: Reflection, message: str) -> Entry:
+    """Return how the room sent `message` back."""
+    record, copy, seconds = reflection
+    by_text = copy.reflects is not None
+    proof: Entry = {
         "sent": True,
-        "to": membership.name,
-        "message": "",
-        "id": reflection.message.reflects or reflection.message.id,
-        **nonempty({"stanzaId": reflection.message.stanza_id, "proof": proof}),
-        "reflectedAt": iso(said.at),
-        "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
-        "cursor": link.participant.journal.cursor_of(said.number),
-        **nonempty({"heardAs": "" if proof or heard == message else heard}),
-        **nonempty({"hint": hint, "warnings": doubled(answers, membership.status().accounts)}),
-        **nonempty({"notice": NOTICE if answers or heard != message else ""}),
+        "id": copy.reflects or copy.id,
+        **nonempty({"stanzaId": copy.stanza_id, "proof": "text" if by_text else ""}),
+        "reflectedAt": iso(record.at),
+        "roundTripMs": round(seconds * 1000, 3),
     }
-    # The caller's own message is not escaped, and leaves half of the space to the answers.
-    limit = RESULT_BYTES - MARK_BYTES
-    left = limit - json_size(fit(result))
-    kept = cut(message, left // 2 if answers else left)
-    sent = fit(result, limit - json_size(kept), **lists) | {"message": kept}
-    left_out = kept != message or len(sent.get("answers", ())) < len(answers)
-    return sent | nonempty({"truncated": left_out})
+    if copy.body != message and not by_text:
+        proof |= {"heardAs": copy.body, "notice": NOTICE}
+    return proof
 
 
 async def _confirm(context: Context, set_in: str, room: str, message: str) -> None:

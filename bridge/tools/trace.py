@@ -11,6 +11,7 @@ from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.muc import stanza_filter
+from bridge.xmpp.muc.membership import Membership
 
 NO_STANZA = (
     "This entry has no stanza: it is a step of the connection or a gap. For the stanzas after it, "
@@ -69,18 +70,13 @@ async def xmpp_trace(
         if record.event.kind in {"connection", "gap"}:
             numbers, why_none = set(), NO_STANZA
     hidden = set() if keepalives else stanza_filter.keepalives(kept)
-    own: set[str] = set()
-    for membership in memberships:
-        status = membership.status()
-        account = status.jid or ""
-        own |= {membership.occupant, status.nickname, account, account.partition("/")[0]}
     wanted = stanza_filter.StanzaFilter(
         direction=direction,
         room=None if room is None else link.room(room).jid,
         sender=from_,
         contains=contains,
         rooms={membership.jid for membership in memberships},
-        own=own,
+        own={name for membership in memberships for name in _names_in(membership)},
     )
     page: paging.Page[TraceEntry] = paging.Page(limit, max_bytes - paging.ENVELOPE_BYTES)
 
@@ -95,3 +91,10 @@ async def xmpp_trace(
     if of is not None:
         page.gap = None
     return page.result(oldest=kept.oldest, note=why_none if numbers == set() else None)
+
+
+def _names_in(membership: Membership) -> set[str]:
+    """Return the JIDs and the nickname under which we are in a room."""
+    status = membership.status()
+    account = status.jid or ""
+    return {membership.occupant, status.nickname, account, account.partition("/")[0]}

@@ -115,14 +115,12 @@ async def probe(
             fault = await _connect(settings, connection, recorder)
             for room in settings.rooms if fault is None else ():
                 place = Place.of(settings, room)._replace(nickname=nickname)
-                password = settings.password_of(room)
-                membership = Membership(place, password, publisher)
+                membership = Membership(place, settings.password_of(room), publisher)
                 publisher.rooms[membership.name] = membership.room
                 recorder.room = named(room, settings.rooms)
                 visits.append(_Visitor(membership, connection, recorder))
                 await visits[-1].run(send, must_exist)
-                fault = visits[-1].outcome.fault if connection.ended.done() else None
-                if fault is not None:
+                if connection.ended.done() and (fault := visits[-1].outcome.fault):
                     break
     except TimeoutError:
         fault = faults.of(
@@ -137,6 +135,11 @@ async def probe(
     seconds = time.perf_counter() - started
     outcomes = [visit.outcome for visit in visits]
     report = report_of(settings.rooms, recorder.stages, seconds, outcomes, fault)
+    return _with_server(report, connection, fault)
+
+
+def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
+    """Return a report with what the server showed, offered and used."""
     seen = connection.certificate
     uses = {
         "mechanism": connection.mechanism,
