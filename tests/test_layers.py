@@ -47,7 +47,8 @@ SETS = ("bridge.samples",)
 PURE = frozenset(
     f"bridge.{package}{name}"
     for package, *names in (
-        ("", "text", "views.screen", "wire.meaning", "llm.prompt"),
+        ("", "text", "views.screen", "llm.prompt"),
+        ("wire.", "meaning", "speech"),
         ("client.", "arguments", "errors", "formatting"),
         ("capture.", "capture", "causes", "connecting", "finding", "formats", "reader", "rules"),
         ("capture.", "speaking", "stanza", "stream", "taking", "times"),

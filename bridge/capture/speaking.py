@@ -16,9 +16,10 @@ from bridge.capture.stanza import (
     condition_of,
     spaces_of,
 )
-from bridge.capture.stream import PATIENCE, RoomState, Stream, is_named
+from bridge.capture.stream import PATIENCE, RoomState, Stream
 from bridge.text import quoted
 from bridge.wire.meaning import ENCRYPTIONS, REMOVALS, SIGNALS
+from bridge.wire.speech import FEWEST_LOOP_MESSAGES, LOOP_MESSAGES, is_named
 
 BODILESS = SIGNALS | {
     "http://jabber.org/protocol/muc#user",
@@ -29,10 +30,6 @@ BODILESS = SIGNALS | {
     "urn:xmpp:fasten:0",
 }
 """Namespaces of payloads with which a message needs no body."""
-
-LOOP_MESSAGES = 12
-"""So many messages in turns, each at once after the other, are a loop. Half as many are one of a
-client with itself. Fewer may be a person's who gives a command again and again."""
 
 QUOTED = 80
 """The most characters of a message that a finding quotes."""
@@ -192,7 +189,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     name, what, other = "", "", ""
     if (reflection := stream.reflection) and stream.is_prompt(reflection, stanza):
         repeats = stream.self_answers + 1 if stream.answers_itself(stanza) else 0
-        name = "answers-itself" if repeats >= LOOP_MESSAGES // 2 else ""
+        name = "answers-itself" if repeats >= FEWEST_LOOP_MESSAGES else ""
     elif (history := stream.history) and stream.is_prompt(history, stanza):
         # Who comes may greet, in several messages.
         is_answer = is_named(history.nickname, body) or stream.repeats(body)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bridge.capture.finding import key_of_finding
 from bridge.capture.stanza import MAX_TEXT, REPLACE, LogPlace, Stanza, bare, outline
+from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named
 
 PATIENCE_SECONDS = 10.0
 """The time after which a request counts as not answered."""
@@ -22,9 +23,6 @@ PATIENCE = (
     f"within {PATIENCE_SECONDS:g} s",
 )
 """The words for that time, without times and with them."""
-
-PROMPT_SECONDS = 2.0
-"""What is sent this soon after a message is taken for the answer to it."""
 
 MAX_ROOMS = 64
 """The most rooms of a stream that are followed; a client has fewer. The oldest is forgotten."""
@@ -223,7 +221,7 @@ class Stream:
     def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
         """Whether `stanza` came soon after what was heard."""
         if stanza.seconds is not None and before.seconds is not None:
-            return 0 <= stanza.seconds - before.seconds <= PROMPT_SECONDS
+            return 0 <= stanza.seconds - before.seconds <= ANSWER_SECONDS
         return self.count - before.number <= PATIENCE_STANZAS // 2
 
     def expired(self, stanza: Stanza) -> list[tuple[str, Awaited]]:
@@ -287,17 +285,3 @@ class Stream:
 def key_of(body: str) -> str:
     """Return the part of a body by which messages are compared."""
     return body[:MAX_TEXT].casefold()
-
-
-def is_command(body: str) -> bool:
-    """Whether a message is like `!ping`."""
-    return not body[:1].isalnum() and body[1:2].isalnum()
-
-
-def is_named(name: str, body: str) -> bool:
-    """Whether a body has a nickname as a word."""
-    at = body.casefold().find(name.casefold()) if name else -1
-    if at < 0:
-        return False
-    around = body[at - 1 : at] + body[at + len(name) : at + len(name) + 1]
-    return not any(character.isalnum() for character in around)

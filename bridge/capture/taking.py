@@ -33,11 +33,10 @@ from bridge.capture.stream import (
     Room,
     RoomState,
     Stream,
-    is_command,
-    is_named,
     key_of,
 )
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
+from bridge.wire.speech import is_command, is_named
 
 DELAY = "{urn:xmpp:delay}delay"
 PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.send import RateLimiter, xmpp_send
+from bridge.wire.speech import LOOP_MESSAGES
 from bridge.xmpp.checks.conduct import STAYS
-from bridge.xmpp.checks.exchanges import MANY_ALTERNATIONS
 from bridge.xmpp.model.events import OccupantJoined, OccupantLeft
 from tests.faults.scene import configure, scene
 from tests.mcp.sample_tools import QUIET
@@ -117,7 +117,7 @@ async def test_commands_of_a_bystander_that_says_it_is_a_bot_make_no_loop(
     async with staged(server, shown, authority, request) as stage:
         await stage.enter(at_once)
         eve = await bystander(stage, "Eve")  # slixmpp says client/bot of itself
-        for _ in range(MANY_ALTERNATIONS):
+        for _ in range(LOOP_MESSAGES):
             eve.say(COMMAND)
             await stage.eyes.see(lambda event: getattr(event, "body", "") == ANSWER)
         await asked(stage)

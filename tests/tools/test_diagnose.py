@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.checks.exchanges import ALTERNATIONS
+from bridge.wire.speech import FEWEST_LOOP_MESSAGES
 from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
     Event,
@@ -272,7 +272,9 @@ async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
 
 
 async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() -> None:
-    events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(ALTERNATIONS)]
+    events = [
+        _said(("Robot", "Eve")[number % 2], str(number)) for number in range(FEWEST_LOOP_MESSAGES)
+    ]
     played = _beside()
     there = (*played.picture.occupants, occupant("Eve"), occupant("Wilma"))
     played.picture = replace(STATUS, occupants=there)

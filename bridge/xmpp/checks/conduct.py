@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from bridge.text import iso, name_of, searchable, visible
+from bridge.wire.speech import ANSWER_SECONDS, is_command
 from bridge.xmpp.checks.evidence import (
     MISTAKABLE,
     Evidence,
@@ -25,8 +26,6 @@ from bridge.xmpp.checks.evidence import (
     words_of,
 )
 from bridge.xmpp.checks.exchanges import (
-    ANSWER_SECONDS,
-    SIGN,
     Answered,
     alternations,
     exchanges,
@@ -274,7 +273,7 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
             answered |= to
     if min(len(replies), len(answered)) >= HISTORY_ANSWERS:
         return replies
-    commands = Counter(form for it in asked if SIGN.match(form := searchable(body_of(it))))
+    commands = Counter(form for it in asked if is_command(form := searchable(body_of(it))))
     for text, count in Counter(map(body_of, said)).items():
         if count >= HISTORY_ANSWERS and count in commands.values():
             return [reply for reply in said if body_of(reply) == text]

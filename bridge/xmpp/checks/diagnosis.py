@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from itertools import islice, pairwise
 
 from bridge.text import JOINERS, NAME_CHARACTERS, iso, name_of, quoted, searchable, visible
+from bridge.wire.speech import COMMAND_CHARACTERS, LOOP_REPEATS, TURN_SECONDS
 from bridge.xmpp.checks import conduct
 from bridge.xmpp.checks.evidence import (
     Evidence,
@@ -39,23 +40,12 @@ ALIKE_TIMES = 3
 """An occupant who repeats this occupant's messages at least so many times is named. Fewer repeats
 may be chance, or somebody's joke."""
 
-LOOP_SECONDS = 10.0
-"""The longest time between two messages in a row of a bot that answers itself."""
-
-LOOP_REPEATS = 3
-"""How many messages in a row must repeat the message before them, so that it counts as a loop."""
-
 MAX_COMPARED = 500
 """Most names that are compared with the name of somebody who is not there. Each takes up to
 0.1 ms."""
 
 MAX_ALIKE = 3
 """Most names that a sentence lists."""
-
-COMMAND_CHARACTERS = 200
-"""How many characters at the beginning of a message are searched for hidden ones. Commands are
-short, and to search a message of 250 kB takes half a second."""
-
 
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
 """The end of a sentence on a bot that may only answer private messages, which the bridge cannot
@@ -246,7 +236,7 @@ def _loop(evidence: Evidence) -> Finding:
             asked = last - bisect_left(asking, before.at - LATE_MS / 1000, hi=last)
         # If anybody did something in between, the occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
-        soon = after.at - before.at <= LOOP_SECONDS
+        soon = after.at - before.at <= TURN_SECONDS
         text = body_of(before)  # people in a hurry write "?", "??", "???"
         again = text in body_of(after) and any(map(str.isalnum, text))
         repeats = repeats + 1 if in_a_row and soon and again else 0

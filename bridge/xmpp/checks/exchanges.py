@@ -4,7 +4,6 @@ A program answers fast and evenly. People do so by chance only: more is wanted w
 look like a program.
 """
 
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,39 +11,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bridge.text import searchable
+from bridge.wire import speech
+from bridge.wire.speech import (
+    ANSWER_SECONDS,
+    COMMAND_CHARACTERS,
+    FEWEST_LOOP_MESSAGES,
+    LOOP_MESSAGES,
+    SPREAD_SECONDS,
+    THREAD_SECONDS,
+    TURN_SECONDS,
+)
 from bridge.xmpp.checks.evidence import body_of, is_own, is_public, sender_of
 from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
-ANSWER_SECONDS = 2.0
-"""The longest time in which a program answers; people take longer to read and type."""
-
-SPREAD_SECONDS = 0.5
-"""The times that a program takes for its answers differ by less than this."""
-
-TURN_SECONDS = 10.0
-"""The longest time between two messages of programs that answer each other."""
-
-ALTERNATIONS = 6
-"""How many messages in turn make a loop of two programs."""
-
-MANY_ALTERNATIONS = 12
-"""How many messages in turn make a loop even if others before or after them were slow: no two
-people answer each other so fast for so long."""
-
 ANSWERS = 3
 """How many even answers show a program."""
-
-THREAD_SECONDS = 60.0
-"""The longest time after which a message still counts as the answer to the one before; programs
-that ask a language model take so long."""
-
-FORM_CHARACTERS = 200
-"""How many characters at the beginning of a message decide its form: commands are short, and a
-message may have 250 kB."""
-
-SIGN = re.compile(r"[!.$#~+&%/](?!me\b)(?=[^\W\d])")
-"""The sign before the word of a command; `/me` is none (XEP-0245)."""
 
 
 class Answered(NamedTuple):
@@ -91,7 +73,7 @@ def regulars(acts: Sequence[Record]) -> set[str]:
         if len(theirs) >= ANSWERS and even and 2 * fast[who] >= total[who]:
             first, name = theirs[0].asked.number, searchable(who)
             asked = sum(
-                _form(text, name) == form
+                speech.form_of(text, name) == form
                 for number, nickname, text in texts
                 if number >= first and nickname != who
             )
@@ -108,11 +90,11 @@ def is_steady(seconds: Sequence[float]) -> bool:
 def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
     """Return what the occupant and another said in turn, while nobody else did anything.
 
-    Each has `ALTERNATIONS` at least, or, if some took longer than `TURN_SECONDS`,
-    `MANY_ALTERNATIONS`. The newest come first. What the bridge said is left out.
+    A run has at least `FEWEST_LOOP_MESSAGES`, or `LOOP_MESSAGES` if any gap exceeds `TURN_SECONDS`.
+    The newest come first. What the bridge said is left out.
     """
     long_runs = list[list[Record]]()
-    for seconds, least in ((TURN_SECONDS, ALTERNATIONS), (THREAD_SECONDS, MANY_ALTERNATIONS)):
+    for seconds, least in ((TURN_SECONDS, FEWEST_LOOP_MESSAGES), (THREAD_SECONDS, LOOP_MESSAGES)):
         runs: list[list[Record]] = [[]]
         for act in acts:
             run = runs[-1]
@@ -150,14 +132,14 @@ def is_commanded(run: Sequence[Record]) -> bool:
 def is_fast(run: Sequence[Record], *, certain: bool = True) -> bool:
     """Whether both sides answered as only programs do.
 
-    `MANY_ALTERNATIONS` are wanted unless it is `certain` that neither is a person, who may repeat
+    `LOOP_MESSAGES` are wanted unless it is `certain` that neither is a person, who may repeat
     something that is answered at once; so they are where one side always says the same.
     """
     repeats = any(len({body_of(record) for record in side}) == 1 for side in (run[::2], run[1::2]))
     if certain and not repeats and _is_even(run):
         return True
-    windows = range(len(run) - MANY_ALTERNATIONS + 1)
-    return any(_is_even(run[start : start + MANY_ALTERNATIONS]) for start in windows)
+    windows = range(len(run) - LOOP_MESSAGES + 1)
+    return any(_is_even(run[start : start + LOOP_MESSAGES]) for start in windows)
 
 
 def _is_even(run: Sequence[Record]) -> bool:
@@ -166,21 +148,12 @@ def _is_even(run: Sequence[Record]) -> bool:
 
 
 def form_of(record: Record, to: str) -> str:
-    """Return the form of a message: the nickname, the sign of a command, or else its words.
-
-    Messages of one form are alike to the program with the nickname `to`.
-    """
-    return _form(_plain(record), searchable(to))
-
-
-def _form(text: str, nickname: str) -> str:
-    if nickname and text.startswith(nickname):
-        return nickname
-    return sign[0] if (sign := SIGN.match(text)) else text
+    """Return the form of a message to the program with the nickname `to`."""
+    return speech.form_of(_plain(record), searchable(to))
 
 
 def _plain(record: Record) -> str:
-    return searchable(body_of(record)[:FORM_CHARACTERS]).strip()
+    return searchable(body_of(record)[:COMMAND_CHARACTERS]).strip()
 
 
 def is_message(record: Record) -> bool:

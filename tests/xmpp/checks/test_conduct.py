@@ -5,21 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.checks import conduct
-from bridge.xmpp.checks.diagnosis import find
-from bridge.xmpp.checks.evidence import MAX_ACTS, Ping
-from bridge.xmpp.checks.exchanges import (
-    ALTERNATIONS,
+from bridge.wire.speech import (
     ANSWER_SECONDS,
-    ANSWERS,
-    FORM_CHARACTERS,
-    MANY_ALTERNATIONS,
+    COMMAND_CHARACTERS,
+    FEWEST_LOOP_MESSAGES,
+    LOOP_MESSAGES,
     SPREAD_SECONDS,
     THREAD_SECONDS,
     TURN_SECONDS,
-    form_of,
-    regulars,
 )
+from bridge.xmpp.checks import conduct
+from bridge.xmpp.checks.diagnosis import find
+from bridge.xmpp.checks.evidence import MAX_ACTS, Ping
+from bridge.xmpp.checks.exchanges import ANSWERS, form_of, regulars
 from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, StanzaDamaged
 from bridge.xmpp.model.room import Occupant
 from tests.tools.played import ROOM, STATUS
@@ -53,7 +51,7 @@ def test_the_newest_acts_are_looked_at_up_to_a_limit() -> None:
 
 def test_the_beginning_of_a_message_decides_its_form() -> None:
     (short, long, other) = evidence(
-        [(float(it), said("Eve", "x" * (FORM_CHARACTERS + it - 1))) for it in range(3)]
+        [(float(it), said("Eve", "x" * (COMMAND_CHARACTERS + it - 1))) for it in range(3)]
     ).acts
     assert form_of(short, "Robot") != form_of(long, "Robot") == form_of(other, "Robot")
 
@@ -62,12 +60,12 @@ TYPING = said("Eve", "", payload=("composing (http://jabber.org/protocol/chatsta
 SLOW = ANSWER_SECONDS + 0.1
 UNEVEN = [0.1, 0.1, 0.7 + SPREAD_SECONDS]
 BOTH = {"Robot": True, "Parrot": True}
-MANY = MANY_ALTERNATIONS
+MANY = LOOP_MESSAGES
 PAUSE = [0.05] * MANY + [5.0] + [0.05] * (MANY - 2)
 PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
-    "six in turn": (spaced(0.05, *duet(ALTERNATIONS)), {}, True),
-    "five in turn": (spaced(0.05, *duet(ALTERNATIONS - 1)), {}, False),
-    "as slow as may be": (spaced(ANSWER_SECONDS, *duet(ALTERNATIONS)), {}, True),
+    "six in turn": (spaced(0.05, *duet(FEWEST_LOOP_MESSAGES)), {}, True),
+    "five in turn": (spaced(0.05, *duet(FEWEST_LOOP_MESSAGES - 1)), {}, False),
+    "as slow as may be": (spaced(ANSWER_SECONDS, *duet(FEWEST_LOOP_MESSAGES)), {}, True),
     "each at a pace of its own": (spaced([0.1, 1.5] * 3, *duet(6)), {}, True),
     "too slow": (spaced(SLOW, *duet(50)), {}, False),
     "too uneven": (spaced(UNEVEN * 4, *duet(12)), {}, False),

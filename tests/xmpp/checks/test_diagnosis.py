@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.wire.speech import COMMAND_CHARACTERS, LOOP_REPEATS, TURN_SECONDS
 from bridge.xmpp.checks.diagnosis import (
-    COMMAND_CHARACTERS,
     FINDINGS,
     LATE_MS,
-    LOOP_REPEATS,
-    LOOP_SECONDS,
     MESSAGES,
     UNLESS,
     find,
@@ -192,9 +190,9 @@ FOUND: list[tuple[str, Evidence, bool | None, str]] = [
     ("ping", evidence(ping=Ping(0.01, REACHED, "", alone=False)), True, "pass it on."),
     ("ping", evidence(ping=None), None, "not there"),
     # A loop is many repeats in a row.
-    ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=LOOP_SECONDS), False, ""),
+    ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=TURN_SECONDS), False, ""),
     ("loop", loops(*_echoes(LOOP_REPEATS)), True, ""),
-    ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=LOOP_SECONDS + 0.1), True, ""),
+    ("loop", loops(*_echoes(LOOP_REPEATS + 1), seconds=TURN_SECONDS + 0.1), True, ""),
     ("loop", loops(*[said(str(number)) for number in range(9)]), True, ""),
     ("loop", loops(*[PONGS] * (LOOP_REPEATS + 1)), False, ""),
     ("loop", loops(PONGS, said("pong", "Wilma"), times=9), True, ""),

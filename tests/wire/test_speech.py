@@ -1,0 +1,75 @@
+"""The words by which the rules on a room and the rules on a client's log judge what is said."""
+
+import pytest
+
+from bridge.capture.stream import Stream, key_of
+from bridge.wire.speech import form_of, is_addressed, is_command, is_named
+from bridge.xmpp.checks import exchanges
+from tests.xmpp.checks.watching import evidence, said
+
+COMMANDS = (
+    *("!ping", ".help", "$roll 6", "#topic", "~quit", "+add x", "&go", "%load", "/metrics", "/me2"),
+    *(" !ping", "!Ping", "!\u00fcnter", "!me", "/MEASURE"),
+)
+NO_COMMANDS = (
+    *("/me waves", "/ME waves", "/me", "(brb)", "@Bob look", "-1 for that", "+1", "#1", "$5"),
+    *("!", "!!!", "...", ":ping", '"ping"', "ping", "? what", "", " "),
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_one"), [(it, True) for it in COMMANDS] + [(it, False) for it in NO_COMMANDS]
+)
+def test_a_command_is_the_same_in_a_room_and_in_a_log(body: str, is_one: bool) -> None:
+    assert is_command(body) is is_one
+    # A log's rules expect an answer to a command after one answer, to other words after two.
+    stream = Stream(answered={key_of(body): 1})
+    assert stream.names_it(body, "") is is_one
+    # In a room, commands of one sign have one form.
+    (record,) = evidence([(1.0, said("Eve", body or "-"))]).acts
+    assert (len(exchanges.form_of(record, "Bob")) == 1 < len(body.strip())) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named", "addressed"),
+    [
+        ("Bob", "Bob: ping", True, True),
+        ("Bob", "bob ping", True, True),
+        ("Bob", "@Bob look", True, True),
+        ("Bob", "Bob", True, True),
+        ("Bob", "Bobby, Bob?", True, False),
+        ("Bob", "ask Bob", True, False),
+        ("Bob", "ask @Bob!", True, False),
+        ("Bob", "Bobby: ping", False, False),
+        ("Bob", "Bob2 ping", False, False),
+        ("Bob", "kebob", False, False),
+        ("Bob", "_Bob_", True, False),
+        ("Straße", "STRASSE: ping", True, True),
+        ("a.c", "abc", False, False),
+        ("[bot]", "[bot] ping", True, True),
+        ("", "ping", False, False),
+        ("", "", False, False),
+    ],
+)
+def test_a_name_counts_as_a_word_of_its_own(
+    name: str, text: str, named: bool, addressed: bool
+) -> None:
+    assert (is_named(name, text), is_addressed(name, text)) == (named, addressed)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("bob: ping", "bob"),
+        ("@bob ping", "bob"),
+        ("bob", "bob"),
+        ("bobby: ping", "bobby: ping"),
+        ("!ping", "!"),
+        ("!pong bob", "!"),
+        ("/me waves", "/me waves"),
+        ("-1 for that", "-1 for that"),
+        ("ping bob", "ping bob"),
+    ],
+)
+def test_messages_of_one_form_are_alike_to_a_program(text: str, form: str) -> None:
+    assert form_of(text, "bob") == form
