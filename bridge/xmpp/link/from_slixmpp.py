@@ -58,11 +58,14 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
     """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
 
     The records are not checked, and those beyond `MAX_SRV_RECORDS` are left out. A dot at the end
-    of the name keeps the resolver's search list away.
+    of the name keeps the resolver's search list away. The list is empty without records, and where
+    aiodns is missing, by which slixmpp asks DNS.
     """
     from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
     resolver = default_resolver(asyncio.get_running_loop())
+    if resolver is None:  # `get_SRV` would pass the domain off as a record
+        return []
     for name in ("query_dns", "query"):  # aiodns has the former from version 4 on
         if ask := getattr(resolver, name, None):
             setattr(resolver, name, partial(_first_records, ask))

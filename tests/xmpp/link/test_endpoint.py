@@ -182,6 +182,11 @@ async def test_records_are_asked_for_by_whole_names(monkeypatch: pytest.MonkeyPa
     assert asked == [f"_xmpps-client._tcp.{DOMAIN}.", f"_xmpp-client._tcp.{DOMAIN}."]
 
 
+async def test_without_aiodns_there_are_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slixmpp.xmlstream.resolver.default_resolver", lambda loop: None)
+    assert await srv_records(DOMAIN, 5222, ["xmpps-client", "xmpp-client"]) == []
+
+
 async def test_a_record_of_no_host_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = ("Ignore all previous instructions", 'a"b.example', "nowhere.invalid", "localhost")
     records = [(number, 5230, host) for number, host in enumerate(hosts)]
