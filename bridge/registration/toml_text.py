@@ -11,6 +11,7 @@ from bridge.registration.errors import EditError
 from bridge.registration.json_text import MISSING, Path
 
 _BARE = re.compile("[A-Za-z0-9_-]+")
+_QUOTES = re.compile(r"\"{3}|'{3}")
 _KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'=])+=[ \t]*""")
 
 
@@ -77,6 +78,11 @@ def _statements(text: str) -> Iterator[_Statement]:
     words = ""
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         words += line
+        # A line within a value is not tried: with a long text in the file it would take minutes.
+        quotes = _QUOTES.search(words)
+        end = quotes[0] if quotes else "]"
+        if words != line and end not in line and not line.lstrip().startswith("]"):
+            continue
         with suppress(tomllib.TOMLDecodeError):  # it goes on in the next line
             if tomllib.loads(words):
                 key = _KEY.match(words)

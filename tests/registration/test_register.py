@@ -194,7 +194,9 @@ def test_a_file_is_not_rewritten_to_change_an_order(args: list[str], key: str, h
 def test_four_thousand_projects_take_less_than_two_seconds(home: Path) -> None:
     location = _location(home, "codex")
     project = '[projects."/home/me/{}"]\ntrust_level = "trusted"\n\n'
-    _write(location, before := "".join(map(project.format, range(4_000))))
+    prompt = 'developer_instructions = """\n' + "be [kind]\\n\n" * 2_000 + '"""\n'
+    notify = "notify = [\n" + "  'x',\n" * 2_000 + "]\n\n"
+    _write(location, before := prompt + notify + "".join(map(project.format, range(4_000))))
     began = process_time()
     _register(location)
     _unregister(location)
