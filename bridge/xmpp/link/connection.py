@@ -19,12 +19,7 @@ from xml.etree.ElementTree import Element, SubElement
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.wire.xmlstream import (
-    DamagedElement,
-    StanzaTooLongError,
-    TlsRecordError,
-    XmlStreamError,
-)
+from bridge.wire.xmlstream import DamagedElement, StanzaTooLongError, TlsRecordError, XmlStreamError
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link import certificate, sasl, session, stanzas, tls
 from bridge.xmpp.link.certificate import Certificate
@@ -179,9 +174,8 @@ class Connection:
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = self.place._replace(service=str(endpoint.service))
-        protection, features = await self._run(
-            Stage.TLS, (self._secure_for_login if to_log_in else self._secure)(endpoint, sock)
-        )
+        secure = self._secure_for_login if to_log_in else self._secure
+        protection, features = await self._run(Stage.TLS, secure(endpoint, sock))
         self.offer = offer_in(features)
         return protection
 
