@@ -140,7 +140,7 @@ def for_person(answer: Answer) -> str:
     """Return `answer` in several lines, with the time it took."""
     text = answer.text
     if not text and answer.instruction:
-        text = f"{_readable(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
+        text = f"{_short(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
     elif not text and answer.value is not None:
         text = _page(answer.value) or _table(answer.value) or _short(answer.value)
         if answer.whole:
@@ -249,15 +249,6 @@ def _repeats(content: Sequence[Json], structured: Json) -> bool:
         case [{"type": "text", "text": str(text)}]:
             return bool(_parsed(text) == structured)
     return not content
-
-
-def _readable(data: Mapping[object, Json]) -> str:
-    """Return an object with a line for each field."""
-    lines = []
-    for name, value in data.items():
-        text = visible(value) if isinstance(value, str) else _as_json(value, indent=2)
-        lines.append(f"{one_line(str(name))}: {text}")
-    return "\n".join(lines)
 
 
 def _parsed(text: str) -> Json:

@@ -7,9 +7,8 @@ from typing import Annotated
 from bridge.toolkit import Interpret, iso, tool
 
 PROMPT = (
-    "Tell the person the local time in a short sentence, as they would say it, with the name of "
-    "the zone; give the date only if they asked for it. It is the time of the computer that this "
-    "server runs on, which need not be where the person is: say so if that may matter."
+    "Tell the person the local time in a short sentence, with the zone. It is that of the computer "
+    "on which this server runs, which need not be where the person is: say so if that may matter."
 )
 
 
