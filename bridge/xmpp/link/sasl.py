@@ -58,11 +58,11 @@ async def log_in(
 
     Return the name of the mechanism, and the type of its channel binding, or None without one.
 
-    `bindings` are the channel bindings of this connection, best first; with None, the login is by
-    SCRAM and says nothing of them. `genuine` says that the
-    server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
-    mechanism is tried, so that the server counts a wrong password once. Raises
-    `ConnectionFailedError`, or `ScramError` if the server fails to prove itself.
+    `bindings` are the channel bindings of this connection, best first. If None, log in by SCRAM as
+    a client that knows no channel binding. `genuine` says that the server's certificate was
+    verified, which PLAIN and weak SCRAM parameters require. Only one mechanism is tried, so that
+    the server counts a wrong password once. Raises `ConnectionFailedError`, or `ScramError` if the
+    server fails to prove itself.
 
     If the certificate was not checked, an impostor could relay a login that has no channel binding
     to the real server. So in that case, if the server offers channel binding, we log in with it
@@ -74,24 +74,7 @@ async def log_in(
         on_finding(f"channel bindings: {quoted(', '.join(offer.channel_bindings))}")
     if offer.unused:
         on_finding(f"offered, but not used: {offer.unused}")
-    try:
-        username = sasl_prepared(settings.username)
-        password = sasl_prepared(settings.password.reveal())
-    except ForbiddenCharacterError as error:
-        fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
-        raise ConnectionFailedError(fault) from error
-
-    flag = ""
-
-    async def ask(element: Element) -> Element:
-        answer = await exchange(element)
-        if answer.tag == FAILURE:
-            condition, text = stanzas.condition_of(answer, SASL)
-            refusal = faults.of_sasl(condition, text, place, genuine=genuine)
-            is_clear = not genuine or faults.blames_password(text)
-            raise LoginRefusedError(refusal, "" if is_clear else flag)
-        return answer
-
+    login = _Login(settings, place, offer, exchange, genuine=genuine)
     binding = _common_binding(offer.channel_bindings, bindings or ())
     best = [*PLUS, *HASHES] if binding is not None else [*HASHES]
     mechanism = next((name for name in best if name in offered), None)
@@ -100,31 +83,82 @@ async def log_in(
     if mechanism is not None:
         bound = binding if mechanism in PLUS else None
         on_finding(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
-        client = ScramClient(
-            mechanism,
-            username,
-            secrets.token_urlsafe(24),
-            bound,
-            could_bind=PLUS.isdisjoint(offered)
-            and bindings is not None
-            and (bool(bindings) or not genuine),
-            least_iterations=1 if genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
-        )
-        flag = client.flag
-
-        def check_offer() -> None:
-            if not client.was_offered(offered, offer.channel_bindings):
-                raise ConnectionFailedError(faults.of("downgraded", place))
-
-        await _scram(client, mechanism, password, ask, check_offer)
+        could_bind = bindings is not None and (bool(bindings) or not genuine)
+        await login.by_scram(mechanism, bound, could_bind=could_bind and PLUS.isdisjoint(offered))
         return mechanism, None if bound is None else bound.type
     if "PLAIN" in offered and genuine and bindings is not None:
         on_finding("chosen: PLAIN")
-        answer = await ask(_element("auth", f"\0{username}\0{password}", mechanism="PLAIN"))
-        if answer.tag != SUCCESS:
-            raise ScramError("it challenges PLAIN, which has no challenge")
+        await login.by_plain()
         return "PLAIN", None
     raise ConnectionFailedError(faults.no_mechanism(offered, place, offer.unused))
+
+
+class _Login:
+    """One login, by the mechanism that was chosen."""
+
+    def __init__(
+        self, settings: Settings, place: Place, offer: Offer, exchange: Exchange, *, genuine: bool
+    ) -> None:
+        """Raises `ConnectionFailedError` if no name or password can be as the settings have it."""
+        self._place = place
+        self._offer = offer
+        self._exchange = exchange
+        self._genuine = genuine
+        self._flag = ""
+        """What the login said of channel binding, as in `LoginRefusedError`."""
+        try:
+            self._username = sasl_prepared(settings.username)
+            self._password = sasl_prepared(settings.password.reveal())
+        except ForbiddenCharacterError as error:
+            fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
+            raise ConnectionFailedError(fault) from error
+
+    async def by_scram(
+        self, mechanism: str, bound: ChannelBinding | None, *, could_bind: bool
+    ) -> None:
+        """Log in by SCRAM (RFC 5802), with a channel binding if it is to be `bound`."""
+        client = ScramClient(
+            mechanism,
+            self._username,
+            secrets.token_urlsafe(24),
+            bound,
+            could_bind=could_bind,
+            least_iterations=1 if self._genuine else scram.LEAST_UNTRUSTED_ITERATIONS,
+        )
+        self._flag = client.flag
+        answer = await self._ask(_element("auth", client.first(), mechanism=mechanism))
+        if answer.tag != CHALLENGE:
+            raise ScramError("it skipped its own proof")
+        client.challenge(_content(answer))
+        # Before the proof, which would be of use to somebody who changed the offer on the way.
+        if not client.was_offered(self._offer.mechanisms, self._offer.channel_bindings):
+            raise ConnectionFailedError(faults.of("downgraded", self._place))
+        final = await asyncio.to_thread(client.final, self._password)
+        answer = await self._ask(_element("response", final))
+        client.verify(_content(answer))
+        if answer.tag == CHALLENGE:
+            # The server's proof may come as one more challenge, which we acknowledge (RFC 4422,
+            # section 3.6).
+            answer = await self._ask(_element("response", ""))
+        if answer.tag != SUCCESS:
+            raise ScramError("it goes on asking after its proof")
+
+    async def by_plain(self) -> None:
+        """Log in by PLAIN (RFC 4616), which tells the server the password."""
+        secret = f"\0{self._username}\0{self._password}"
+        answer = await self._ask(_element("auth", secret, mechanism="PLAIN"))
+        if answer.tag != SUCCESS:
+            raise ScramError("it challenges PLAIN, which has no challenge")
+
+    async def _ask(self, element: Element) -> Element:
+        """Send an element and return the answer; raises `LoginRefusedError`."""
+        answer = await self._exchange(element)
+        if answer.tag == FAILURE:
+            condition, text = stanzas.condition_of(answer, SASL)
+            refusal = faults.of_sasl(condition, text, self._place, genuine=self._genuine)
+            is_clear = not self._genuine or faults.blames_password(text)
+            raise LoginRefusedError(refusal, "" if is_clear else self._flag)
+        return answer
 
 
 def lacks_binding(offer: Offer, bindings: Sequence[ChannelBinding], *, genuine: bool) -> bool:
@@ -154,28 +188,6 @@ def _common_binding(
     """
     types = offered or ("tls-unique",)
     return next((binding for binding in bindings if binding.type in types), None)
-
-
-async def _scram(
-    client: ScramClient,
-    mechanism: str,
-    password: str,
-    ask: Exchange,
-    check_offer: Callable[[], None],
-) -> None:
-    answer = await ask(_element("auth", client.first(), mechanism=mechanism))
-    if answer.tag != CHALLENGE:
-        raise ScramError("it skipped its own proof")
-    client.challenge(_content(answer))
-    check_offer()  # before the proof, which would be of use to whoever changed the offer
-    final = await asyncio.to_thread(client.final, password)
-    answer = await ask(_element("response", final))
-    client.verify(_content(answer))
-    if answer.tag == CHALLENGE:
-        # The server's proof may come as one more challenge, which we acknowledge (RFC 4422, 3.6).
-        answer = await ask(_element("response", ""))
-    if answer.tag != SUCCESS:
-        raise ScramError("it goes on asking after its proof")
 
 
 def _element(name: str, content: str, **attributes: str) -> Element:
