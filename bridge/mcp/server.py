@@ -19,11 +19,14 @@ from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError, as_meant
+from bridge.mcp.schema import MismatchError, Schema, as_meant
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import Prompt, Tool
 
 Answer: TypeAlias = Callable[[Object, Revision], Object]
+
+WITH_ARGUMENTS: Schema = {"properties": {"arguments": {"type": "object"}}}
+"""The schema of the params of a method that calls a tool or a prompt."""
 
 APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
 """The methods that are not answered by a function of the params and the revision alone."""
@@ -116,6 +119,11 @@ class Server:
         self._running: dict[Call, None] = {}
         """The calls that have no response yet, in the order in which they came."""
         self.subscriptions = Subscriptions(catalogue.resource_at)
+        self._named: dict[str, Mapping[str, Tool | Prompt]] = {
+            "tools/call": catalogue.tools,
+            "prompts/get": catalogue.prompts,
+        }
+        """What the methods with `arguments` call, by the `name` in their params."""
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
             "ping": (lambda params, revision: {}, {}),
@@ -146,14 +154,14 @@ class Server:
         params = jsonrpc.as_object(message.params)
         if not isinstance(params, dict):
             return message
-        is_bare = message.method in self._catalogue.tools
-        name = message.method if is_bare else params.get("name")
-        tool = self._catalogue.tools.get(name) if isinstance(name, str) else None
-        arguments = jsonrpc.as_object(params.get("arguments"))
-        if is_bare and tool is not None:
-            params = as_meant(tool.input_schema, params)
-        elif message.method == "tools/call" and tool is not None and isinstance(arguments, dict):
-            params = {**params, "arguments": as_meant(tool.input_schema, arguments)}
+        if tool := self._catalogue.tools.get(message.method):
+            return message._replace(params=as_meant(tool.input_schema, params))
+        name, named = params.get("name"), self._named.get(message.method, {})
+        if isinstance(name, str) and name in named:
+            params = as_meant(WITH_ARGUMENTS, params)
+            arguments = jsonrpc.as_object(params.get("arguments"))
+            if isinstance(arguments, dict):
+                params = {**params, "arguments": as_meant(named[name].input_schema, arguments)}
         return message._replace(params=params)
 
     def receive(

@@ -327,6 +327,11 @@ class Prompt(NamedTuple):
     deadline: float = DEFAULT_DEADLINE_SECONDS
     """Seconds after which a coroutine is given up."""
 
+    @property
+    def input_schema(self) -> Schema:
+        """The schema of its arguments."""
+        return object_of(self.signature.parameters)
+
     def bound(self, arguments: Object) -> dict[str, object]:
         """Return the arguments of the function; raises `MismatchError`."""
         return read_members(self.signature.parameters, arguments)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import always
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
@@ -46,8 +46,8 @@ async def xmpp_history(
     contains: paging.Contains = None,
     pattern: paging.PatternText = None,
     kinds: paging.Kinds = None,
-    before: Annotated[str | None, "until this time"] = None,
-    after: Annotated[str | None, "from this time on"] = None,
+    before: Annotated[str | None, Bounds(min_length=1), "until this time"] = None,
+    after: Annotated[str | None, Bounds(min_length=1), "from this time"] = None,
     archive: Annotated[bool, "of the room (XEP-0313)"] = False,
     detail: Annotated[Literal["brief", "full"], "full has ids and JIDs"] = "brief",
     max_bytes: paging.MaxBytes = RESULT_BYTES,

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.mcp.schema import Bounds
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
 from bridge.text import listed, name_of, rooms_named
@@ -19,7 +20,7 @@ MAX_NAMED = 20
 """The most rooms or occupants that an error names when there is none of the name that was asked
 for; the rest are counted."""
 
-RoomName = Annotated[str | None, "a room's JID or local part"]
+RoomName = Annotated[str | None, Bounds(min_length=1), "a room's JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 
 

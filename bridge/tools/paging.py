@@ -34,7 +34,7 @@ OLDEST = "oldest"
 MAX_FILTER_CHARACTERS = 1_000
 """The most characters of a text or a pattern to look for."""
 
-CURSOR_BOUNDS = Bounds(max_length=512)
+CURSOR_BOUNDS = Bounds(min_length=1, max_length=512)
 """The longest cursors have 392 characters, with the 128 bytes that an archive's id may have."""
 
 SLICE_SECONDS = 0.001
@@ -63,7 +63,7 @@ Contains = Annotated[
 PatternText = Annotated[
     str | None,
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "regular expression (RE2) found there",
+    "regular expression (RE2) there",
 ]
 Kinds = Annotated[list[Kind] | None, Bounds(min_length=1, max_length=100)]
 Kept = TypeVar("Kept", bound="Numbered")

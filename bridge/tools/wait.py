@@ -43,7 +43,9 @@ async def xmpp_wait(
     link: RoomLink,
     context: Context,
     /,
-    since: Annotated[str | None, "a cursor: what came after it counts; else from now on"] = None,
+    since: Annotated[
+        str | None, Bounds(min_length=1), "a cursor: what came after it counts; else from now on"
+    ] = None,
     from_: paging.Sender = None,
     contains: paging.Contains = None,
     pattern: paging.PatternText = None,

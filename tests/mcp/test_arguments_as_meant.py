@@ -57,6 +57,17 @@ LEFT_OUT = "(left out)"
         (list[str], None, LEFT_OUT),
         (str, None, LEFT_OUT),
         (Literal["a", 1], None, LEFT_OUT),
+        (list[str], "null", LEFT_OUT),
+        (int, "null", LEFT_OUT),
+        (int | None, "null", None),
+        (int, "", LEFT_OUT),
+        (bool, "", LEFT_OUT),
+        (Literal["a", "b"], "", LEFT_OUT),
+        (Annotated[str, Bounds(min_length=1)], "", LEFT_OUT),
+        (Annotated[str | None, Bounds(min_length=1)], "", LEFT_OUT),
+        (Annotated[str, Bounds(min_length=1)] | int, "", LEFT_OUT),
+        (str, 7, "7"),
+        (str | None, -7, "-7"),
     ],
     ids=named,
 )
@@ -71,9 +82,9 @@ def test_what_can_mean_one_thing_only_is_taken_for_that(
 @pytest.mark.parametrize(
     ("hint", "given"),
     [
-        *((int, text) for text in ("five", "", " 5", "5 ", "+5", "05", "5.", "\u0665", "1_0")),
+        *((int, text) for text in ("five", " ", " 5", "5 ", "+5", "05", "5.", "\u0665", "1_0")),
         *((float, text) for text in ("NaN", "Infinity", "-Infinity", "1,5")),
-        *((bool, text) for text in ("True", "yes", "1", "null", '"true"')),
+        *((bool, text) for text in ("True", "yes", "1", '"true"')),
         (int, "true"),
         (list[str], "message"),
         (list[str], "{}"),
@@ -88,6 +99,12 @@ def test_what_can_mean_one_thing_only_is_taken_for_that(
         (object, None),
         (int | None, None),
         (str, "null"),
+        (str, ""),
+        (Literal["", "a"], ""),
+        (Annotated[str, Bounds(min_length=1)] | str, ""),
+        *((str, value) for value in (7.0, True, [7])),
+        (Literal["7", 8], 7),
+        (list[str], ["null"]),
         (list[int], ["1", None]),
         (Point, {"xAxis": "1", "label": None, "_x": 1}),
     ],
@@ -95,6 +112,11 @@ def test_what_can_mean_one_thing_only_is_taken_for_that(
 )
 def test_what_fits_or_could_mean_something_else_is_left_as_it_is(hint: Any, given: object) -> None:
     assert as_meant(arguments(hint), {"x": given}) == {"x": given}
+
+
+def test_what_is_required_is_not_left_out_for_an_empty_string() -> None:
+    schema = object_of([Member.of("x", int, required=True)])
+    assert as_meant(schema, {"x": ""}) == {"x": ""}
 
 
 def test_null_is_left_out_where_the_schema_names_no_null_though_the_default_is_one() -> None:
@@ -171,6 +193,30 @@ def test_an_empty_array_is_an_empty_object_wherever_params_may_be_given(method: 
     assert {str(call.arguments) for call in array.calls} == {"{}"}
 
 
+@pytest.mark.parametrize(
+    ("method", "name", "given"),
+    [
+        ("tools/call", "count", '{"text":"a","atMost":"7"}'),
+        ("tools/call", "fail", ""),
+        ("tools/call", "fail", "null"),
+        ("prompts/get", "greet", '{"name":"Ann","_id":1}'),
+        ("prompts/get", "greet", {"name": 7, "mood": None}),
+    ],
+)
+def test_arguments_are_read_from_the_json_of_an_object_for_tools_and_prompts(
+    method: str, name: str, given: object
+) -> None:
+    talk = Conversation("2025-11-25")
+    talk.send(request(1, method, name=name, arguments=given))
+    assert [call.of.name for call in talk.calls] == [name]
+
+
+@pytest.mark.parametrize("given", ["[]", '"a"', "{text: a}", " {}", "7", "text"])
+def test_arguments_that_are_no_json_of_an_object_stay_refused(given: str) -> None:
+    reply = Conversation().send(request(1, "tools/call", name="count", arguments=given))
+    assert reply["error"]["message"] == "Invalid params: arguments: an object is wanted"
+
+
 @pytest.mark.parametrize("method", ["ping", "count"])
 def test_params_by_position_stay_refused(method: str) -> None:
     reply = Conversation().send({"jsonrpc": "2.0", "id": 1, "method": method, "params": ["a"]})
@@ -193,6 +239,7 @@ def test_an_empty_capability_in_an_array_is_declared() -> None:
         ({"text": "a", "at_most": 1}, "'at_most' is not known: atMost?"),
         ({"text": "a", "sessionId": 1}, "'sessionId' is not known"),
         ({"text": None}, "text is missing"),
+        ({"text": 1.5}, "text is a number; a string is wanted"),
     ],
 )
 def test_what_is_not_plain_stays_refused_with_the_nearest(
