@@ -180,8 +180,18 @@ def encode(message: Request | Notification | Response | list[Response]) -> bytes
 
 
 def read_id(value: Json) -> Id | None:
-    """Return `value` if it can be an id or a token, else None; in JSON a boolean is no number."""
+    """Return `value` if it can be an id or a token, else None; in JSON a boolean is no number.
+
+    Languages without integers write 1 as 1.0, which is the same number.
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def is_notification(method: Json) -> bool:
+    """Whether a method of MCP is by its name a notification, which has no id and no response."""
+    return isinstance(method, str) and method.startswith("notifications/")
 
 
 def as_object(value: Json) -> Json:
@@ -240,16 +250,18 @@ def _message(value: Json) -> Message:
     if not isinstance(value, dict):
         return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
     id_ = read_id(value.get("id"))
-    if "method" not in value and ("result" in value or "error" in value):
+    method, params = value.get("method"), value.get("params")
+    # Programs with one class for all messages write null for what a message does not have.
+    has_id = "id" in value and not (value["id"] is None and is_notification(method))
+    if method is None and ("result" in value or "error" in value):
         error = value.get("error")
         return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
-    method, params = value.get("method"), value.get("params")
     problem = ""
     if value.get("jsonrpc") != "2.0":
         problem = '"jsonrpc" is not "2.0"'
     elif "method" not in value:
         problem = 'there is no "method"'
-    elif "id" in value and id_ is None:
+    elif has_id and id_ is None:
         problem = '"id" is neither a string nor an integer'
     elif params is not None and not isinstance(params, (dict, list)):
         problem = '"params" is neither an object nor an array'

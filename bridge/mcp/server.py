@@ -310,6 +310,9 @@ class Server:
         required = method in revisions.STATELESS_METHODS
         meta = revisions.read_meta(params, self.session, required=required)
         known = method in self._methods or method in APART
+        if jsonrpc.is_notification(method):
+            reason = f"{method[:100]!r} is a notification; send it without an id"
+            raise RpcError(jsonrpc.METHOD_NOT_FOUND, reason)
         if not known or not meta.revision.has(method):
             tools = ", ".join(self._catalogue.tools)
             raise RpcError(

@@ -97,6 +97,41 @@ def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reas
     assert reason in str(message.error.data)
 
 
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ('{"id":1.0,"method":"m"}', Request(1, "m")),
+        ('{"id":-2e1,"method":"m"}', Request(-20, "m")),
+        ('{"id":1,"method":"m","params":null,"result":null,"error":null}', Request(1, "m")),
+        ('{"id":null,"method":"notifications/m"}', Notification("notifications/m")),
+        ('{"id":"a","method":null,"result":{},"error":null}', Response("a", {})),
+        ('{"id":1.0,"method":null,"error":{}}', Response(1, None, {})),
+    ],
+)
+def test_a_message_is_read_whatever_wrote_its_numbers_and_what_it_lacks(
+    written: str, message: object
+) -> None:
+    found = decode('{"jsonrpc":"2.0",' + written[1:])
+    assert found == message
+    assert repr(found) == repr(message)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *(f'{{"id":{id_},"method":"m"}}' for id_ in ("null", "1.5", "1e999", "true", "[1]", "{}")),
+        '{"id":1.5,"method":"notifications/m"}',
+        '{"id":null,"method":"notification"}',
+        '{"id":null,"method":["notifications/"]}',
+        '{"id":null,"method":null}',
+    ],
+)
+def test_a_message_with_an_id_that_no_response_can_name_is_refused(written: str) -> None:
+    refused = malformed('{"jsonrpc":"2.0",' + written[1:])
+    assert (refused.id, refused.error.code) == (None, INVALID_REQUEST)
+    assert "id" in refused.error.message
+
+
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> None:
     count = MAX_BATCH_MESSAGES + extra

@@ -40,10 +40,17 @@ def test_a_result_that_json_cannot_say_is_a_crash_and_still_a_reply(value: objec
         assert "overflow" in json.dumps(reply["error"]["data"])
 
 
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/x"])
+def test_a_notification_with_an_id_is_told_to_leave_it_out(method: str) -> None:
+    reply = Conversation("2025-06-18").send(request(7, method))
+    assert (reply["id"], error_code(reply)) == (7, -32601)
+    assert "send it without an id" in reply["error"]["message"]
+
+
 # Cancellation
 
 
-@pytest.mark.parametrize("id_", ["1", 1.0, True, [1], 2])
+@pytest.mark.parametrize("id_", ["1", 1.5, True, [1], 2])
 def test_only_the_same_id_of_the_same_type_cancels(id_: object) -> None:
     talk = Conversation("2025-11-25")
     talk.send(tool_call(1, "wait"))
