@@ -124,7 +124,8 @@ def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[A
     """
     match answer.get("action"):
         case "accept":
-            content = answer.get("content", {})
+            # Some clients write null where there was nothing to fill in.
+            content = {} if answer.get("content") is None else answer["content"]
             if isinstance(form, dict):
                 if not isinstance(content, dict):
                     raise MismatchError("content: an object is wanted")

@@ -129,9 +129,8 @@ class RequestMeta(NamedTuple):
         declared = as_object(self.capabilities.get(method.partition("/")[0]))
         if not isinstance(declared, dict):
             return False
-        # An empty `elicitation` capability means forms. If it has members, `form` must be one of
-        # them (2025-11-25).
-        return method != "elicitation/create" or not declared or "form" in declared
+        # An `elicitation` capability that names no mode means forms (2025-11-25).
+        return method != "elicitation/create" or "form" in declared or "url" not in declared
 
 
 def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:

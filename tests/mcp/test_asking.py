@@ -222,6 +222,7 @@ def test_what_a_person_filled_in_is_a_value_of_the_forms_type() -> None:
         ({"address": "x", "extras": ["pepper"]}, "content.extras[0] is 'pepper'"),
         ({"address": "x", "room": "y"}, "content.'room' is not known"),
         ([], "content is an array; an object is wanted"),
+        (None, "content.address is missing"),
     ],
 )
 def test_what_comes_back_is_held_against_the_form(content: object, wrong: str) -> None:
@@ -242,6 +243,8 @@ def test_a_form_written_by_hand_gives_what_was_filled_in_as_it_came() -> None:
     assert asked_["requestedSchema"] == schema
     filled = read_elicitation({"action": "accept", "content": {"mail": "x"}}, schema)
     assert filled.content == {"mail": "x"}
+    for nothing in ({}, {"content": None}):
+        assert read_elicitation({"action": "accept", **nothing}, schema).content == {}
     with pytest.raises(MismatchError):
         read_elicitation({"action": "accept", "content": []}, schema)
 

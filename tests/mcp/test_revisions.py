@@ -62,9 +62,29 @@ def opened(meta: object, *, required: bool = False) -> RequestMeta:
 
 @pytest.mark.parametrize("meta", [{}, WHOLE], ids=["session", "request"])
 def test_a_progress_token_is_a_string_or_an_integer(meta: dict[str, Json]) -> None:
-    tokens: list[object] = ["", 0, True, 1.5, None, []]
+    tokens: list[object] = ["", 0, 2.0, True, 1.5, None, []]
     taken = [opened({**meta, "progressToken": one}).progress_token for one in tokens]
-    assert taken == ["", 0, None, None, None, None]
+    assert taken == ["", 0, 2, None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("declared", "takes_forms"),
+    [
+        ({}, True),
+        ([], True),
+        ({"form": {}, "url": {}}, True),
+        ({"applyDefaults": True}, True),
+        ({"url": {}}, False),
+        (None, False),
+        (True, False),
+    ],
+    ids=str,
+)
+def test_a_client_takes_forms_unless_it_names_other_ways_alone(
+    declared: Json, takes_forms: bool
+) -> None:
+    meta = RequestMeta(V2025_06_18, {"elicitation": declared})
+    assert meta.accepts("elicitation/create") is takes_forms
 
 
 keys = st.sampled_from([*WHOLE, CLIENT_INFO, LOG_LEVEL, "progressToken"])
