@@ -81,7 +81,8 @@ class Catalogue:
     def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
-        if resource := self.resource_at(uri):
+        # Some libraries write an empty path as `/` (RFC 3986, section 6.2.3).
+        if resource := self.resource_at(uri) or self.resources.get(uri.removesuffix("/")):
             return resource
         known = [*self.resources, *self._templates]
         raise RpcError(
@@ -164,7 +165,7 @@ def _guarded(name: str, run: Callable[[], Any]) -> Any:
 
 
 def _page(params: Object, key: str, items: Iterable[dict[str, Json]]) -> dict[str, Json]:
-    if params.get("cursor") is not None:
+    if params.get("cursor") not in (None, ""):
         raise RpcError(INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out")
     return {key: list(items)}
 

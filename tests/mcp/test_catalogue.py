@@ -124,6 +124,22 @@ def test_a_resource_is_text_bytes_or_made_of_any_value(uri: str, content: dict[s
     assert read["contents"] == [{"uri": uri, **content}]
 
 
+def test_a_resource_without_a_path_is_read_with_the_slash_that_libraries_add() -> None:
+    library = Catalogue(Toolset("books", (), (book, cover)), [])
+    read: Any = library.read_resource({"uri": "sample://cover/"}, V2025_11_25)
+    assert read["contents"][0]["uri"] == "sample://cover"
+
+
+@pytest.mark.parametrize("cursor", [None, "", "next", 0, []])
+def test_a_list_has_one_page_to_which_no_cursor_leads(cursor: object) -> None:
+    catalogue_ = shelved()
+    if cursor in (None, ""):
+        assert catalogue_.list_tools({"cursor": cursor}, V2025_11_25)
+    else:
+        with pytest.raises(RpcError, match="cursor"):
+            catalogue_.list_tools({"cursor": cursor}, V2025_11_25)
+
+
 LONGEST = "x" * MAX_VALUE_CHARACTERS
 
 
