@@ -117,6 +117,11 @@ async def messages(bridge: BridgeProcess, **arguments: object) -> list[dict[str,
     return [entry for entry in entries if entry["direction"] == "in"]
 
 
+def former_subject(text: str, stamp: str = "") -> str:
+    """The subject that somebody set, with a stamp as rooms send it in their history."""
+    return subject(text).replace("</subject>", f"</subject>{stamp}")
+
+
 def told(entry: dict[str, Any], *names: str) -> list[object]:
     return [entry.get(name) for name in names]
 
@@ -194,6 +199,38 @@ async def test_a_message_without_words_does_not_end_the_history(tmp_path: Path) 
         await bridge.until(lambda status: status["lastIncoming"] is not None)
         *_, entry = await messages(bridge)
         assert entry["source"] == "history"
+
+
+NOTICE = said("", "This room is not anonymous.", "n1")
+HISTORY = said("Wilma", "old", "h1", BY_WILMA)
+
+
+@pytest.mark.parametrize(
+    "arrival",
+    [
+        own(110) + NOTICE + HISTORY + subject(""),
+        HISTORY + own(110) + subject(""),
+        said("Wilma", "live", "l1") + HISTORY + own(110) + subject(""),
+        own(110) + former_subject("then", BY_ROOM) + HISTORY,
+    ],
+    ids=["after a notice", "before our presence", "after a live message", "after a former subject"],
+)
+async def test_the_history_may_come_in_another_order(arrival: str, tmp_path: Path) -> None:
+    async with beside(OtherRoom(arrival), home=tmp_path) as bridge:
+        await bridge.until(lambda status: status["lastIncoming"] is not None)
+        sources = {entry["body"]: entry["source"] for entry in await messages(bridge)}
+        assert sources.pop("old") == "history"
+        assert set(sources.values()) <= {"live"}
+
+
+async def test_a_former_subject_ends_the_list_of_those_who_were_there_before_us(
+    tmp_path: Path,
+) -> None:
+    arrival = own(110) + former_subject("then", BY_ROOM) + present("Fred")
+    async with beside(OtherRoom(arrival), home=tmp_path) as bridge:
+        await bridge.until(lambda status: status["occupants"] == 2)
+        (fred,) = (await bridge.bare("xmppOccupants", nickname="Fred"))["occupants"]
+        assert "since" in fred
 
 
 async def test_the_history_of_a_room_is_not_told_again_when_we_come_back(tmp_path: Path) -> None:

@@ -99,13 +99,13 @@ async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
             element = await wire.element()
             if local(element) == "message":
                 id_ = element.get("id", "")
-                wire.send(said(NICKNAME, "hello", f"{id_}0") + said("Eve", "hello", id_))
+                wire.send(said(NICKNAME, "hello?", f"{id_}0") + said("Eve", "hello", id_))
                 wire.send(said(NICKNAME, "hello", id_, room=FAR))
 
     async with ScriptedServer(replace(HONEST, stand=lie)) as server, participant_at(server) as eyes:
         await eyes.joined()
         with pytest.raises(NotReflectedError) as failure:
             await eyes.membership.say("hello", 0.5)
-        assert failure.value.fault.condition == "remote-server-timeout"
+        assert failure.value.fault.condition == "unproved"
         assert [(one.own, one.source) for one in eyes.messages()] == [(False, Source.LIVE)] * 2
         assert eyes.status().phase is Phase.JOINED

@@ -1,9 +1,9 @@
 """Says how long a room may be sending its history after it has let us in. Pure.
 
 A room sends its history after our own presence and before the subject (XEP-0045, sections 7.2.13
-and 7.2.15). In that time a message with a delay is history, whoever stamped it: some rooms stamp
-with the sender's address, not with their own. After that time a stamp proves nothing, since an
-occupant may write one into a live message.
+and 7.2.15); some rooms send it before our presence. In that time a message with a delay is history,
+whoever stamped it: some rooms stamp with the sender's address, not with their own. After that time
+a stamp proves nothing, since an occupant may write one into a live message.
 """
 
 from math import inf
@@ -20,14 +20,15 @@ class HistoryWindow:
     """The time in which a room may send its history.
 
     All times are seconds of the loop's clock. The window closes with the subject, with the first
-    live message, after `QUIET_SECONDS` in which the room sent nothing, and after `HISTORY_SECONDS`.
+    live message of an occupant, after `QUIET_SECONDS` in which the room sent nothing, and after
+    `HISTORY_SECONDS`.
     """
 
     def __init__(self) -> None:
         self._opened = self._heard = -inf
 
     def open(self, now: float) -> None:
-        """Open it, since our own presence came."""
+        """Open it: the room has sent something before it let us in, or is letting us in."""
         self._opened = self._heard = now
 
     def hear(self, now: float) -> None:
@@ -36,7 +37,7 @@ class HistoryWindow:
             self._heard = now
 
     def close(self) -> None:
-        """Close it, since the room has sent the subject, or something live."""
+        """Close it, since the room has sent the subject, or an occupant something live."""
         self._opened = self._heard = -inf
 
     @property

@@ -95,13 +95,15 @@ class Intake:
         """Return `event` without claims that an occupant may have made in the room's name.
 
         A stamp counts only while the room may be sending its history. What comes without a stamp,
-        or later, is live.
+        or later, is live. A subject with a stamp may be a part of the history. What the room says
+        in its own name may come before the history.
         """
         match event:
             case SubjectChanged():
-                self.history.close()
-            case MessageReceived(type="groupchat", delayed_from=None, body=body):
-                if body:
+                if not reading.is_stamped(stanza):
+                    self.history.close()
+            case MessageReceived(type="groupchat", delayed_from=None, body=body, sender=sender):
+                if body and sender:
                     self.history.close()
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.history.is_open(
                 now

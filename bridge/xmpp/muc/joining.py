@@ -25,7 +25,7 @@ from bridge.xmpp.model.events import (
 )
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.muc import roomservice
-from bridge.xmpp.muc.history import QUIET_SECONDS, HistoryWindow
+from bridge.xmpp.muc.history import QUIET_SECONDS
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
@@ -68,7 +68,6 @@ class Join:
         connection: Connection,
         place: Place,
         occupant: str,
-        history: HistoryWindow,
         admit: Callable[[OccupantJoined], None],
     ) -> None:
         """`occupant` is the requested occupant JID, prepared; `admit` gets our own presence."""
@@ -76,7 +75,6 @@ class Join:
         self._place = place
         self._occupant = occupant
         self._room = occupant.partition("/")[0]
-        self._history = history
         self._admit = admit
         self._unmarked: OccupantJoined | None = None
         """The presence of the wanted nickname, if it came without the code 110."""
@@ -116,11 +114,8 @@ class Join:
             await self._unlock(seconds)
         return me
 
-    def take(self, event: Event, now: float) -> list[Event]:
-        """Take an event of the room; return the events that are to be published for it.
-
-        `now` is the time on the loop's clock.
-        """
+    def take(self, event: Event) -> list[Event]:
+        """Take an event of the room; return the events that are to be published for it."""
         if self._answer.done():
             return [event]
         match event:
@@ -130,8 +125,6 @@ class Join:
                 # Somebody else has the wanted nickname, and the room gave us another.
                 return [] if unmarked is None or unmarked.from_ == jid else [unmarked]
             case OccupantJoined(from_=jid) if prepared(jid) == self._occupant:
-                if self._unmarked is None:
-                    self._history.open(now)
                 self._unmarked = event
                 self._await_quiet()
                 return []

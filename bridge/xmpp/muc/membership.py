@@ -267,7 +267,7 @@ class Membership:
         self.occupant = occupant
         configured = stanzas.occupant_jid(self.jid, self._place.nickname)
         self._intake.ours = frozenset((prepared(self._place.account), configured))
-        self._join = Join(self._attached, self.place, occupant, self._intake.history, self._admit)
+        self._join = Join(self._attached, self.place, occupant, self._admit)
         self._become(State.ENTERING)
         try:
             me = await self._join.run(self._password, since, history=history)
@@ -459,8 +459,12 @@ class Membership:
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
         now, history = asyncio.get_running_loop().time(), self._intake.history
-        history.hear(now)
-        entering, arriving = self._state is State.ENTERING, history.is_open(now)
+        entering = self._state is State.ENTERING
+        if entering:
+            history.open(now)
+        else:
+            history.hear(now)
+        arriving = history.is_open(now)
         listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
         for event in self._intake.read(stanza, own=own, now=now):
             # A stanza that cannot be read may be an invitation, which comes to those outside, too.
@@ -468,7 +472,7 @@ class Membership:
                 self._last_heard = now
             publishing = [event]
             if self._join is not None:
-                publishing = self._join.take(event, now)
+                publishing = self._join.take(event)
             for happened in publishing:
                 because_we_came = isinstance(happened, events.SubjectChanged | listed)
                 self._handle(happened, earlier=entering or (arriving and because_we_came))
@@ -482,8 +486,6 @@ class Membership:
         self._comes_first = not self.room.status().occupants
         self._nickname.begin(me, self._place.account)
         self._reflections.begin()
-        if 110 in me.codes:
-            self._intake.history.open(asyncio.get_running_loop().time())
         self._handle(me)
 
     def _handle(self, event: events.Event, *, earlier: bool = False) -> None:
@@ -507,6 +509,8 @@ class Membership:
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
             case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
+            case events.SubjectChanged():
+                self._comes_first = False  # it comes after all who were there before us
             case events.SendFailed(condition=condition, by=by) if condition in UNREACHED:
                 self._service.bounce = stanzas.StanzaError(condition, by=by)
                 self.doubt()

@@ -224,6 +224,11 @@ def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
     return last
 
 
+def is_stamped(stanza: Element) -> bool:
+    """Whether a message has a delay, whoever stamped it."""
+    return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
+
+
 def _marks(stanza: Element) -> tuple[str, ...]:
     return tuple(dict.fromkeys(MARKS[child.tag] for child in stanza if child.tag in MARKS))
 

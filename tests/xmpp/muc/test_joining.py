@@ -10,7 +10,6 @@ from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, PING
 from bridge.xmpp.model.events import OccupantJoined, RoomError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Retry, Stage
 from bridge.xmpp.muc import joining
-from bridge.xmpp.muc.history import HistoryWindow
 from bridge.xmpp.muc.joining import Join
 from tests.xmpp import place
 from tests.xmpp.elements import parsed
@@ -41,7 +40,7 @@ def asking(service: Answer) -> PlayedConnection:
 
 
 def joining_at(server: PlayedConnection) -> Join:
-    return Join(server.connection, PLACE, f"{ROOM}/Me", HistoryWindow(), lambda me: None)
+    return Join(server.connection, PLACE, f"{ROOM}/Me", lambda me: None)
 
 
 async def fault_of(join: Join) -> Fault:
@@ -111,7 +110,7 @@ async def test_a_join_waits_for_all_that_comes_before_an_answer_to_a_ping(
     server.seconds = ponging * seconds
     for share in (0.7, 1.5, 2.5):  # of stanzas behind which the answer comes
         loop.call_later(share * seconds, setattr, server, "received", int(100_000 * share))
-    loop.call_later((0.8 + ponging) * seconds, join.take, ME, 0.0)
+    loop.call_later((0.8 + ponging) * seconds, join.take, ME)
     assert await join.run(None, None, history=True) is ME
 
 
@@ -139,7 +138,7 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
     await asyncio.sleep(0)
     join.take_answer(answer)
     await asyncio.sleep(0)
-    assert join.take(ME, 0.0) == []
+    assert join.take(ME) == []
     assert await running is ME
     assert server.asked == []
     assert [one.tag.rpartition("}")[2] for one in server.sent] == ["iq", "presence"]
@@ -148,5 +147,5 @@ async def test_a_room_that_does_not_deny_being_one_has_its_service_unasked(answe
 async def test_the_first_word_of_the_room_decides() -> None:
     join = joining_at(asking(None))
     for event in (RoomError("forbidden"), ME):
-        assert join.take(event, 0.0) == [event]
+        assert join.take(event) == [event]
     assert (await fault_of(join)).condition == "forbidden"
