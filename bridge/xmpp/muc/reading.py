@@ -158,7 +158,7 @@ def _read_message(
     sender, room, nickname = address
     type_ = stanza.get("type", "normal")
     body, languages = _in_one_language(stanza, stanzas.BODY)
-    subject = _new_subject(stanza) if type_ == "groupchat" else None
+    subject = _new_subject(stanza, nickname) if type_ == "groupchat" else None
     # Whoever solves a CAPTCHA is let in (XEP-0158, section 3). Some rooms send it from the occupant
     # JID that we asked for. Once we are inside, an occupant may have sent such a message.
     from_room = not nickname or (not own and type_ != "groupchat")
@@ -169,6 +169,7 @@ def _read_message(
         yield from _read_notice(stanza)
     if subject is not None:
         yield events.SubjectChanged(subject, nickname or None)
+        body = None
     ids = (child.get("id") for child in stanza.iterfind(GIVEN_ID) if child.get("by") == room)
     given = next(filter(None, ids), None)
     stamp, by = _stamp(stanza, room)
@@ -253,12 +254,14 @@ def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, 
     return seen.text or "", _bounded(others)
 
 
-def _new_subject(stanza: Element) -> str | None:
+def _new_subject(stanza: Element, nickname: str) -> str | None:
     """Return the subject that a message in the room sets; None if it sets none.
 
-    A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one.
+    A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one. But
+    old rooms say in their own name who set the subject, in a body beside it.
     """
-    sets = stanza.find(stanzas.BODY) is None and stanza.find(stanzas.THREAD) is None
+    talks = nickname and stanza.findtext(stanzas.BODY)
+    sets = not talks and stanza.find(stanzas.THREAD) is None
     return _in_one_language(stanza, stanzas.SUBJECT)[0] if sets else None
 
 
