@@ -15,6 +15,7 @@ from tests.faults.scene import Scene, configure
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
+    MUC_USER,
     NICKNAME,
     ROOM,
     STANZA_ERRORS,
@@ -287,6 +288,42 @@ async def test_a_room_that_never_marks_our_presence_lets_us_in(
         assert [entry["source"] for entry in await messages(bridge)] == [
             "history" if "delay" in arrival else "live"
         ] * ("<body>" in arrival)
+
+
+PLAIN = f"<presence from='{ROOM}/{{}}'/>"
+FOREIGN = PLAIN.replace(
+    "/>", "><x xmlns='http://jabber.org/protocol/muc'><item role='x'/></x></presence>"
+)
+ROLELESS = PLAIN.replace(
+    "/>", f"><x xmlns='{MUC_USER}'><item affiliation='member'/></x></presence>"
+)
+
+
+@pytest.mark.parametrize("plain", [PLAIN, FOREIGN, ROLELESS], ids=["bare", "foreign", "no role"])
+async def test_a_room_that_shows_no_roles_lets_us_in_and_everybody_speak(
+    plain: str, tmp_path: Path
+) -> None:
+    arrival = plain.format("Wilma") + plain.format("Robot") + plain.format(NICKNAME) + subject("")
+    gone = f"<presence type='unavailable' from='{ROOM}/Wilma'/>"
+    async with beside(OtherRoom(arrival, gone), home=tmp_path) as bridge:
+        await bridge.until(lambda status: status["occupants"] == 2)
+        ours = (await bridge.status())["self"]
+        assert told(ours, "role", "voice") == ["unknown", True]
+        listed = await bridge.bare("xmppOccupants", nickname="Robot")
+        (robot,) = listed["occupants"]
+        assert told(robot, "role", "voice") == ["unknown", True]
+        diagnosed = await bridge.bare("xmppDiagnose", nickname="Robot")
+        (voice,) = [it for it in diagnosed["findings"] if it["name"] == "voice"]
+        assert (voice["ok"], "shows no role" in voice["detail"]) == (None, True)
+
+
+async def test_we_are_out_of_a_room_that_says_only_that_we_are_unavailable(tmp_path: Path) -> None:
+    gone = f"<presence type='unavailable' from='{ROOM}/{NICKNAME}'/>"
+    async with beside(OtherRoom(reflect=lambda text, id_: gone), home=tmp_path) as bridge:
+        with pytest.raises(RpcFailedError):
+            await bridge.bare("xmppSend", message="hello")
+        await bridge.until(lambda status: status["lastError"] is not None)
+        assert (await bridge.status())["lastError"]["condition"] == "recipient-unavailable"
 
 
 async def test_others_who_are_listed_after_us_did_not_come_later(tmp_path: Path) -> None:

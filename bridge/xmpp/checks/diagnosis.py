@@ -161,7 +161,7 @@ def _voice(evidence: Evidence) -> Finding:
     if occupant is None:
         return absent(evidence)
     if occupant.role == events.UNKNOWN:
-        seen = "cannot be read" if occupant in evidence.status.occupants else "is not shown"
+        seen = "shows no role" if occupant in evidence.status.occupants else "is not shown"
         return Finding(None, f"Whether {who} may speak is unknown: its presence {seen}.")
     if occupant.role != "visitor":
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")

@@ -87,8 +87,11 @@ class Occupant:
 
     @property
     def voice(self) -> bool:
-        """Whether the role has voice (XEP-0045, section 5.1), which a moderated room asks for."""
-        return self.role in {"moderator", "participant"}
+        """Whether the role has voice (XEP-0045, section 5.1), which a moderated room asks for.
+
+        Where the room shows no roles, everybody has it.
+        """
+        return self.role not in {"visitor", "none"}
 
     @property
     def account(self) -> str | None:

@@ -419,12 +419,13 @@ def _read_presence(
         error = stanzas.error_of(stanza)
         yield events.RoomError(error.condition, error.text, error.venue)
         return
-    extension = stanza.find(EXTENSION)
-    default = "none"
-    if isinstance(stanza, DamagedElement):  # so that nobody comes or goes unseen
-        extension, default = Element(EXTENSION), events.UNKNOWN
-    if not nickname or extension is None:
+    if not nickname:
         return
+    # Some gateways leave the extension out, and a damaged one cannot be read: nobody comes or goes
+    # unseen for that.
+    extension = None if isinstance(stanza, DamagedElement) else stanza.find(EXTENSION)
+    if extension is None:
+        extension = Element(EXTENSION)
     item = _item(extension)
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
@@ -435,8 +436,8 @@ def _read_presence(
         yield events.OccupantJoined(
             from_=sender,
             sender=nickname,
-            role=_attribute(item, "role", default),
-            affiliation=_attribute(item, "affiliation", default),
+            role=_attribute(item, "role", events.UNKNOWN),
+            affiliation=_attribute(item, "affiliation", events.UNKNOWN),
             show=_short(stanza.findtext(f"{{{stanzas.CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),

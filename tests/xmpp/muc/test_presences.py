@@ -3,6 +3,7 @@ import pytest
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS
 from bridge.xmpp.model.events import (
+    UNKNOWN,
     Event,
     NicknameChanged,
     OccupantJoined,
@@ -95,8 +96,12 @@ def test_a_status_code_that_is_none_is_passed_over(code: str) -> None:
     assert event.codes == frozenset()
 
 
-def test_presence_that_the_room_did_not_vouch_for_tells_nothing() -> None:
-    assert presence_events("<show>away</show>") == []
+def test_presence_without_what_the_room_adds_shows_no_role() -> None:
+    event = presence(OccupantJoined, "<show>away</show>")
+    assert (event.role, event.affiliation, event.show) == (UNKNOWN, UNKNOWN, "away")
+
+
+def test_presence_of_the_room_itself_or_of_another_type_tells_nothing() -> None:
     assert presence_events(f"<x {USER}><item/></x>", ROOM) == []
     assert presence_events(f"<x {USER}><item/></x>", type_="subscribe") == []
 
