@@ -418,7 +418,8 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
     Only what the schema refuses as it is, and what can mean one thing alone, is changed. Clients
     give null for what they leave out, or, if it is optional, an empty string. Models write a
     number, a boolean, an array, an object or null as a string of JSON, and clients read a string
-    of digits as a number. Clients add arguments of their own, whose names begin with `_`.
+    of digits as a number. Clients add arguments of their own, whose names begin with `_`, and give
+    any to a tool that takes none, since some models must be given a schema that has one.
     """
     properties, required = schema.get("properties"), schema.get("required")
     declared = properties if isinstance(properties, dict) else {}
@@ -427,7 +428,7 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
     meant: dict[str, object] = {}
     for name, value in given.items():
         if name not in declared:
-            if not (closed and name.startswith("_")):
+            if not closed or (declared and not name.startswith("_")):
                 meant[name] = value
             continue
         types = _types_of(declared[name])

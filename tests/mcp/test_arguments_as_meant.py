@@ -156,6 +156,12 @@ def test_written_json_that_is_nested_without_end_is_left_as_it_is() -> None:
     assert as_meant(arguments(list[object]), {"x": text}) == {"x": text}
 
 
+def test_a_tool_without_arguments_takes_any_and_ignores_it() -> None:
+    given = {"random_string": "dummy", "": "", "y": None}
+    assert as_meant(object_of([]), given) == {}
+    assert as_meant(arguments(int), given) == {"random_string": "dummy", "": ""}
+
+
 def test_an_open_schema_keeps_what_it_does_not_declare() -> None:
     schema: Schema = {"type": "object", "properties": {"x": {"type": "integer"}}}
     assert as_meant(schema, {"x": "1", "_y": None, "z": "2"}) == {"x": 1, "_y": None, "z": "2"}
