@@ -152,7 +152,7 @@ class Framer:
                     # The line is the rest of a body whose Content-Length was too small, followed
                     # by the header of the next message.
                     at = max(0, len(line) - _LONGEST_NEXT) + begun.start()
-                    self._frames.append(Frame(line[:at], Framing.HEADERS))
+                    self._refuse(f"{at} bytes more than the Content-Length before them counts")
                     line = line[at:]
                 else:
                     self._frames.append(Frame(line))
