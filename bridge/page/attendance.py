@@ -14,7 +14,8 @@ from bridge.xmpp.model.room import GONE_MEANWHILE, MAX_OCCUPANTS, put_out
 LOST = "the bridge lost its connection"
 
 MAX_LANES = 1_000
-"""Most lanes of a room. Rooms with more occupants exist; a reader sees nothing in more lanes."""
+"""Most lanes of a room. Some rooms have more occupants, but a reader could not tell more lanes
+apart."""
 
 
 class Attendance:
@@ -25,12 +26,12 @@ class Attendance:
         self._gone: deque[tuple[str, Presence]] = deque(maxlen=MAX_EVENTS)
         self._own: set[str] = set()
         self._seen: set[str] = set()
-        """Whoever was there, the first `MAX_OCCUPANTS`."""
+        """The nicknames of the first `MAX_OCCUPANTS` occupants that were in the room."""
         self._observers: dict[str, str] = {}
         """The bridges that are in the room, with their nicknames."""
         self._listed: set[str] | None = None
-        """Whom the room has listed so far while a bridge joins; None if none joins, or if another
-        bridge was there before."""
+        """The occupants that the room has listed so far, while a bridge joins. None if no bridge
+        joins, or if another bridge is in the room already."""
 
     def take(self, at: int, begin: int, exact: Mapping[str, Any], observer: str) -> None:
         """Take an event in its exact form; `begin` is the time of the first event of the room."""
@@ -106,7 +107,7 @@ class Attendance:
         self._arrive(name, Presence(at, None, role, affiliation, before=was_there))
 
     def _appear(self, begin: int, name: str) -> None:
-        """Note somebody who does something, and of whom no record says when they came."""
+        """Note an occupant who does something, if no record says when it came."""
         if name not in self._seen:
             self._arrive(name, Presence(begin, before=True))
 

@@ -32,18 +32,18 @@ from bridge.xmpp.muc.reading import read
 NAMELESS = "an account that the log does not name"
 
 MAX_CAPTURED_EVENTS = 2_500
-"""Most events on the page of a log, which is drawn in as little memory as the log is read in."""
+"""Most events on the page of a log, so that the page takes no more memory than reading the log."""
 
 MAX_CAPTURED_WEIGHT = 1_500_000
-"""Most bytes of memory of the texts of all these events together. If they average over 600, fewer
-events are kept."""
+"""Most bytes of memory that the texts of these events take together. If an event takes more than
+600 on average, fewer events are kept."""
 
 PIECES = {
     HEADER: "stream header",
     FOOTER: "end of the stream",
     HOLE: "a part of the log cannot be read",
 }
-"""The words for what is no stanza: a header, an end, a hole."""
+"""What the page calls a header, an end and a hole, which are no stanzas."""
 
 FAILURES = {f"{SASL}failure": SASL, f"{SASL2}failure": SASL, f"{TLS}failure": TLS}
 """The elements that end a stage, with the namespaces of their conditions."""
@@ -56,19 +56,20 @@ class CapturedPage:
     """Collects the stanzas of a capture, and makes the page of them."""
 
     def __init__(self, chronicle: Chronicle, is_wanted: Callable[[Stream], bool]) -> None:
-        """Prepare for the stanzas of the streams for which `is_wanted` holds."""
+        """Prepare to take stanzas; only streams for which `is_wanted` is true get on the page."""
         self._chronicle = chronicle
         self._is_wanted = is_wanted
         self._courses = WeakKeyDictionary[Examined, Course]()
         """What the page shows of each stream that the capture has not dropped."""
         self._has_times: bool | None = None
-        """Whether the first stanza has a time. Then a stanza without one has the time before it."""
+        """Whether the first stanza has a time. If so, a later one without a time gets the time of
+        the stanza before it."""
         self._has_zones = True
         self._seconds = 0.0
         self._file, self._line, self._lines_before = "", 0, 0
 
     def take(self, examined: Examined, stanza: Stanza) -> None:
-        """Take a stanza, which the state of its stream has taken already."""
+        """Take a stanza, after `examined.stream` has taken it."""
         stream, words = examined.stream, self._chronicle.words
         if not self._is_wanted(stream):
             return
@@ -115,7 +116,7 @@ class CapturedPage:
         )
 
     def _time(self, stanza: Stanza) -> float:
-        """Return the time of a stanza in seconds; without times, a thousandth of its line."""
+        """Return the time of a stanza in seconds; in a log without times, its line / 1,000."""
         place = stanza.place
         if place.at and not _HAS_ZONE.search(place.at):
             self._has_zones = False
@@ -131,7 +132,7 @@ class CapturedPage:
 
 
 def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of a stanza in their exact form; if it is of no room, the stanza itself."""
+    """Yield the events of a stanza in their exact form; if it makes none, the stanza itself."""
     element = stanza.element
     direction = "out" if stanza.sent else "in"
     room = stream.room(element.get("to" if stanza.sent else "from", ""))
@@ -149,7 +150,7 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
             own = prepared(f"{jid}/{room.nickname}") or ""
             exacts = [encode(event) for event in read(_in_client(element), room=jid, own=own)]
             if any(exact.get("self") and exact["kind"] == "join" for exact in exacts):
-                # These two are for the attendance, and not listed.
+                # Only the attendance uses these two. The page does not list them.
                 exacts.insert(0, {"kind": "connection", "sender": room.nickname})
                 exacts.append({"kind": "connection", "phase": "joined"})
             yield from exacts
@@ -182,9 +183,9 @@ def _in_client(element: Element) -> Element:
 
 
 def _stage(stream: Stream) -> str:
-    """Return how far the client is on its way into its rooms; empty if it is inside or gone.
+    """Return the stage that the client has reached on its way into its rooms.
 
-    It is empty as well if the log has no beginning of the stream.
+    Empty if it is inside, if it is gone, or if the log lacks the beginning of the stream.
     """
     if stream.ended:
         return ""
@@ -201,7 +202,7 @@ def _stage(stream: Stream) -> str:
 
 
 def _fault(stanza: Stanza) -> str:
-    """Return why a stage failed; empty if the stanza is no such failure."""
+    """Return the condition with which a stage failed; empty if the stanza ends no stage."""
     element = stanza.element
     if stanza.sent:
         return ""

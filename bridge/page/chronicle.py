@@ -24,11 +24,11 @@ from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
 from bridge.xmpp.model.room import put_out
 
 MAX_BODY_CHARACTERS = 16_384
-"""Most characters of a body and of a stanza on a page. What is cut ends with its length."""
+"""Most characters of a body or a stanza on a page. A text that is cut ends with its full length."""
 
 MAX_WEIGHT = 8_000_000
-"""Most bytes of memory of the texts of all kept events together: 800 for each. Of longer events
-fewer are kept."""
+"""Most bytes of memory that the texts of all kept events take together: 800 for each event. If
+events are longer, fewer are kept."""
 
 MAX_NAMED = 3
 """Most parts that a title names."""
@@ -46,7 +46,7 @@ class Course:
     verdict: str = ""
     findings: Sequence[StreamFinding] = ()
     holes: int = 0
-    """The number of stanzas of which the log has only a part."""
+    """How many stanzas the log has only in part."""
     attendances: defaultdict[str, Attendance] = field(
         default_factory=lambda: defaultdict(Attendance)
     )
@@ -59,7 +59,7 @@ class Course:
     """The stage that each observer has begun, and when."""
 
     def enter(self, at: int, stage: str, observer: str = "", fault: str = "") -> None:
-        """End the stage under way, which failed if there is a `fault`; begin `stage`, if any."""
+        """End the stage under way, which failed if `fault` says why; begin `stage`, if any."""
         if not fault and stage and self.stage(observer) == stage:
             return
         if began := self._under_way.pop(observer, None):
@@ -93,7 +93,7 @@ class Chronicle:
     """Everything that a page is made of."""
 
     def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS, weight: int = MAX_WEIGHT) -> None:
-        """Keep the newest `most` events as far as `weight` allows; a page may not have more."""
+        """Keep the newest `most` events, or fewer if their texts take over `weight` bytes."""
         self.words = words
         self.left_out = 0
         """How many older events are left out."""
@@ -116,8 +116,8 @@ class Chronicle:
     ) -> None:
         """Take an event in its exact form, or one of the kind `stanza`.
 
-        An event with a `room` tells who is there. One that is not `listed` is used for that alone.
-        `stanzas` are redacted.
+        If the event has a `room`, it changes who is there. If it is not `listed`, the page uses
+        it for occupants, stages and gaps, but does not show it. `stanzas` are redacted.
         """
         at = round(seconds * 1_000)
         course.begin = at if course.begin is None else min(course.begin, at)
@@ -241,7 +241,7 @@ class Chronicle:
 
     def _event(self, id_: str, noted: Noted, lane: int | None, severity: str, zone: Zone) -> Event:
         exact = self.words.event(noted.exact)
-        if exact.get("meaning"):  # in words, for those who do not know XMPP
+        if exact.get("meaning"):  # says the same to readers who do not know XMPP
             exact = {name: value for name, value in exact.items() if name != "codes"}
         body = exact.get("body", "")
         return Event(
@@ -304,7 +304,7 @@ class Chronicle:
 
 
 def _bounded(text: str) -> str:
-    """Return as much of a text as a page has, with its length if that is not all."""
+    """Return a text as a page has it: if it is too long, its beginning and its length."""
     if len(text) <= MAX_BODY_CHARACTERS:
         return text
     return f"{text[:MAX_BODY_CHARACTERS]}... ({len(text)} characters)"

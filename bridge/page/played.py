@@ -47,7 +47,7 @@ class PlayedPage:
         words = self._chronicle.words
         words.learn({}, played.room)
         words.learn_file(title)
-        if words.on:  # the further lines quote what was said, unmarked
+        if words.on:  # the other lines quote messages without quotation marks
             failure = failure.partition("\n")[0]
         for actor, _, arguments, *_ in played.steps:
             for name in [actor, *(arguments.get(name, "") for name in NAMES)]:

@@ -1,7 +1,7 @@
 """Replaces names of people and machines one for one, and what people say by its length. Pure.
 
 Names are learned from the fields of events and the attributes of stanzas. They are then replaced
-in those, and wherever else they stand: in subjects, reasons, sentences and titles. A stanza is
+there and wherever else they occur: in subjects, reasons, sentences and titles. A stanza is
 rebuilt element by element, so that a nickname such as `message` does not change its structure.
 """
 
@@ -29,8 +29,8 @@ NAMESPACES = (
     "http://jabber.org/",
     "http://etherx.jabber.org/",
 )
-"""The beginnings of the standards' namespaces. Other elements are left out: their very names may
-say something."""
+"""The beginnings of the standards' namespaces. Elements of other namespaces are left out, since
+even the name of such an element may be private."""
 
 WORDS = frozenset(
     (  # noqa: SIM905 - as a list it would take fifty lines
@@ -40,16 +40,17 @@ WORDS = frozenset(
         "unavailable unknown unsubscribe unsubscribed visitor wait xa"
     ).split()
 ) | {REDACTED}
-"""The standards' own values of attributes and fields. They stay; a nickname may equal one."""
+"""Values of attributes and fields that the standards define. They stay, except where a nickname
+stands: a nickname may equal one."""
 
 _PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
-"""Matches a number or a time, which stay."""
+"""Matches a number or a time; both stay."""
 _PRIORITY = re.compile("[-+]?[0-9]{1,3}")
-"""Matches a number between quotation marks that stays; a longer one may be what somebody said."""
+"""Matches a short number. Between quotation marks it stays; a longer one may be a message."""
 _MECHANISMS = re.compile(r"(?:(?:SCRAM-SHA-[0-9]+(?:-PLUS)?|PLAIN|EXTERNAL|ANONYMOUS)(?:, )?)+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.){0,1000})"')
-"""Matches a stranger's words in a sentence of ours (`bridge.text.quoted`), which are shorter. A
-text of quotation marks only would take a minute without the bound."""
+"""Matches a stranger's words in a sentence of ours, as `bridge.text.quoted` writes them; they are
+shorter than the bound. Without it, a text of nothing but quotation marks would take a minute."""
 _ADDRESS = re.compile(
     r"""(?P<standard>https?://(?:etherx\.)?jabber\.org/\S*)
     | (?<![^\s"'<>&/@:;,])[^\s"'<>&/@:;,]+@[^\s"'<>&/@:;,]+(?:/[^\s"'<>]*[\w\ue001])?
@@ -60,14 +61,14 @@ _ADDRESS = re.compile(
     """,
     re.VERBOSE,
 )
-"""Matches what looks like a JID, a host name or an IP address, known or not. Names that were
-replaced may be parts of it."""
+"""Matches what looks like a JID, a host name or an IP address, known or not. It may contain names
+that were replaced before."""
 _SCHEME = re.compile("(?:xmpps?|wss?|https?)://")
 _PORT = re.compile(":[0-9]+$")
 _WORD = re.compile(r"[^\W_]+")
 _UNIT = re.compile(r"[^\W_]+|[^\w\s]|_")
 _MARKS = "\ue000\ue001"
-"""Characters for private use, between which a name that was replaced has its number."""
+"""Characters for private use. A name that was replaced becomes a number between these two."""
 _MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
 
 JIDS = frozenset({"from", "to", "jid", "by", "venue", "room", "service"})
@@ -79,22 +80,24 @@ STRUCTURE = frozenset(
 )
 """The fields that hold our own words, or times."""
 TEXTS = frozenset({"id", "node", "var", "subject", "status", "reason", "text"})
-"""The attributes and elements in which names are replaced; of all others only the length stays."""
+"""The attributes and elements whose text stays, with names replaced. Other texts are replaced by
+their length."""
 
 
 class Pseudonyms:
-    """The pseudonyms of one page; switched off, it returns everything as it is."""
+    """The pseudonyms of one page. If they are not `on`, its methods change nothing."""
 
     def __init__(self, *, on: bool) -> None:
         self.on = on
         self._given: dict[tuple[str, str], str] = {}
-        """The pseudonym of each name, by its kind, such as `Nick` or `host`, and the name."""
+        """The pseudonym of each name. The key is the name's kind (`Nick`, `host`) and the name."""
         self._count = Counter[str]()
         self._rooms: set[str] = set()
         self._known: dict[str, tuple[Callable[[], str], bool]] = {}
         """How each spelling of a name is replaced, and whether it is an address."""
         self._shapes: dict[str, set[tuple[int, int]]] = {}
-        """The place of its first word in each spelling, and the length of this, by that word."""
+        """The spellings that have a word as their first, by that word in lower case. A spelling is
+        a pair: the place of the word in it, and its length."""
 
     def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
         """Know the names in the fields of an event, or in the attributes of an element."""
@@ -146,18 +149,18 @@ class Pseudonyms:
         return made
 
     def body(self, body: str) -> str:
-        """Return what somebody said: its length."""
+        """Return what replaces the text of a message: its length."""
         return f"[{len(body)} characters]" if self.on and body else body
 
     def file(self, name: str) -> str:
-        """Return the name of a file."""
+        """Return the pseudonym of a file's name."""
         return self._of("file", name) if self.on and name else name
 
     def text(self, text: str, *, ours: bool = False) -> str:
-        """Return a text with the names in it replaced, and other quoted words by their length.
+        """Return a text in which names are replaced, and other quoted words by their length.
 
-        In a sentence of `ours`, nicknames and names of accounts are always quoted: without
-        quotation marks, a word that equals one stays.
+        A sentence of `ours` always quotes nicknames and names of accounts. So a word that equals
+        one stays if it is not quoted.
         """
         if not self.on:
             return text
@@ -174,7 +177,7 @@ class Pseudonyms:
         return self.body(text) if self._hides_name(made, ours) else made
 
     def _hides_name(self, text: str, ours: bool) -> bool:
-        """Whether a reader would see a name if characters that draw nothing were left out."""
+        """Whether a reader sees a name in the text because some characters draw nothing."""
         seen = searchable(unescaped(text))
         without = self._known_marked(seen, lambda _name, _pseudonym: "", ours)
         return seen != text.casefold() and "".join(without) != seen
@@ -218,7 +221,7 @@ class Pseudonyms:
         return value if value in WORDS and name not in TEXTS else self.text(value)
 
     def _value(self, name: str, value: str) -> str:
-        """Return the value of an attribute, or the text of an element, of this name."""
+        """Return what replaces the value of the attribute, or the text of the element, `name`."""
         if name in NICKNAMES:
             return self.nickname(value)
         if name in JIDS:
@@ -263,14 +266,14 @@ class Pseudonyms:
         cases = {name, name.upper(), name.casefold()}
         for spelling in cases | {plain, decoded, one_line(name), as_json, normalize("NFC", name)}:
             self._known.setdefault(spelling, (replace, is_address))
-            # A full stop may be a nickname, but in a sentence it is none.
+            # A nickname may be a full stop. But a full stop in a sentence is no nickname.
             unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
             if unit:
                 shape = unit.start(), len(spelling)
                 self._shapes.setdefault(unit[0].casefold(), set()).add(shape)
 
     def _quoted(self, match: re.Match[str]) -> str:
-        """Return what stands between quotation marks: a name's pseudonym, or else its length."""
+        """Return what replaces quoted words: the pseudonym if they are a name, else the length."""
         try:
             words = json.loads(match[0].replace("…", ""), strict=False)
         except ValueError:
@@ -335,7 +338,7 @@ def _parts(jid: str) -> tuple[str, str, str, str]:
 
 
 def _ascii(host: str) -> str:
-    """Return a host name in ASCII, without case (RFC 3490); as it is if it is none."""
+    """Return a host name in ASCII (RFC 3490) and lower case; if it is none, in lower case only."""
     try:
         return host.encode("idna").decode().casefold()
     except UnicodeError:

@@ -15,21 +15,21 @@ from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.filter import EventFilter
 
 STANZA_SECONDS = 1.0
-"""The most time between a stanza and its event. They are noted one after the other, which takes a
+"""Most seconds between a stanza and its event. The bridge notes one after the other, which takes a
 while in a flood."""
 
 ID_SECONDS = 60.0
-"""The most time if the stanza has the id of the event: a refusal may come late."""
+"""Most seconds between them if the stanza has the event's id: a refusal may come late."""
 
 ATTENDING = frozenset({"join", "leave", "nick", "role", "connection"})
 """The kinds of events that tell who was in a room."""
 
 MAX_LOOKED_BACK = 20_000
-"""Most events before the page begins that are read to know who was there."""
+"""Most events that are read from before the page begins, to know who was there."""
 
 
 class StanzasBehind:
-    """The newest recorded stanzas, from which those of an event are picked."""
+    """The newest recorded stanzas; finds the ones that belong to an event."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[Recorded, int]] = deque()
@@ -56,7 +56,7 @@ class StanzasBehind:
         xml = []
         for key in _keys_behind(row):
             candidates = self._by_key.get(key, [])
-            # They are in the order of the store, which is that of their times.
+            # The store returned them in the order of their times.
             place = bisect_left(candidates, row.at, key=lambda each: each.at)
             beside = candidates[max(place - 1, 0) : place + 1]
             nearest = min(beside, key=lambda each: abs(each.at - row.at), default=None)

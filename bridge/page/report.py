@@ -11,7 +11,7 @@ from bridge.page.page import as_html
 from bridge.page.timeline import Timeline, encode
 
 TESTS = (".py", ".room.toml")
-"""The ends of the names of tests and bots, which a report would replace."""
+"""How the names of tests and bots end. A report must not replace such a file."""
 
 
 class ReportError(Exception):
@@ -19,20 +19,21 @@ class ReportError(Exception):
 
 
 class UnusableReportError(ReportError):
-    """What the user named is no place for a file."""
+    """A report cannot be written to the path that the user named."""
 
 
 def check(path: Path, sources: Iterable[str | Path] = ()) -> None:
-    """Raise `UnusableReportError` unless a report can be there; a command asks before its work.
+    """Raise `UnusableReportError` unless a report can be written to `path`.
 
-    It must be none of the `sources`, from which it is made.
+    A command checks this before its work. The path must not be one of the `sources`: the report is
+    made from them.
     """
     if str(path) == "-":
         raise UnusableReportError("'-' is no file, and stdout has the answer; name a file")
     if path.name.endswith(TESTS):
         raise UnusableReportError(f"{str(path)!r} is the name of a test; name another file")
     for source in sources:
-        with suppress(OSError, ValueError):  # neither has to exist
+        with suppress(OSError, ValueError):  # either file may be missing
             if path.samefile(source):
                 raise UnusableReportError(f"{str(path)!r} is what is read; name another file")
     try:

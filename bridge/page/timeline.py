@@ -1,7 +1,7 @@
 """What a page shows, as values and as JSON; docs/page.md describes each field. Pure.
 
-Times are whole milliseconds since the epoch. Without a zone in the source they are read as UTC,
-and without any times they are positions in it.
+Times are whole milliseconds since the epoch. If the source names no zone, its times are read as
+UTC. If it has no times, positions in it stand in their place.
 """
 
 from dataclasses import dataclass, fields, is_dataclass
@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeAlias
 from bridge.text import wire_name
 
 FORMAT = 1
-"""The version of the JSON form. A change that a reader has to know of makes it higher."""
+"""The version of the JSON form. It rises with each change that a reader has to know about."""
 
 MAX_EVENTS = 10_000
-"""Most events on a page, the newest: so many open within two seconds in a browser."""
+"""Most events on a page, the newest. A browser opens a page with so many within two seconds."""
 
 Zone: TypeAlias = Literal["utc", "unknown", "none"]
-"""What the times are: UTC; as the log has them, in a zone that it does not say; or positions."""
+"""What the times are: `utc`; as in the log, which names no zone (`unknown`); positions (`none`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Presence:
     before: bool = False
     """Whether the occupant was there before the records begin."""
     left: str = ""
-    """Why the occupant left at the end of this time, and by whom it was put out, if so."""
+    """Why the occupant left at the end of this time. If somebody put it out, also who."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """An occupant, by nickname, and the times in the room."""
+    """An occupant's nickname, and when the occupant was in the room."""
 
     name: str
     self_: bool = False
@@ -63,7 +63,7 @@ class Event:
     where: str = ""
     """The file and the line of a log."""
     time: str = ""
-    """The time as the log has it, unless the times are UTC."""
+    """The time as the log has it; empty if the times are UTC."""
     stanzas: tuple[str, ...] = ()
 
 
@@ -80,7 +80,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A time of which the records may lack events."""
+    """A time from which events may be missing in the records."""
 
     from_: int
     to: int
@@ -112,7 +112,7 @@ class Part:
     from_: int
     to: int
     outcome: str = ""
-    """`passed` or `failed`, of a scenario."""
+    """`passed` or `failed` for a scenario; otherwise empty."""
     verdict: str = ""
     lanes: tuple[Lane, ...] = ()
     events: tuple[Event, ...] = ()
@@ -132,7 +132,7 @@ class Timeline:
     zone: Zone
     pseudonyms: bool
     notice: str
-    """Whose words are in the page, and whether names are replaced: what a reader sees first."""
+    """Whose words are on the page, and whether names are replaced. A reader sees this first."""
     parts: tuple[Part, ...]
     left_out: int = 0
     """How many older events are left out."""
@@ -140,7 +140,7 @@ class Timeline:
 
 
 def encode(timeline: Timeline) -> dict[str, Any]:
-    """Return the JSON form. A field that has its default says nothing and is left out."""
+    """Return the JSON form. A field with its default is left out."""
     encoded: dict[str, Any] = {"format": FORMAT, **_encoded(timeline)}
     return encoded
 
