@@ -1,4 +1,4 @@
-"""The certificate of a sandbox that offers TLS, made anew for each (extra `[expect]`)."""
+"""The certificate of a sandbox that offers TLS; each sandbox makes its own (extra `[expect]`)."""
 
 import ipaddress
 import ssl
@@ -26,7 +26,7 @@ VALID = timedelta(days=30)
 def self_signed() -> Iterator[TlsIdentity]:
     """Make a key and a certificate that is its own authority; the file is deleted at the end.
 
-    The certificate names the domain, and the host for clients that check what they connect to.
+    The certificate names the domain, and the host too: some clients check the host instead.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{DOMAIN} (sandbox)")])
@@ -47,7 +47,7 @@ def self_signed() -> Iterator[TlsIdentity]:
     pem = certificate.public_bytes(Encoding.PEM)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # Both files are for their owner alone; that with the key is gone at once.
+    # Only their owner can read these files. The one with the key is deleted at once.
     with NamedTemporaryFile(suffix=".pem") as both:
         both.write(private + pem)
         both.flush()

@@ -18,8 +18,8 @@ FIELDS = {
     "membersonly": ("boolean", "muc_open", "muc_membersonly"),
     "changesubject": ("boolean", "", ""),
 }
-"""The type of each field, the feature of rooms in which it is off or empty, and the feature of
-other rooms."""
+"""The type of each field, the feature of a room if the field is off or empty, and its feature if
+not."""
 
 NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}
 """The configuration of a new room; a field that is off is empty."""
@@ -62,7 +62,7 @@ def information_form(values: dict[str, str], occupants: int) -> str:
 
 
 def _form(kind: str, name: str, *fields: tuple[str, str, str]) -> str:
-    """Return a form of XEP-0004 whose fields have a type, a name and a value."""
+    """Return a form (XEP-0004); each of `fields` is a type, a name and a value."""
     content = ""
     for type_, var, value in (("hidden", "FORM_TYPE", f"{MUC}#{name}"), *fields):
         text = value or ("0" if type_ == "boolean" else "")

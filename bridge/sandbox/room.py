@@ -29,23 +29,24 @@ from bridge.sandbox.stanza import (
 from bridge.wire.xmlwriter import escaped, written
 
 HISTORY_LIMIT = 100
-"""Most messages that a room keeps for those who come later."""
+"""Most messages that a room keeps for occupants who enter later."""
 
 HISTORY_CHARACTERS = 500_000
-"""Most characters of XML in these messages. An occupant who enters is sent all of them at once, and
-is cut off if that exceeds `UNREAD_LIMIT` of `stream.py`."""
+"""Most characters of XML in these messages. The room sends all of them at once to an occupant who
+enters. If they exceeded `UNREAD_LIMIT` of `stream.py`, the server would cut the occupant off."""
 
 CONTENT_LIMIT = 262_144
-"""Most characters of XML in a stanza that is passed on, after it is written again. That adds the
-namespace to each name, and can turn 250 kB into 11 MB, more than a client can be sent at once."""
+"""Most characters of XML in a stanza that the room passes on. The room writes it anew, with the
+namespace in each name: 250 kB can become 11 MB, more than a client can be sent at once."""
 
 PRESENCE_LIMIT = 2000
-"""Most characters of XML in a presence that is passed on; real ones have up to 700. An occupant who
-enters is sent those of everybody at once, and one client can be in the room many times."""
+"""Most characters of XML in a presence that the room passes on; real ones have up to 700. The room
+sends everybody's presence at once to an occupant who enters, and one client can be there many
+times."""
 
 AFFILIATION_LIMIT = 1000
-"""Most accounts with an affiliation to a room: they need not exist, so a client could name any
-number."""
+"""Most accounts with an affiliation to a room. The accounts need not exist, so that a client could
+name any number."""
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
@@ -82,13 +83,13 @@ class Occupant:
 
 
 class Room:
-    """The room `jid`; its owner is `owner`, or else whoever enters first."""
+    """The room `jid`. Its owner is `owner`, or else the account that enters first."""
 
     def __init__(self, jid: str, owner: str = "", resident: str = "", subject: str = "") -> None:
         self.jid = jid
         self._affiliations = {owner: "owner"} if owner else {}
         self._reasons: dict[str, str] = {}
-        """Why they have their affiliation, as an element, by bare JID."""
+        """The reason for an account's affiliation, as an XML element, by bare JID."""
         self._resident = resident
         self._subject: Message = (self._head("", "groupchat"), tag("subject", escaped(subject)))
         self._history: deque[tuple[datetime, Message]] = deque(maxlen=HISTORY_LIMIT)

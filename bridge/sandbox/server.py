@@ -1,7 +1,7 @@
 """A small XMPP server on the loopback interface, for trying the bridge out and for its tests.
 
-No other servers, nothing on disk, and a password that is new each time. For anything else run
-Prosody or ejabberd.
+It speaks to no other server, writes nothing to disk, and makes a new password each time. For
+anything else run Prosody or ejabberd.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentit
 from bridge.wire.xmlwriter import escaped
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
-"""The only address listened on; the room service and its room."""
+"""The only address that the server listens on; the room service; its room."""
 
 ACCOUNT = "debug"
 """The name of the account that always exists."""
@@ -30,15 +30,15 @@ ACCOUNT_NAME = re.compile(r"""[^\s"&'/:<>@]{1,1023}""")
 """What an account may be called (RFC 7622 section 3.3)."""
 
 ROOM_LIMIT = 1000
-"""Most rooms at a time: a client can join any number, and persistent rooms stay without
-occupants."""
+"""Most rooms at a time. A client can join any number, and persistent rooms stay when they are
+empty."""
 
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
 
 
 class Sandbox:
-    """The server, which runs as long as the block `async with Sandbox() as sandbox:`."""
+    """The server; it runs within the block `async with Sandbox() as sandbox:`."""
 
     def __init__(
         self, *, identity: TlsIdentity | None = None, observe: Observer = unobserved
@@ -51,7 +51,7 @@ class Sandbox:
         self._identity = identity
         self._observe = observe
         self.port = 0
-        """The port that is listened on."""
+        """The port that the server listens on."""
         self.password = self.add_account(ACCOUNT)
         """The password of the account that always exists."""
         self._faults: set[SandboxFault] = set()
@@ -98,20 +98,20 @@ class Sandbox:
         An empty nickname means every occupant, an empty room every room.
 
         - `drop` cuts the connection, and `kick` removes the occupant from the room. Both happen at
-          once, and with `seconds` again after each such time.
+          once. With `seconds`, they happen again each time so many seconds have passed.
         - `silence`: the server ignores what the occupant sends, and sends them nothing. With
           neither room nor nickname it affects everybody who has logged in.
-        - `duplicate-nickname`: whoever wants the nickname is refused with a conflict.
+        - `duplicate-nickname`: the room refuses the nickname to every client, with a conflict.
         - `lost-reflection`: messages to the room reach everybody except their sender.
         - `late-reflection`: the sender gets the reflection `seconds` later.
         - `refused-login`: the account called `nickname` cannot log in.
 
-        The faults other than `drop` and `kick` last until they are ended. Except for
-        `late-reflection`, they end by themselves after `seconds`.
+        The faults other than `drop` and `kick` last until they are ended. All but
+        `late-reflection` also end by themselves after `seconds`.
 
         Raises `ValueError` for an unknown name, for a room of another server, for an account that
-        does not exist, for a room with `refused-login`, and for seconds that are not above 0
-        or that `late-reflection` lacks.
+        does not exist, for a room with `refused-login`, for seconds that are not above 0, and for
+        `late-reflection` without seconds.
         """
         if name not in FAULTS:
             raise ValueError(f"there is no such fault; there are {', '.join(FAULTS)}")
@@ -143,7 +143,7 @@ class Sandbox:
         self._server.close()
         self._closed = True  # for connections that were accepted and are not served yet
         self._faults.clear()
-        self._sessions.clear()  # so that nobody is sent the presence of those who leave
+        self._sessions.clear()  # so that no client is sent the presence of another that leaves
         for stream in self._connections:
             stream.end("system-shutdown")
         await asyncio.gather(*self._connections.values())
@@ -231,7 +231,7 @@ class Sandbox:
         return next((fault for fault in hits if fault.name == name), None)
 
     def _hit(self, fault: SandboxFault) -> list[tuple[Room, Occupant]]:
-        """Return who is in a room, has a session, and is meant by the fault."""
+        """Return the occupants with a session whom the fault affects, each with the room."""
         seats = ((room, who) for room in self._rooms.values() for who in room.everybody)
         meant = ((room, who) for room, who in seats if fault.hits(room.jid, who.nick))
         return [(room, who) for room, who in meant if who.jid in self._sessions]

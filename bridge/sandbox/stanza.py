@@ -56,7 +56,7 @@ def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
 def error(stanza: Element, condition: str) -> Deliveries:
     """Return an error as the answer to a stanza (RFC 6120 section 8.3)."""
     cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-stanzas")
-    # By this element, a client with several joins under way recognises that a join was refused.
+    # A client with several joins under way learns from this element that the room refused a join.
     joining = "" if stanza.find(f"{{{MUC}}}x") is None else tag("x", xmlns=MUC)
     kind = "auth" if condition in AUTH_ERRORS else "cancel"
     return reply(stanza, "error", joining + tag("error", cause, type=kind))

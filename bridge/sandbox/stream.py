@@ -33,7 +33,7 @@ BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 TLS = "urn:ietf:params:xml:ns:xmpp-tls"
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")
-"""The mechanisms under TLS, best first. Without TLS there is the first alone."""
+"""The mechanisms under TLS, best first. Without TLS the server offers only the first."""
 
 
 class TlsIdentity(NamedTuple):
@@ -46,11 +46,11 @@ class TlsIdentity(NamedTuple):
 
 
 Observer: TypeAlias = Callable[["Stream", bool, str], None]
-"""Is called with a stream, whether the client sent it, and each piece of XML."""
+"""Is called for each piece of XML: with its stream, whether the client sent it, and the XML."""
 
 
 def unobserved(stream: "Stream", sent: bool, xml: str) -> None:
-    """Drop a piece of XML; streams that nobody observes use this."""
+    """Drop a piece of XML: the observer of a stream without another one."""
     del stream, sent, xml
 
 
@@ -84,7 +84,7 @@ class Stream:
         if (await self.next()).tag != f"{{{TLS}}}starttls":
             raise StreamEndedError("policy-violation")
         self.send(tag("proceed", xmlns=TLS))
-        # What the client has sent in clear behind `starttls` would be read as if it were secured.
+        # Else the server would read as secured what the client sent in clear after `starttls`.
         self._elements = iter(())
         self._handshake = asyncio.ensure_future(self._writer.start_tls(self._tls))
         await asyncio.wait({self._handshake})
@@ -136,7 +136,7 @@ class Stream:
         try:
             while (element := next(self._elements, None)) is None:
                 if self._xml.ended or not (data := await self._reader.read(65_536)):
-                    # Whoever hangs up has ended the stream, too.
+                    # A client that hangs up has ended its stream, too.
                     self._observe(self, True, "</stream:stream>")
                     raise StreamEndedError
                 self._elements = self._xml.feed(data)
@@ -149,7 +149,7 @@ class Stream:
 
     @property
     def _out(self) -> asyncio.WriteTransport:
-        return self._writer.transport  # another one since TLS began
+        return self._writer.transport  # TLS has replaced the first one
 
     def send(self, xml: str) -> None:
         """Send to the client, or cut it off if it has left too much unread."""
@@ -165,7 +165,7 @@ class Stream:
             cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-streams")
             self.send(tag("stream:error", cause))
         self.send("</stream:stream>")
-        self._handshake.cancel()  # asyncio tells it of no end that is ours
+        self._handshake.cancel()  # asyncio does not end it when we close the connection
         self._out.close()
         asyncio.get_running_loop().call_later(CLOSING_SECONDS, self._out.abort)
 
