@@ -20,7 +20,7 @@ _URL = re.compile("(?i)[a-z][a-z0-9+.-]+://")
 _BEHEADED = re.compile("(//|[^/])[^@]*:[^@/]*@")
 """Matches the rest of a URL whose beginning is wrong or missing: it may have a password."""
 _POSTGRESQL = re.compile("(?i)postgres(ql)?:|.*password *=")
-"""Matches what is to be a database: the key words of libpq are told apart from a file as well."""
+"""Matches a text that is meant as a database: a URL, or keywords of libpq with a password."""
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}|::1|localhost|[/@].*|")
 """A host that is this machine: an address, or the folder of a socket."""
 
@@ -29,7 +29,7 @@ _SERVICE = ("service", "PGSERVICE")
 """Parameters of libpq that say where the database is, and the variables that stand for them."""
 
 _PART = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
-"""One of the hosts, and its port."""
+"""Matches one of the hosts, with its port."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class DatabaseUrl:
 
     @property
     def is_local(self) -> bool:
-        """Whether every host is this machine, so that nobody is on the way."""
+        """Whether every host is this machine, so that no network lies between."""
         named = [self._in_effect(*each) for each in _HOSTS]
         if self._in_effect(*_SERVICE) and "host" not in self.parameters:
             return False  # the file of services may name any host
@@ -58,7 +58,7 @@ class DatabaseUrl:
 
     @property
     def sslmode(self) -> str | None:
-        """The `sslmode` of libpq; None leaves it to libpq, which is for this machine only."""
+        """The `sslmode` of libpq. None, on this machine only, leaves the choice to libpq."""
         return self.parameters.get("sslmode") or (None if self.is_local else VERIFIED)
 
     @property
@@ -73,7 +73,7 @@ class DatabaseUrl:
 
     @property
     def name(self) -> str:
-        """The same for all users and passwords of one database."""
+        """A name of the database: the same for every user and password."""
         more = (("port", "PGPORT"), ("dbname", "PGDATABASE"), ("options", "PGOPTIONS"))
         host, address, port, name, options = (self._in_effect(*each) for each in (*_HOSTS, *more))
         service = self._in_effect(*_SERVICE)
@@ -110,7 +110,8 @@ def database_url(text: str) -> DatabaseUrl:
         user, _, password = user_info.partition(":")
         parts = [_PART.fullmatch(unquote(part)) for part in hosts.split(",")]
         query = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
-        # Without its slashes, or with one in the password, the password would be read as a name.
+        # If the URL lacks its slashes, or the password has one, `urlsplit` takes the password for a
+        # name.
         plain = _URL.match(text) and "@" not in (url.path.strip("/") or url.query)
         if plain and all(parts) and text.isprintable() and not url.fragment:
             named = {

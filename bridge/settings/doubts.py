@@ -1,6 +1,6 @@
 """Recognises values that are probably not what was meant. Pure.
 
-What is said of a value has nothing of the value: it may be a password.
+A doubt repeats nothing of the value: it may be a password.
 """
 
 import re
@@ -16,10 +16,10 @@ _PART = re.compile(r"\{\{[^{}]+\}\}|\$\{[^{}]+\}")
 
 
 def doubts_about(text: str, *, secret: bool, cut_off: str | None) -> list[str]:
-    """Return what is odd about a value, each the rest of a sentence that begins with its variable.
+    """Return what is odd about a value; each item continues a sentence that begins with its name.
 
-    `cut_off` is what stood behind the value and was read as a comment, if there was anything.
-    Behind a value that is no secret, `# ` begins a comment that was meant.
+    `cut_off` is the text behind the value that was read as a comment, if there was any. Behind a
+    value that is no secret, `# ` is taken for the beginning of a real comment.
     """
     text, doubts = text.strip(), []
     if _PLACEHOLDER.fullmatch(text) or (not secret and _PART.search(text)):

@@ -29,9 +29,9 @@ _CREDENTIALS = re.compile(r"://[^/\s]*@")
 def with_variables(text: str, values: Mapping[str, str]) -> str:
     """Return `text` with these values of variables; a variable whose value is empty is removed.
 
-    Comments, other variables, and lines that have the value already or cannot be parsed stay as
-    they are. A variable that is not there yet is added at the end. Raises `SettingsError` if the
-    result would be read in another way, as after a quotation mark that is not closed.
+    Lines stay as they are if they are comments, set other variables, have the value already, or
+    cannot be parsed. A variable that is not there yet is added at the end. Raises `SettingsError`
+    if the result would not be read as meant, for example if a quotation mark is not closed.
     """
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -86,7 +86,7 @@ def _shown(name: str, value: str, secrets: list[str]) -> str:
 
 
 def _changed(statement: str, value: str) -> str:
-    """Return the statement with another value, or only with its comment if that is empty."""
+    """Return the statement with another value; if `value` is empty, only its comment."""
     match = _STATEMENT.fullmatch(statement)
     assert match is not None  # it was parsed
     blank, name, _, comment, end = match.groups()

@@ -45,9 +45,9 @@ MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
-"""A regular expression of `user:password@host`. A value in which it is found is not shown. A wrong
-value is searched for the `credential` of its row instead. That also matches `?` and `#`, which a
-valid value, such as a nickname, may have."""
+"""A regular expression that finds `user:password@host`. A value that has it is not shown. A wrong
+value is searched for the `credential` of its row instead. That also matches `?` and `#`; a valid
+value such as a nickname may have those."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
@@ -142,7 +142,7 @@ class _Loading:
             reason = "appeared since the start: restart the bridge to use it"
         else:
             self.used, reason = file, "used"
-        # The file of another project gets no warning if it is not used.
+        # A file that is neither trusted nor used is another project's. It gets no warning.
         if file.unparsed and (trusted or file is self.used):
             self.warnings.append(file.unparsed)
         restrictions = self._restrict(file)
@@ -155,8 +155,8 @@ class _Loading:
     def _restrict(self, place: VariableSource) -> str:
         """Add a place whose restrictions are in effect, and return their names as written there.
 
-        A misspelt restriction is in effect too, since whoever wrote it relies on it. It counts as
-        one of a place of its own.
+        A misspelt restriction is in effect too, since its author relies on it. It counts as a
+        restriction in a place of its own.
         """
         self._places.append(place)
         names = [name for name in RESTRICTIONS if name in place.values]
@@ -342,7 +342,7 @@ class _Loading:
                 "the account's domain (example.org), here or in the JID in XMPP_USERNAME,"
             )
         for name, right in required.items():
-            # An unusable --env-file may set the variable, so nobody knows that it is missing.
+            # An unusable --env-file may set the variable: whether it is missing is not known.
             if not self._is_set(name) and not self._rejected("--env-file"):
                 self._reject(name, f"is not set; {right} would be right")
         if self._rejected("--env-file", *(row.name for row in TABLE if row.participant)):

@@ -30,8 +30,7 @@ MAX_BLANKS = 256
 """Longest run of blanks within a line of a `.env` file, in characters.
 
 The time in which python-dotenv looks for a comment after a value is quadratic in such a run: 32,768
-blanks take over a second, a megabyte takes half an hour, and a cloned repository may have such a
-file.
+blanks take over a second, a megabyte takes half an hour. A cloned repository may have such a file.
 """
 
 MAX_LINES_NAMED = 5
@@ -159,7 +158,10 @@ def _behind(statement: str) -> str:
 
 
 def _is_exposed(path: Path) -> bool:
-    """Whether others may read a file; a group may if somebody else has given it the file."""
+    """Whether other users may read a file.
+
+    If another user owns it, its group may read it: the owner has shared it on purpose.
+    """
     with suppress(OSError):  # it was read just now, and is gone
         status = path.stat()
         own = status.st_uid == os.geteuid()

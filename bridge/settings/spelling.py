@@ -1,7 +1,7 @@
 """Recognises names of variables that look like misspelt names of our settings. Pure.
 
-The names may come from a stranger's file. So few are compared, and those that are shown are few,
-escaped and cut.
+The names may come from a stranger's file. So only a few are compared. Only a few are shown, escaped
+and cut.
 """
 
 import re
@@ -28,8 +28,8 @@ MAX_NAME_CHARACTERS = 40
 """The most characters of a name that are shown."""
 
 _PLAIN = re.compile("[A-Z_][A-Z0-9_]*")
-"""The names that are listed if they do not begin like ours. A link may lead to any file, and a line
-of a key or of a text must not be shown as a name."""
+"""Matches a name that may be listed although it does not begin like ours. A link may lead to any
+file, and a line of a key or of a text must not be shown as a name."""
 
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
@@ -52,7 +52,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def first_of(items: Sequence[str], separator: str = ", ", *, unreadable: int = 0) -> str:
-    """Return the first items, and how many more there are, those that are `unreadable` included."""
+    """Return the first items, and how many more there are, with the `unreadable` ones."""
     first = items[:MAX_NAMED]
     more = len(items) - len(first) + unreadable
     return separator.join([*first, f"{more} more"] if more else first)
@@ -75,7 +75,7 @@ def _meant_by(name: str) -> str:
 
 
 def _is_within(edits: int, name: str, other: str) -> bool:
-    """Whether so many edits at most make `name` into `other`."""
+    """Whether at most so many edits turn `name` into `other`."""
     if edits < 0 or not (name and other):
         return len(name) + len(other) <= edits
     if name[0] == other[0]:

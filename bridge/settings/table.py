@@ -47,8 +47,8 @@ class Variable(Generic[Value]):
 
     name: str
     parse: Callable[[str], Value]
-    """Turns the text into the value; raises `FlawError`. Blanks around the text are removed before,
-    except those of a secret."""
+    """Turns the text into the value; raises `FlawError`. It gets the text without blanks around it,
+    but a secret with them."""
 
     meaning: str
     """What the documents say of it, in Markdown."""
@@ -61,8 +61,8 @@ class Variable(Generic[Value]):
     """Whether its value is shown nowhere."""
 
     participant: Literal["", "yes", "decides"] = ""
-    """`yes`: a wrong value prevents connecting. `decides`: the same; also, the first file that sets
-    one of these is the file that is used."""
+    """`yes`: a wrong value prevents connecting. `decides`: the same, and the first file that sets
+    such a variable is the file that is used."""
 
     required: str = ""
     """Describes a right value, for the error when the variable is unset; empty if it may be
@@ -72,23 +72,22 @@ class Variable(Generic[Value]):
     """A value for the documents, if there is no default."""
 
     otherwise: str = ""
-    """What applies while the variable is unset, for the documents, if the default is no fixed
+    """For the documents: what applies while the variable is unset, if the default is no fixed
     value."""
 
     strictest: Callable[[Iterable[Any]], Any] = max
-    """Chooses among all values that are set for a restriction the one that is in effect."""
+    """Chooses the value in effect from all values that are set for a restriction."""
 
     unreadable: str = ""
-    """The value that replaces a wrong value of a restriction: whoever wrote it wanted to
-    restrict."""
+    """The value that replaces a wrong value of a restriction: its author wanted to restrict."""
 
     effect: str = ""
     """The text of the warning about a restriction; `{}` in it is the value in effect. A variable
     with this text is a restriction."""
 
     credential: str = "[?#]|:.*@"
-    """A regular expression of what may be a credential, such as `user:password@host` or
-    `?password=`. A wrong value in which it is found is not shown."""
+    """A regular expression that finds what may be a credential, such as `user:password@host` or
+    `?password=`. A wrong value that has it is not shown."""
 
     @property
     def is_restriction(self) -> bool:

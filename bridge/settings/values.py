@@ -29,10 +29,10 @@ class SettingsError(Exception):
 class FlawError(SettingsError):
     """A value is not allowed.
 
-    The text completes the sentence "XMPP_DOMAIN holds '...', <text> would be right". The value of a
-    secret is left out of that sentence. The text repeats nothing of the value that could be a
+    The text completes the sentence "XMPP_DOMAIN holds '...', <text> would be right". That sentence
+    leaves out the value of a secret. The text repeats nothing of the value that could be a
     credential. `flaws` has a tuple for each flaw: the number of the item in a list, from 1, the
-    item, and the text about it. The number is 0, and the item empty, if the whole value is wrong.
+    item, and the text about it. If the whole value is wrong, the number is 0 and the item empty.
     """
 
     def __init__(self, text: str, flaws: Sequence[tuple[int, str, str]] = ()) -> None:
@@ -41,7 +41,7 @@ class FlawError(SettingsError):
 
 
 class Secret:
-    """A value that is never shown: printing, logging or formatting it gives no text of it.
+    """A value that is never shown: printing, logging or formatting it gives nothing of it.
 
     It is no dataclass, since `dataclasses.asdict` would copy its value.
     """
