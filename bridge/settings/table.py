@@ -72,7 +72,7 @@ class Variable(Generic[Value]):
     """A value for the documents, if there is no default."""
 
     otherwise: str = ""
-    """For the documents: what applies while the variable is unset, if the default is no fixed
+    """What the documents say applies while the variable is unset, if the default is no fixed
     value."""
 
     strictest: Callable[[Iterable[Any]], Any] = max
