@@ -50,8 +50,8 @@ ANSWER_SECONDS = 10.0
 """The time for the room to send back what an actor said, or to answer a request."""
 
 SEEN_SECONDS = 5.0
-"""The time for another actor in the room to see who entered. A room may keep presence to itself
-(XEP-0045, section 15.5.3, `presencebroadcast`)."""
+"""The time for the other actors in the room to see an actor that enters. A room may show them no
+presence (XEP-0045, section 15.5.3, `presencebroadcast`)."""
 
 MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
@@ -83,9 +83,9 @@ MAX_OPTIONS = 2_000
 class Actor:
     """One occupant, from `enter` to `leave`. It runs in one loop; tests use it by `ActorProxy`.
 
-    An expectation looks at all events after the one that met the expectation before it, so that an
-    answer which is faster than the test is not missed. It does not matter what the actor says in
-    between. Expectations of messages form one sequence. Expectations of joins and leaves form
+    An expectation looks at all events since the event that met the expectation before it. So it
+    does not miss an answer that is faster than the test. What the actor says in between does not
+    matter. Expectations of messages form one sequence. Expectations of joins and leaves form
     another for each nickname, so that their order does not matter. All methods raise `ActorError`
     if the room or the server refuses what they do.
     """
@@ -216,8 +216,8 @@ class Actor:
     async def configure(self, options: Mapping[str, Any]) -> None:
         """Change options of the room, such as `{"moderatedroom": True, "roomsecret": "word"}`.
 
-        They are named as in the room's form, with or without `muc#roomconfig_` (section 16.5.3).
-        Raises `ActorError` for one that it does not have.
+        Options have the names of the room's form, with or without `muc#roomconfig_` (section
+        16.5.3). Raises `ActorError` for an option that the room does not have.
         """
         what = f"configure {quoted(', '.join(options))}"
         form = await self._request(Element(f"{{{stanzas.MUC_OWNER}}}query"), what, "get")
@@ -278,7 +278,7 @@ class Actor:
     async def played(self) -> list[tuple[float, dict[str, object], list[str]]]:
         """Return each event: its time, its exact form, and the stanzas behind it, redacted.
 
-        A message that the room sent back is there once.
+        A message that the room sent back to the actor is in the list once.
         """
         traced, journal = [*self._participant.trace], [*self._participant.journal]
         heard = {record.event.id for record in journal if isinstance(record.event, MessageReceived)}
@@ -377,14 +377,14 @@ class Actor:
 
 
 def _not_as_new(event: Event) -> Event:
-    """Return an event without the note that joining made the room: that of a test is new."""
+    """Return an event without the note that joining made the room: a test's room is always new."""
     return replace(event, created=False) if isinstance(event, Joined) else event
 
 
 class ActorProxy:
     """An actor for a test: the coroutines of `Actor` are run in the actor's own loop.
 
-    `run` runs a coroutine there. It returns the result, or an awaitable of it for another loop.
+    `run` runs a coroutine there. It returns the result or, for another loop, an awaitable.
     """
 
     def __init__(self, actor: Actor, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:

@@ -1,4 +1,4 @@
-"""The program under test: a child process whose output is read, and which is ended in any case."""
+"""The program under test: a child process. Its output is read, and it is ended in any case."""
 
 import base64
 import html
@@ -36,8 +36,8 @@ MIN_ENCODED_BYTES = 3
 """The least bytes of a secret whose base64 and hex are masked: shorter ones occur by chance."""
 
 MIN_CUT, MAX_CUT = 6, 100
-"""The least and the most characters of a part of a secret that are masked next to `...`, which
-marks where a text was cut."""
+"""The least and the most characters of a part of a secret that is masked. Only parts next to `...`
+are masked: there a text was cut."""
 
 WRITINGS: Sequence[Callable[[str], str]] = (
     str,
@@ -111,8 +111,8 @@ class BotProcess:
     def __init__(self, bot: Bot, cwd: Path, settings: Mapping[str, str]) -> None:
         """Start `bot` in the folder `cwd`; raises `XmppTestError`.
 
-        Its environment is ours without the bridge's settings, and with `settings` and what `bot`
-        adds. Secrets in these two are masked in the output.
+        Its environment is ours without the bridge's settings; `settings` and the variables of `bot`
+        are added. Secrets among the added variables are masked in the output.
         """
         environ = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         added = {k: Template(v).safe_substitute(settings) for k, v in bot.environment.items()}
@@ -153,7 +153,7 @@ class BotProcess:
             self.wait(END_SECONDS)
         self._guard.communicate()
         self.wait()
-        self._listening.join(END_SECONDS)  # what it started elsewhere may go on writing
+        self._listening.join(END_SECONDS)  # a program in another group may go on writing
 
     def output(self) -> str:
         """Return the newest of the bot's output, without secrets and hidden characters."""

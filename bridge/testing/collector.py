@@ -1,4 +1,4 @@
-"""Makes scenario files tests of pytest: collects and plays them, and names the line that failed."""
+"""Makes a pytest test of each scenario file: collects it, plays it, names the line that failed."""
 
 import asyncio
 import time

@@ -11,7 +11,7 @@ from bridge.xmpp.model.journal import Record
 
 OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
-"""Shortcomings that weigh more: events with them follow those that are only late or private."""
+"""Shortcomings that weigh more. Events that are only late or private are named before."""
 
 OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
 BEFORE_LOOKING = "before the actor's last expectation"

@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-asyncio gives its warning
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings files that are named, so that what is wrong is said once, at the start."""
+    """Read the settings files that the options name, to report errors once and at the start."""
     warnings.filterwarnings("ignore", UNSET, pytest.PytestDeprecationWarning)
     if config.getoption("xmpp_env_file") or config.getoption("xmpp_bot_env_file"):
         _server(config)
@@ -97,13 +97,13 @@ def pytest_runtest_makereport(
 
     A report may quote what the bot wrote, so every part of it is masked: it must not show the bot's
     password. A password as short as a word is not masked. Hidden characters are escaped: pytest
-    shows the difference of two texts as they are.
+    would show them as they are where two texts differ.
     """
     report = yield
     if (server := item.config.stash.get(SERVER, None)) is None:
         return report
     if call.excinfo is not None and report.failed:
-        # While the error of an actor is handled, a scenario raises another one.
+        # A scenario handles the actor's error, and raises one of its own.
         error = call.excinfo.value.__context__ or call.excinfo.value
         report.sections += server.report(getattr(error, "nickname", None))
     if item.config.getoption("xmpp_report") and (call.when == "call" or report.failed):

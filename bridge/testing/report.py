@@ -12,14 +12,14 @@ from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.report import ReportError, UnusableReportError, check, write
 
 ATTRIBUTE = "xmpp_played"
-"""The attribute of a report of pytest with the JSON of a `Played`: `-n` hands it on."""
+"""The attribute of pytest's report that has the JSON of a `Played`; `-n` hands it on."""
 
 
 class PageReport:
     """A plugin of the process that starts the tests."""
 
     def __init__(self, path: Path, *, pseudonyms: bool) -> None:
-        """Raise `pytest.UsageError` if no report can be there."""
+        """Raise `pytest.UsageError` if no report can be written to `path`."""
         try:
             check(path)
         except UnusableReportError as error:
@@ -42,7 +42,7 @@ class PageReport:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the page, if there is anything on it; the run has failed if that fails."""
+        """Write the page if a test was in a room. If it cannot be written, the run has failed."""
         trouble = "no page is written: no test was in a room"
         if self._has_tests:
             try:

@@ -117,8 +117,8 @@ _FORMS: dict[Any, tuple[Any, str]] = {
     float: ((int, float), "a number"),
     tuple: (list, "a list"),
 }
-"""The type that `tomllib` returns for each type that is asked for, and its name. All others are
-tables."""
+"""What `tomllib` returns for each type that is asked for: the type, and its name. All other types
+are tables."""
 
 
 @dataclass(frozen=True)

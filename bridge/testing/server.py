@@ -66,8 +66,8 @@ class FixtureServer:
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
         self._mask = self._report_mask = Mask(())
-        """Masks these passwords in texts. `_report_mask` leaves out short ones, which a whole
-        report would have by chance."""
+        """Masks these passwords in texts. `_report_mask` leaves out short ones: a whole report
+        would have them by chance."""
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -94,7 +94,7 @@ class FixtureServer:
     def _certified(self) -> TlsIdentity | None:
         """Return a certificate for the sandbox, or None without the library that makes it."""
         try:
-            # Who has the plugin without the extra `[expect]` has no such library.
+            # Without the extra `[expect]`, this library is not installed.
             from bridge.sandbox.certificate import self_signed
         except ImportError:
             return None
@@ -110,7 +110,7 @@ class FixtureServer:
     def environment(self, account: str | None = None, room: str | None = None) -> dict[str, str]:
         """Return the variables with which a bot reaches the server, and the room of the test.
 
-        Without `account`, the account of `--xmpp-bot-env-file` is used, or else that of
+        Without `account`, the bot has the account of `--xmpp-bot-env-file`, or else of
         `--xmpp-env-file`. In the sandbox every name gets an account. Raises `XmppTestError` if the
         password of the account is not known.
         """
@@ -158,7 +158,7 @@ class FixtureServer:
     def fault(
         self, name: FaultName, *, room: str = "", nickname: str = "", seconds: float | None = None
     ) -> Callable[[], None]:
-        """Begin a fault of the sandbox (see `Sandbox.fault`), and return what ends it early.
+        """Begin a fault of the sandbox (`Sandbox.fault`); return the function that ends it early.
 
         It ends with the test. Skips the test on a real server, which has no faults on request.
         """
@@ -176,8 +176,8 @@ class FixtureServer:
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
         """Return what went wrong on the streams of bots, and what an actor saw: titles and texts.
 
-        It is what the last actor of this name saw, or else the first one. In the sandbox the
-        streams of bots are looked at, too.
+        The actor is the last one of this name, or else the first of all. Only the sandbox has the
+        streams of bots.
         """
         named = [actor for actor in self._actors if actor.nickname == nickname]
         actors = named[-1:] or self._actors[:1]
@@ -188,7 +188,7 @@ class FixtureServer:
     def played(self) -> str:
         """Return what the test did so far, as the JSON of a `Played`; empty without an actor.
 
-        The room is as the actor saw it that saw the most.
+        The actor that saw the most tells what happened in the room.
         """
         if not self._actors:
             return ""
@@ -210,7 +210,7 @@ class FixtureServer:
     async def _enter(self, actor: Actor) -> None:
         """Have `actor` join; on a real server, wait until the other actors in its room see it.
 
-        In the sandbox they see it at once, except those whom a fault silences.
+        In the sandbox they see it at once, unless a fault silences them.
         """
         await actor.enter()
         if self._sandbox is None:

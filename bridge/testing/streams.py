@@ -31,10 +31,10 @@ class BotStreams:
         self._capture = Capture()
 
     def streams(self, accounts: Collection[str]) -> list[tuple[str, list[Finding]]]:
-        """Return the account of each stream with findings, and these.
+        """Return the account and the findings of each stream that has findings.
 
-        Of the streams that logged in, those of other accounts are left out. So are those in which
-        no XML was sent, if there are others: slixmpp tries direct TLS first.
+        Leave out streams that logged in to other accounts. Leave out streams in which the client
+        sent no XML, if it did in any: slixmpp tries direct TLS first.
         """
         theirs = [
             each

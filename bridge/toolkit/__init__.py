@@ -7,15 +7,18 @@
 
     TOOLS = Toolset("mirror", (mirror,))
 
-Parameters before a `/` are not arguments of the caller: the bridge passes them by their type. There
-are `RoomLink` (the room, its journal and its connection), `Configuration` (the settings as they
-were read at the start), and, as the last of them, `Context`, through which a call reaches its
-caller: for progress, log messages, and questions to its user, to its model and for its roots. If a
-call of an `async def` is cancelled, `asyncio.CancelledError` is raised in it. An `LlmNode` has a
-model do the work of a tool. `serve` runs an MCP server that has only these tools. Pass what
+Parameters before a `/` are not arguments of the caller: the bridge passes them by their type.
+
+- `RoomLink`: the room, its journal and its connection.
+- `Configuration`: the settings as they were read at the start.
+- `Context`, the last of them: a call reaches its caller through it, for progress, log messages, and
+  questions to its user, to its model and for its roots.
+
+If a call of an `async def` is cancelled, `asyncio.CancelledError` is raised in it. An `LlmNode` has
+a model do the work of a tool. `serve` runs an MCP server that has only these tools. Pass what
 strangers wrote through `visible` before you return it. `render` and `compact` give the JSON that a
 result becomes, for tools that must keep to a size. A `WebService` answers with JSON, within limits
-of time and size; the function that reads the reply raises `MismatchError` if it has another form.
+of time and size. If a reply has another form, the function that reads it raises `MismatchError`.
 """
 
 from bridge.llm.httpclient import WebService as WebService

@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 def join_toolsets(
     base: Toolset, *, named: Iterable[str], settings: Iterable[str], collaborators: Sequence[object]
 ) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return `base` with the further sets, and what is wrong with those in the settings.
+    """Return `base` with the further sets, and what is wrong with sets that the settings name.
 
-    The sets `named` on the command line come first, and a fault in one raises `ToolsetError`; of
-    the sets in `settings` (`BRIDGE_TOOLSETS`) the faulty ones are left out.
+    The sets `named` on the command line come first; if one is faulty, `ToolsetError` is raised. A
+    faulty set in `settings` (`BRIDGE_TOOLSETS`) is left out.
     """
     sets = [base]
     for name in dict.fromkeys(named):
@@ -90,7 +90,7 @@ def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]
 
 
 def _find(name: str) -> Callable[[], object]:
-    """Return the function that loads the set of this name; raises `ToolsetError` without a set."""
+    """Return the function that loads the set of this name; raises `ToolsetError` for no set."""
     if name in BUILT_IN or ":" in name:
         target = BUILT_IN.get(name, name)
         if not all(part.isidentifier() for part in target.replace(":", ".", 1).split(".")):

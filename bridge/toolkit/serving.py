@@ -1,4 +1,4 @@
-"""An MCP server of the sets of tools that it is given, and of nothing else: it joins no room."""
+"""An MCP server that has only the sets of tools that it is given: it joins no room."""
 
 import asyncio
 import os
