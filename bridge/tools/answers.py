@@ -16,8 +16,8 @@ def answer(record: Record, journal: Journal, said: Record) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to what we `said`.
 
     `said` is the room's reflection of our message, or the error that returned it. An answer is a
-    live message of somebody else that has more than signals in it, or an error about our message:
-    from somebody who answered it, or from the room, which returned it.
+    live message from somebody else with more than signals in it, or an error about our message. The
+    error comes from an occupant who answered it, or from the room that returned it.
     """
     exact = journal.encode(record)
     how = _how(exact, getattr(said.event, "id", None))

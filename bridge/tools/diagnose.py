@@ -26,10 +26,10 @@ from bridge.xmpp.muc import roomservice
 from bridge.xmpp.muc.membership import Membership
 
 RECORDED_SECONDS = 3_600.0
-"""How long before this bridge came recorded events count: who spoke before that has forgotten."""
+"""How far back before this bridge came recorded events count; earlier talk is forgotten."""
 
 MAX_ASKED = 50
-"""The most occupants of a room that are asked what they are: those who spoke last."""
+"""The most occupants of a room that the bridge asks what they are: the last who spoke."""
 
 MAX_PROGRAMS = 20
 """The most programs in one result."""
@@ -89,7 +89,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
             service = membership.jid.partition("@")[2]
             await membership.recount()
             rooms = await roomservice.similar_rooms(membership.connection, membership.jid, service)
-    # They may have come or left meanwhile.
+    # The occupant may have come or left meanwhile.
     occupant = evidence.occupant_of(membership.status(), nickname)
     seen = _Seen(link, membership)
     await seen.read()
@@ -97,7 +97,7 @@ async def _look_at(link: RoomLink, membership: Membership, nickname: str) -> Dia
     known = known._replace(rooms=rooms)
     if partners := conduct.partners(known):
         known = known._replace(**(await asking.declared_by(membership, partners))._asdict())
-    # In a thread: a crowd may have said what takes long to compare.
+    # In a thread: it may take long to compare what a crowd has said.
     verdict, findings = await asyncio.to_thread(diagnosis.find, known)
     entries = [_entry(name, finding) for name, finding in findings.items()]
     return _result(verdict, entries, known.past.since or known.now, [*map(dict, known.answers)])
@@ -111,7 +111,7 @@ class _RoomFindings(NamedTuple):
     others: int
     """How many others are in it."""
     since: float
-    """When what is known of it begins."""
+    """The time at which the known events of the room begin."""
 
 
 async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnosis:
@@ -165,9 +165,9 @@ async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:
 
 
 def _order_of(rows: Sequence[Recorded]) -> Callable[[Recorded], tuple[float, bool]]:
-    """Return the order of rows in time, by which what we said comes before the room's copy of it.
+    """Return a key that sorts rows by time, each message of ours before the room's copy of it.
 
-    Another bridge writes the copy, and may have it earlier than we noted what we said.
+    Another bridge writes the copy, perhaps with an earlier time than we noted for the message.
     """
     heard = {
         (row.event.get("id"), row.event.get("from")): row.at
@@ -230,7 +230,7 @@ class _Seen:
     async def known_of(
         self, nickname: str, pings: Mapping[str, evidence.Ping]
     ) -> evidence.Evidence:
-        """Return what is known of the occupant of this nickname; empty: of nobody in particular."""
+        """Return what is known of the occupant of this nickname; if it is empty, of the room."""
         status = self._membership.status()
         occupant = evidence.occupant_of(status, nickname) if nickname else None
         past = evidence.Past(
@@ -270,7 +270,7 @@ class _Seen:
     ) -> tuple[list[Record], float]:
         """Return what was recorded before a time, the newest first, and when the store begins.
 
-        Of what one bridge alone saw or sent, only what a bridge of our account did counts.
+        An event that only one bridge saw or sent counts if that bridge has our account.
         """
         reader, settings = self._link.recorded(), self._link.participant.settings
         records: list[Record] = []

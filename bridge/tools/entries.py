@@ -93,7 +93,7 @@ OWN_TO_EACH = frozenset({"cursor", "at", "delayedFrom", "times", "lastAt"})
 """Fields that do not count when two messages are compared: each message has its own."""
 
 UNSEEN = frozenset({"encrypted", "truncated"})
-"""Fields that say that an entry does not show the whole message."""
+"""Fields of an entry that does not show its whole message."""
 
 
 def brief(exact: Entry) -> Entry:
@@ -115,7 +115,7 @@ def brief(exact: Entry) -> Entry:
         if made.get(name) == usual:
             del made[name]
     if kind != "message" and "formerPayload" not in exact:
-        made.pop("payload", None)  # of a presence; it matters when it changes
+        made.pop("payload", None)  # a presence's matters only when it changes
     if made.get("delayedFrom") == exact["at"]:  # events of an archive have the same time twice
         del made["delayedFrom"]
     body = made.get("body")
@@ -132,7 +132,8 @@ def fold_repeat(
 
     Both are brief entries. Return the place of the former one, and the entry for both: it has the
     time of the first message, the cursor of the last, `times`, and in `lastAt` when the last was
-    said. None if nothing is folded. What is encrypted or was cut may differ unseen, so it stays.
+    said. None if nothing is folded. A message that is encrypted or cut is not: it may differ
+    unseen.
     """
     room = entry.get("room")
     places = (
@@ -172,8 +173,8 @@ def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> d
 
     This is the one place where results are cut; everything that a stanza says goes through it on
     its way out. First the longest texts of `result` are cut, and `truncated` says so. Then `lists`
-    are added one after the other. The items of a list share what is left, each with at least
-    `LEAST_ITEM_BYTES`; where one does not fit any more, it and the rest of its list are left out.
+    are added one after the other. The items of a list share the space that is left, each with at
+    least `LEAST_ITEM_BYTES`. If an item does not fit, it and the rest of its list are left out.
     """
     result = result | {key: [] for key in lists}
     space = limit - limit // LISTS_SHARE if any(lists.values()) else limit
@@ -200,7 +201,7 @@ def fit(result: Entry, limit: int = RESULT_BYTES, **lists: Sequence[Entry]) -> d
 
 
 def _share(sizes: list[int], space: int) -> int:
-    """Return the most bytes that each text may have, so that all fit; short texts leave space."""
+    """Return the most bytes that each text may have, so that all fit; short ones need less."""
     for position, size in enumerate(sorted(sizes)):
         share = space // (len(sizes) - position)
         if size > share:

@@ -102,9 +102,9 @@ class Search:
     """One call of `xmpp_history`: what it asks for, and the page that a source fills.
 
     A source is the bridge's memory, the store or the room's archive. It offers its events to `add`,
-    in its own order, until one does not fit; those of memory are read by `Page.read`, which knows
-    what is evicted meanwhile. It sets `next`, `more` and `gap` of the page, and returns the further
-    fields of the result.
+    in its own order, until one does not fit. (For memory `Page.read` does so: it knows which events
+    are evicted meanwhile.) The source sets `next`, `more` and `gap` of the page, and returns the
+    further fields of the result.
     """
 
     link: RoomLink
@@ -120,11 +120,11 @@ class Search:
 
     @property
     def newest_first(self) -> bool:
-        """Whether the newest are asked for, so that a source is read from its end."""
+        """Whether the caller asks for the newest, so that a source is read from its end."""
         return self.since is None and self.start is None
 
     def in_time(self, at: str) -> bool:
-        """Whether events of the time `at` are asked for."""
+        """Whether the caller asks for events of the time `at`."""
         return (self.start or at) <= at <= (self.end or at)
 
     def entry(self, event: Event, exact: Callable[[], Entry]) -> Entry | None:
@@ -246,12 +246,12 @@ async def read_store(search: Search) -> dict[str, object]:
     if walk.unreadable:  # this replaces the recorder's own warning of the kind
         warnings = [warning for warning in warnings if not warning.endswith(LEFT_OUT)]
         warnings.append(left_out(walk.unreadable))
-    # No page of the store shows what is not being recorded or cannot be read, so warn of it.
+    # Warn of events that are not recorded or cannot be read: no page of the store shows them.
     return {"oldest": walk.oldest, "warnings": warnings}
 
 
 async def _add_unrecorded(search: Search, records: Sequence[Record], last: int) -> None:
-    """Add `records` of memory, which the store does not have; memory was read up to `last`.
+    """Add `records` from memory that the store lacks; memory was read up to the number `last`.
 
     Once an entry from memory is on the page, `next` is a cursor of the journal.
     """

@@ -17,8 +17,7 @@ from bridge.xmpp.muc.membership import Membership
 from bridge.xmpp.muc.participant import Participant
 
 MAX_NAMED = 20
-"""The most rooms or occupants that an error names when there is none of the name that was asked
-for; the rest are counted."""
+"""How many known rooms or occupants an error names for an unknown name; it counts the rest."""
 
 RoomName = Annotated[str | None, Bounds(min_length=1), "a room's JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
@@ -31,7 +30,7 @@ class RoomLink:
         self._participant = participant
         self._recording = recording
         self.missing = ""
-        """What the participant needs and is not installed; empty if nothing is missing."""
+        """What the participant needs but is not installed; empty if nothing is missing."""
 
     @property
     def participant(self) -> Participant:
@@ -56,7 +55,7 @@ class RoomLink:
         return self._recording.reader(settings.jid)
 
     def room(self, name: str | None = None) -> Membership:
-        """Return our membership in the room of this name, or without a name in the default room.
+        """Return our membership in the room of this name; without a name, in the default room.
 
         A name is the JID of a configured room, or its local part if no other room has the same.
         Raises `ArgumentError` for any other name, and `ToolError` while unconfigured.
@@ -116,7 +115,7 @@ class RoomLink:
         )
 
     def records(self, name: str | None) -> Records[Record]:
-        """Return the events of the room of this name, or without a name those of all rooms.
+        """Return the events of the room of this name; without a name, the events of all rooms.
 
         An event of the connection alone belongs to no room. Raises as `room` does.
         """

@@ -19,16 +19,16 @@ LEFT_SECONDS = 3_600.0
 """How long somebody who went is listed in `left`."""
 
 MAX_LEFT = 20
-"""The most entries of `left`: those who went last."""
+"""The most entries of `left`, for the last who went."""
 
 UNLISTED = frozenset({"left", "notShown"})
-"""The fields of a result that name others than occupants."""
+"""The fields of a result that name people who are not among its occupants."""
 
 NOT_SHOWN = "not shown by the room"
 """Why somebody who speaks is not among the occupants."""
 
 LEFT_BYTES = RESULT_BYTES // 4
-"""Bytes of JSON for those who left; the rest of a result is for who is there."""
+"""Bytes of JSON for the people who left; the rest of a result is for the occupants."""
 
 OccupantEntry: TypeAlias = Annotated[
     dict[str, object], always(nickname=str, role=str, affiliation=str, voice=bool)
@@ -94,8 +94,8 @@ def occupants_of(
 ) -> Occupants:
     """Return who is in these rooms, and who left.
 
-    With `nickname`, only those of this nickname are listed, as it is or as `visible` escapes it.
-    With `after`, only occupants whose nicknames follow it in order are listed, and nobody who left.
+    With `nickname`, as it is or as `visible` escapes it, only people of this nickname are listed.
+    With `after`, only occupants whose nicknames follow it in order are listed, and no departures.
     """
     several, since = len(rooms) > 1, time.time() - LEFT_SECONDS
     statuses = {membership.name: membership.status() for membership in rooms}

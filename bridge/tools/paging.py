@@ -22,8 +22,8 @@ MAX_BYTES = 45_000
 characters to its model."""
 
 ENVELOPE_BYTES = 640
-"""Bytes of JSON for what surrounds the entries: two cursors, of which those of an archive are
-longest, a gap and the notice."""
+"""Bytes of JSON for what surrounds the entries: two cursors (the longest are an archive's), a gap
+and the notice."""
 
 MAX_LIMIT = 500
 """The most entries in one page."""
@@ -38,7 +38,7 @@ CURSOR_BOUNDS = Bounds(min_length=1, max_length=512)
 """The longest cursors have 392 characters, with the 128 bytes that an archive's id may have."""
 
 SLICE_SECONDS = 0.001
-"""Time that one call works before others get their turn of the loop."""
+"""Seconds that one call works before other calls get their turn of the loop."""
 
 MAX_INLINE_COST = 250_000
 """The highest cost, as `EventFilter.cost` counts it, of work that is done on the loop. It takes one
@@ -48,8 +48,8 @@ SCAN_SECONDS = 20.0
 """Time after which a scan ends with what it has found, and says where to go on."""
 
 SEARCHER = ThreadPoolExecutor(1, "search")
-"""Runs expensive searches in one thread, so that patterns leave a processor to others. The loop's
-own threads are for looking up names, and the process cannot end before all of them have ended."""
+"""Runs expensive searches in one thread, so that patterns leave a processor to others. They do not
+run in the loop's own threads: these look names up, and the process cannot end before they do."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)]
 MaxBytes = Annotated[int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of JSON"]
@@ -119,8 +119,8 @@ class Page(Generic[Shown]):
         self.limit = limit
         self.size = size
         self.fold: Callable[[Sequence[Shown], Shown], tuple[int, Shown] | None] | None = None
-        """Gets the entries and a further one, and returns which of them is replaced by one that
-        stands for both, and that one; None if the further one stands for itself."""
+        """Folds a further entry into the entries: returns the place of the entry to replace, and an
+        entry that stands for both. None if the further entry stands for itself."""
         self.entries: list[Shown] = []
         self.bytes_left = size
         """Bytes of JSON that are left for entries."""
@@ -190,13 +190,13 @@ class Page(Generic[Shown]):
                 self.next = records.cursor_of(last)
 
     def result(self, **around: object) -> Entry:
-        """Return the fields of a result: those of the page, and the further fields `around` it."""
+        """Return the fields of a result: the page's own, and the further fields `around` it."""
         read = {"entries": self.entries, "next": self.next, "more": self.more}
         return read | nonempty({"gap": self.gap, "notice": self.entries and NOTICE} | around)
 
 
 def position_of(records: Records[Kept], since: str) -> tuple[int, LostEntries | None]:
-    """Return the number after which the kept records that follow `since` begin, and what is lost.
+    """Return the number after which a reader goes on from `since`, and what is lost before.
 
     Raises `ArgumentError` where `since` is neither a cursor nor `OLDEST`.
     """

@@ -26,7 +26,7 @@ expect_nothing = { from = "Robot", during = 2 }
 
 
 def nicknames(link: RoomLink, /) -> list[str]:
-    """Return the nicknames of those who are in the rooms, for completion."""
+    """Return the nicknames of the occupants of the rooms, for completion."""
     statuses = (room.status() for room in link.participant.memberships)
     here = (occupant.visible_nickname for status in statuses for occupant in status.occupants)
     return sorted({one_line(nickname, MAX_QUOTED_CHARACTERS) for nickname in here})

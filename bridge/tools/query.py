@@ -1,6 +1,6 @@
 """The tools that ask an address whether it answers, and what it is and can do.
 
-The address is that of the server, the room, an occupant or anything else that has a JID.
+The address belongs to the server, the room, an occupant or anything else that has a JID.
 """
 
 from collections.abc import Mapping
@@ -160,7 +160,7 @@ def _fields(description: disco.Description) -> list[dict[str, Any]]:
 
 
 def _features(description: disco.Description) -> list[dict[str, Any]]:
-    """Return the features, those first of which a standard is known."""
+    """Return the features; the ones with a known standard come first."""
     standards = [(feature, xeps.standard_of(feature)) for feature in description.features]
     standards.sort(key=lambda pair: pair[1] is None)
     return [
@@ -225,11 +225,15 @@ def _occupant(membership: Membership) -> str:
 def find(link: RoomLink, target: str, name: str | None = None) -> Target:
     """Return the address that `target` names, prepared.
 
-    The words `server`, `room` and `self` and the nicknames are taken for the room of this name, or
-    without a name for the default room. The words are tried first, so that nobody can take the
-    place of the server by a nickname. For the same reason a JID with an `@` is tried next. Then
-    come nicknames, and last any JID with a dot or a slash, or our own server (`localhost` has no
-    dot). Raises `ToolError` for anything else, and for a nickname while not in the room.
+    Words and nicknames refer to the room called `name`, or without it to the default room. These
+    are tried in turn, so that no occupant can pose as the server or an account by a nickname:
+
+    - the words `server`, `room` and `self`,
+    - a JID with an `@`,
+    - a nickname,
+    - a JID with a dot or a slash, or our own server (`localhost` has no dot).
+
+    Raises `ToolError` for anything else, and for a nickname while not in the room.
     """
     membership = link.room(name)
     room, own, status = membership.jid, _occupant(membership), membership.status()

@@ -78,7 +78,7 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
     match event:
         case {"kind": "message", "direction": "out"} | {"kind": "message", "payload": _}:
             return []
-        case {"kind": "error", "id": _}:  # a message of ours came back with it
+        case {"kind": "error", "id": _}:  # it returned a message of ours
             return []
         case {"kind": "message"}:
             of_default, of_room = MESSAGES, room_messages

@@ -80,7 +80,7 @@ class RateLimiter:
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one."""
-        wait = RateLimiter.wait(self, now)  # that of a subclass may lock a file, as `take` does
+        wait = RateLimiter.wait(self, now)  # a subclass's `wait` may lock a file, as `take` does
         if not wait:
             self.full_at = max(self.full_at, now) + SECONDS / self.per_minute
         return wait
@@ -198,7 +198,7 @@ async def _said(
     try:
         check_body(message)
         membership = link.room(room)
-        limiter.check(limiter.wait(time.monotonic()))  # nobody is asked about what cannot be sent
+        limiter.check(limiter.wait(time.monotonic()))  # else a person would be asked in vain
         if limiter.confirm_in:
             await _confirm(context, limiter.confirm_in, membership.name, message)
         # The token is taken before the message is sent: of two calls at once, one gets the last.
@@ -281,7 +281,7 @@ async def _answers(
             first = not answers
             for record in journal.of(said.room).after(number):
                 number = record.number
-                # An error with which the room itself returned our message has no sender.
+                # If the room itself returned our message, its error has no sender.
                 returned = record.event.kind == "error" and not hasattr(record.event, "sender")
                 if not (returned or wanted.matches(record.event)):
                     continue

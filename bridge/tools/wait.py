@@ -21,7 +21,7 @@ MIN_CATCH_UP_SECONDS = 1.0
 """How long past events are searched at least, even with a timeout of 0."""
 
 PASSED = 5
-"""The most events that did not match and are shown all the same: often the filter is wrong."""
+"""The most events shown that did not match: often the filter is wrong."""
 
 
 Waited: TypeAlias = Annotated[
