@@ -202,10 +202,9 @@ def test_a_wrong_length_costs_the_message_that_has_it_and_no_other(
 
 def test_a_length_that_counts_characters_is_told_to_count_bytes() -> None:
     header = b"Content-Length: 11\r\n\r\n"
-    _, reason, *after = read((header + '{"a":"äöü"}'.encode()) * 2)
+    _, reason, *_ = read((header + '{"a":"äöü"}'.encode()) * 2)
     text = "3 bytes more than the Content-Length before them counts"
     assert reason == SkippedInput(text, Framing.HEADERS)
-    assert len(after) == 1
 
 
 def test_the_header_of_the_next_message_ends_a_body_that_is_announced_too_long_at_once() -> None:
