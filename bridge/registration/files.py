@@ -62,8 +62,14 @@ class ConfigFile:
                 make_folder(folder)
             with _naming(self.path, "written"), replacing(self._target) as new:
                 self._write(new, after)
-                self._expect(before)  # writing to the disk took a while
-                return self._back_up(before)
+                backup = self._backup_of(before)
+                self._expect(before)  # to write to the disk and read the backups took a while
+                if not self._target.exists():
+                    return None
+                # Another name of the file keeps also what somebody has just written into it.
+                if not os.path.lexists(backup):
+                    backup.hardlink_to(self._target)
+                return backup
 
     def remove(self, before: str) -> None:
         """Remove the file, which has to hold `before`; raises `RegistrationError`."""
@@ -77,19 +83,13 @@ class ConfigFile:
                 f"{self.path} was changed by another program just now: try again"
             )
 
-    def _back_up(self, text: str) -> Path | None:
-        """Return the file that keeps the former `text`; None if there is no file.
+    def _backup_of(self, text: str) -> Path:
+        """Return the backup that has `text`, or a free name for it.
 
-        Another name of the file is made for it, unless a backup has the text already. No file that
-        is there is touched: it may be the user's, or the first original.
+        No file that is there is touched: it may be the user's, or the first original.
         """
-        if not self._target.exists():
-            return None
-        for backup, kept in self._backups():
-            if kept == text:
-                return backup
-        backup.hardlink_to(self._target)
-        return backup
+        backups = self._backups()
+        return next(path for path, kept in backups if kept == text or not os.path.lexists(path))
 
     def _backups(self) -> Iterator[tuple[Path, str | None]]:
         """Yield the names of backups with what they hold; the last name is free."""
