@@ -126,8 +126,13 @@ async def _look_around(link: RoomLink, memberships: list[Membership]) -> Diagnos
     verdict = f"Nobody of {people} others looks like a program."
     if entries:
         verdict = f"Nothing is found wrong with the programs: {len(entries)} of {people} others."
-    wrong = (str(entry["detail"]) for entry in entries if entry["ok"] is False)
-    return _result(next(wrong, verdict), entries, min(room.since for room in rooms), ())
+    wrong = [str(entry["detail"]) for entry in entries if entry["ok"] is False]
+    if wrong:
+        more = f" {len(wrong) - 1} more are found wrong." if len(wrong) > 1 else ""
+        verdict = wrong[0] + more
+    if any(room.others > MAX_ASKED for room in rooms) or len(entries) == MAX_PROGRAMS:
+        verdict += " Not everybody was looked at: name whom it concerns."
+    return _result(verdict, entries, min(room.since for room in rooms), ())
 
 
 async def _look_into(link: RoomLink, membership: Membership) -> _RoomFindings:

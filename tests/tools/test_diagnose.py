@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.wire.speech import FEWEST_LOOP_MESSAGES
+from bridge.wire.speech import LOOP_MESSAGES
 from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
 from bridge.xmpp.model.events import (
     Event,
@@ -237,6 +237,11 @@ async def test_a_cause_of_one_program_is_the_verdict_and_the_bridges_words_conce
     assert _ok(found) == {"voice": False}
     assert found["verdict"] == found["findings"][0]["detail"]
     assert found["verdict"].startswith('"Robot" has no voice')
+    others = [replace(visitor, jid=f"{ROOM}/Bot {it}", nickname=f"Bot {it}") for it in range(2)]
+    played.picture = replace(played.picture, occupants=(*played.picture.occupants, *others))
+    played.stream = Asked(_saying(dict.fromkeys(["Robot", "Bot 0", "Bot 1"], "client/bot")))
+    found = await _diagnosed(played.link, nickname=None)
+    assert found["verdict"] == f"{found['findings'][0]['detail']} 2 more are found wrong."
 
 
 async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_left_out() -> None:
@@ -245,6 +250,7 @@ async def test_a_crowd_is_asked_within_limits_and_the_bridges_other_session_is_l
     found = await _diagnosed(link, nickname=None)
     asked = [to for to, namespace in stream.asked if namespace == DISCO_INFO]
     assert (len(asked), len(found["findings"])) == (MAX_ASKED, MAX_PROGRAMS)
+    assert "Not everybody was looked at" in found["verdict"]
     ours = replace(occupant("Other"), real_jid="bot@example/other")
     own = replace(STATUS.occupants[0], real_jid="bot@example/r")
     played = Standing(picture=replace(STATUS, occupants=(own, ours)))
@@ -272,9 +278,7 @@ async def test_out_of_the_room_nobody_is_looked_at_but_the_bridge() -> None:
 
 
 async def test_only_who_alternates_with_it_is_asked_whether_it_is_a_program() -> None:
-    events = [
-        _said(("Robot", "Eve")[number % 2], str(number)) for number in range(FEWEST_LOOP_MESSAGES)
-    ]
+    events = [_said(("Robot", "Eve")[number % 2], str(number)) for number in range(LOOP_MESSAGES)]
     played = _beside()
     there = (*played.picture.occupants, occupant("Eve"), occupant("Wilma"))
     played.picture = replace(STATUS, occupants=there)

@@ -132,7 +132,7 @@ def pair(evidence: Evidence) -> Finding:
             continue
         declared = [evidence.programs.get(nickname) for nickname in nicknames]
         first, second = map(name_of, nicknames)
-        fast = is_fast(run, certain=False not in declared)
+        fast = is_fast(run)
         if fast or all(declared):
             detail = f"{first} and {second} answer each other: {len(run)} messages in turn until "
             detail += f"{iso(run[-1].at)}; {first} began at {iso(run[0].at)}, with "

@@ -102,7 +102,8 @@ def _present(evidence: Evidence) -> Finding:
         detail = f"{who} speaks in the room, and is not shown by the room."
         return Finding(True, detail, remark=True)
     if evidence.occupant is not None:
-        return Finding(True, f"{who} is in the room.")
+        former = _predecessor(evidence)
+        return Finding(True, f"{who} is in the room.{former}", remark=bool(former))
     others = [occupant.nickname for occupant in status.others]
     alike = _alike(evidence.nickname, others)
     near = f"; in the room is {list_of(alike)}" if alike else ""
@@ -128,10 +129,26 @@ def _present(evidence: Evidence) -> Finding:
     return Finding(False, f"{detail}.", hint)
 
 
+def _predecessor(evidence: Evidence) -> str:
+    """Return a sentence on who had the nickname before; empty unless that was somebody else.
+
+    If the room shows too little to tell, it may have been somebody else whom the room put out.
+    """
+    for gone in evidence.past.gone[:1]:
+        same = evidence.past.person.is_same(Person.of(gone.event))
+        was_put_out = events.STATUS_CODES.keys() & getattr(gone.event, "codes", ())
+        if same is False or (same is None and was_put_out):
+            return f" Before, {_who(same)} {_departure(gone)[0]}."
+    return ""
+
+
 def _who_before(past: Past) -> str:
     """Return who had the nickname before the one who had it last, for a sentence."""
     last, before = (Person.of(record.event) for record in past.gone)
-    same = last.is_same(before)
+    return _who(last.is_same(before))
+
+
+def _who(same: bool | None) -> str:
     if same is None:
         return "it, or somebody else (the room shows neither accounts nor ids)"
     return "it" if same else "somebody else of this nickname"
@@ -166,7 +183,8 @@ def _voice(evidence: Evidence) -> Finding:
     if occupant.role != "visitor":
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
     taken, spoken = evidence.past.silenced, evidence.past.spoken
-    if spoken and (taken is None or spoken[0].number > taken.number):
+    came = taken.at if taken else occupant.since or 0.0
+    if spoken and spoken[0].at > came:
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
     when = f" (since it came at {iso(occupant.since)})" if occupant.since else ""
     if taken is not None:
@@ -278,7 +296,29 @@ def _answer(evidence: Evidence) -> Finding:
     if isinstance(first["answerMs"], float) and first["answerMs"] > LATE_MS:
         hint = "The program is slow, or waits for something slow."
         return Finding(False, f"{who} answered late, {after}.", hint)
-    return Finding(True, f"{who} answered what the bridge said last {after}.")
+    detail = f"{who} answered what the bridge said last {after}"
+    return Finding(True, f"{detail}{_unless_to_another(evidence, outcome)}.")
+
+
+def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
+    """Return whom else the occupant may have answered, for the end of a sentence.
+
+    That is who spoke after the bridge, unless the occupant said more than others asked. Who said
+    the same as the occupant did not ask for it.
+    """
+    replies = [reply for reply in reversed(evidence.past.replies) if is_public(reply)]
+    reply = [*replies, outcome][0]
+    asked = [
+        sender_of(other)
+        for other in evidence.past.others
+        if is_public(other)
+        and body_of(other) not in {"", body_of(reply)}
+        and outcome.number < other.number < reply.number
+    ]
+    if not asked or len(replies) > len(asked):
+        return ""
+    names = list_of([*dict.fromkeys(asked)][:MAX_ALIKE])
+    return f", unless that was to {names}, who spoke meanwhile"
 
 
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:

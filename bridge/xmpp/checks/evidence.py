@@ -177,7 +177,7 @@ class Past:
             case events.OccupantLeft() | events.NicknameChanged() if named:
                 if not (self.there or self.gone):
                     self.person = Person.of(record.event)
-                self.gone += [record][: DEPARTURES - len(self.gone)]
+                self._part(record)
                 self._move(record)
             case events.OccupantJoined(self_=own):  # nobody reacts to what tells us of ourselves
                 if named and not own:
@@ -186,6 +186,15 @@ class Past:
                     self.others.append(record)
             case _ if not named:
                 self.others.append(record)
+
+    def _part(self, record: Record) -> None:
+        """Keep a departure. Who comes and goes often hides no earlier one of somebody else."""
+        if len(self.gone) == DEPARTURES:
+            last, before, person = (Person.of(it.event) for it in (*self.gone, record))
+            if not (last.is_same(before) and last.is_same(person) is False):
+                return
+            self.gone.pop()
+        self.gone.append(record)
 
     def _move(self, record: Record) -> None:
         """Take in that the occupant came or left, unless that was somebody else of the name."""

@@ -15,11 +15,12 @@ from bridge.wire import speech
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
-    FEWEST_LOOP_MESSAGES,
     LOOP_MESSAGES,
     SPREAD_SECONDS,
     THREAD_SECONDS,
     TURN_SECONDS,
+    is_addressed,
+    is_command,
 )
 from bridge.xmpp.checks.evidence import body_of, is_own, is_public, sender_of
 from bridge.xmpp.model import events
@@ -90,54 +91,55 @@ def is_steady(seconds: Sequence[float]) -> bool:
 def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
     """Return what the occupant and another said in turn, while nobody else did anything.
 
-    A run has at least `FEWEST_LOOP_MESSAGES`, or `LOOP_MESSAGES` if any gap exceeds `TURN_SECONDS`.
-    The newest come first. What the bridge said is left out.
+    A run has at least `LOOP_MESSAGES`. The newest come first. What the bridge said is left out.
     """
-    long_runs = list[list[Record]]()
-    for seconds, least in ((TURN_SECONDS, FEWEST_LOOP_MESSAGES), (THREAD_SECONDS, LOOP_MESSAGES)):
-        runs: list[list[Record]] = [[]]
-        for act in acts:
-            run = runs[-1]
-            if not speaks(act) or is_own(act):
-                runs.append([])
-            elif not run or sender_of(act) == sender_of(run[-1]) or act.at - run[-1].at > seconds:
-                runs.append([act])
-            elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
-                runs.append([run[-1], act])
-            else:
-                run.append(act)
-        long_runs += [run for run in reversed(runs) if len(run) >= least]
+    runs, longest = list[list[Record]]([[]]), THREAD_SECONDS
+    for act in acts:
+        run = runs[-1]
+        if not speaks(act) or is_own(act):
+            runs.append([])
+        elif not run or sender_of(act) == sender_of(run[-1]) or act.at - run[-1].at > longest:
+            runs.append([act])
+        elif len(run) > 1 and sender_of(act) != sender_of(run[-2]):
+            runs.append([run[-1], act])
+        else:
+            run.append(act)
     # Both may answer what others did before: two programs greet everybody who comes.
     numbers, times = [act.number for act in acts], [act.at for act in acts]
-    long_runs = [
+    return [
         run
-        for run in long_runs
-        if len(run)
+        for run in reversed(runs)
+        if len(run) >= LOOP_MESSAGES
+        and nickname in map(sender_of, run[:2])
+        and len(run)
         > 2 * (bisect_left(numbers, run[0].number) - bisect_left(times, run[0].at - TURN_SECONDS))
     ]
-    return [run for run in long_runs if nickname in map(sender_of, run[:2])]
 
 
 def is_commanded(run: Sequence[Record]) -> bool:
-    """Whether one side mostly gives commands, which the other answers: that is no loop."""
-    sides = run[::2], run[1::2]
-    first, second = (
-        2 * sum(form_of(record, sender_of(other[0])) != _plain(record) for record in side)
-        > len(side)
-        for side, other in (sides, sides[::-1])
-    )
-    return first != second
+    """Whether one side mostly gives commands, which the other answers: that is no loop.
 
-
-def is_fast(run: Sequence[Record], *, certain: bool = True) -> bool:
-    """Whether both sides answered as only programs do.
-
-    `LOOP_MESSAGES` are wanted unless it is `certain` that neither is a person, who may repeat
-    something that is answered at once; so they are where one side always says the same.
+    An answer may begin with the name of who asked, so names decide only if signs do not.
     """
-    repeats = any(len({body_of(record) for record in side}) == 1 for side in (run[::2], run[1::2]))
-    if certain and not repeats and _is_even(run):
-        return True
+    sides = run[::2], run[1::2]
+    for with_names in (False, True):
+        first, second = (
+            2 * sum(_is_order(it, sender_of(other[0]) * with_names) for it in side) > len(side)
+            for side, other in (sides, sides[::-1])
+        )
+        if first != second:
+            return True
+    return False
+
+
+def _is_order(record: Record, to: str) -> bool:
+    """Whether it has the sign of a command, is addressed to the nickname `to`, or is secret."""
+    text, is_secret = _plain(record), bool(getattr(record.event, "encrypted", None))
+    return is_secret or is_command(text) or is_addressed(searchable(to), text)
+
+
+def is_fast(run: Sequence[Record]) -> bool:
+    """Whether both sides answered as only programs do, for `LOOP_MESSAGES`."""
     windows = range(len(run) - LOOP_MESSAGES + 1)
     return any(_is_even(run[start : start + LOOP_MESSAGES]) for start in windows)
 

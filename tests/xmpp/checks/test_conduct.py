@@ -8,7 +8,6 @@ import pytest
 from bridge.wire.speech import (
     ANSWER_SECONDS,
     COMMAND_CHARACTERS,
-    FEWEST_LOOP_MESSAGES,
     LOOP_MESSAGES,
     SPREAD_SECONDS,
     THREAD_SECONDS,
@@ -63,13 +62,13 @@ BOTH = {"Robot": True, "Parrot": True}
 MANY = LOOP_MESSAGES
 PAUSE = [0.05] * MANY + [5.0] + [0.05] * (MANY - 2)
 PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
-    "six in turn": (spaced(0.05, *duet(FEWEST_LOOP_MESSAGES)), {}, True),
-    "five in turn": (spaced(0.05, *duet(FEWEST_LOOP_MESSAGES - 1)), {}, False),
-    "as slow as may be": (spaced(ANSWER_SECONDS, *duet(FEWEST_LOOP_MESSAGES)), {}, True),
-    "each at a pace of its own": (spaced([0.1, 1.5] * 3, *duet(6)), {}, True),
+    "as few as may be": (spaced(0.05, *duet(MANY)), {}, True),
+    "too few, whatever both say of themselves": (spaced(0.05, *duet(MANY - 1)), BOTH, False),
+    "as slow as may be": (spaced(ANSWER_SECONDS, *duet(MANY)), {}, True),
+    "each at a pace of its own": (spaced([0.1, 1.5] * 6, *duet(MANY)), {}, True),
     "too slow": (spaced(SLOW, *duet(50)), {}, False),
     "too uneven": (spaced(UNEVEN * 4, *duet(12)), {}, False),
-    "slow, and both say that they are programs": (spaced(TURN_SECONDS, *duet(6)), BOTH, False),
+    "slow, and both say that they are programs": (spaced(TURN_SECONDS, *duet(MANY)), BOTH, False),
     "as slow as a model, and both say so": (spaced(THREAD_SECONDS, *duet(MANY)), BOTH, False),
     "both announce something now and then": (spaced(THREAD_SECONDS + 1, *duet(20)), BOTH, False),
     "both announce the same few things": (spaced(TURN_SECONDS + 1, *duet(MANY - 1)), BOTH, False),
@@ -85,6 +84,18 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
         BOTH,
         False,
     ),
+    "commands whose answers begin with a name": (
+        spaced([1.5, 0.1] * 20, *[said("Robot", "!go"), said("Parrot", "Robot: gone")] * 20),
+        BOTH,
+        False,
+    ),
+    "commands that only the program can read": (
+        spaced(
+            [1.5, 0.1] * 20, *[said("Robot", "?", encrypted="OMEMO"), said("Parrot", "so")] * 20
+        ),
+        BOTH,
+        False,
+    ),
     "each calls the other by name": (
         spaced(0.05, *[said("Robot", "Parrot: a"), said("Parrot", "Robot: b")] * (MANY // 2)),
         {},
@@ -95,12 +106,11 @@ PAIRS: dict[str, tuple[list[Act], dict[str, bool], bool]] = {
         {},
         True,
     ),
-    "slow, and one says so": (spaced(SLOW, *duet(6)), {"Robot": True}, False),
-    "a person by their client": (spaced(0.05, *duet(MANY - 1)), {"Parrot": False}, False),
+    "slow, and one says so": (spaced(SLOW, *duet(MANY)), {"Robot": True}, False),
     "as fast as no person": (spaced(0.05, *duet(MANY)), {"Robot": False, "Parrot": False}, True),
-    "somebody types": (spaced(0.05, *duet(3), TYPING, *duet(4, "Parrot", "Robot")), {}, True),
-    "somebody speaks": (spaced(0.05, *duet(5), said("Wilma", "oh"), *duet(5)), {}, False),
-    "somebody comes": (spaced(0.05, *duet(5), came("Fred"), *duet(5)), {}, False),
+    "somebody types": (spaced(0.05, *duet(5), TYPING, *duet(7, "Parrot", "Robot")), {}, True),
+    "somebody speaks": (spaced(0.05, *duet(11), said("Wilma", "oh"), *duet(11)), {}, False),
+    "somebody comes": (spaced(0.05, *duet(11), came("Fred"), *duet(11)), {}, False),
     "three in turn": (spaced(0.05, *duet(30, "Robot", "Parrot", "Eve")), {}, False),
     "one is the bridge": (
         spaced(0.05, *(replace(it, own=it.sender == "Parrot") for it in duet(9))),
@@ -126,11 +136,11 @@ def test_two_programs_answer_each_other_if_both_do_it_fast_and_evenly(name: str)
 
 
 def test_two_who_say_that_they_are_programs_are_told_apart_from_a_loop_if_they_are_slow() -> None:
-    verdict, findings = find(evidence(spaced(TURN_SECONDS, *duet(6)), programs=BOTH))
+    verdict, findings = find(evidence(spaced(TURN_SECONDS, *duet(MANY)), programs=BOTH))
     assert (findings["pair"].ok, findings["pair"].remark) == (None, True)
     assert verdict.startswith("Nothing is found wrong")
-    assert '"Robot" and "Parrot" answer each other: 6 messages' in verdict
-    _, findings = find(evidence(spaced(TURN_SECONDS, *duet(6)), programs={"Robot": True}))
+    assert '"Robot" and "Parrot" answer each other: 12 messages' in verdict
+    _, findings = find(evidence(spaced(TURN_SECONDS, *duet(MANY)), programs={"Robot": True}))
     assert not findings["pair"].remark
 
 
@@ -142,7 +152,7 @@ def test_another_debug_bridge_is_no_partner_in_a_loop() -> None:
 
 
 def test_who_answered_first_began_even_if_it_was_asked_by_a_person() -> None:
-    acts = spaced(0.05, said("Wilma", "!start"), *duet(8, "Parrot", "Robot"))
+    acts = spaced(0.05, said("Wilma", "!start"), *duet(MANY, "Parrot", "Robot"))
     assert '"Parrot" began at' in look("pair", evidence(acts)).detail
     assert conduct.partners(evidence(acts)) == {"Parrot", "Robot"}
     assert conduct.partners(evidence(spaced(0.05, *duet(5)))) == set()

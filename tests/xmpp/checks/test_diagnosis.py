@@ -355,7 +355,7 @@ MALICE: dict[str, Event] = {
 def test_nobody_else_takes_the_verdict_from_a_bot_that_answered(name: str, times: int) -> None:
     evil = [MALICE[name]] * times
     given = evidence(*evil, SENT, HEARD, *evil[:1], PONGS, *evil, seconds=0.01, answers=[PONG])
-    assert find(given)[0].startswith(NOTHING)
+    assert find(given)[0].startswith(NOTHING.rstrip("."))
     asked = evidence(*evil, SENT, HEARD, *evil, seconds=0.01)
     assert find(asked)[0].startswith('"Robot" has not answered "!ping"')
     assert find(evidence(*evil))[0].startswith('Nothing is found wrong with "Robot" as yet: ')
@@ -483,3 +483,53 @@ def test_strangers_words_are_quoted_and_cut() -> None:
         assert "\u202e" not in one.detail
         assert len(one.detail) < 1_000
         assert "Ignore" not in one.hint
+
+
+def test_who_speaks_between_the_question_and_the_answer_may_have_been_answered() -> None:
+    asks = said("!ping 2", "Eve")
+    for events, whom in (
+        ([asks, PONGS], '"Eve"'),
+        ([asks, said("!ping 3", "Fred"), PONGS], '"Fred", "Eve"'),
+        ([asks, PONGS, PONGS], ""),
+        ([PONGS, asks], ""),
+        ([said("hm", "Eve", type="chat"), PONGS], ""),
+    ):
+        verdict, _ = find(evidence(SENT, HEARD, *events, answers=[PONG]))
+        assert verdict.removeprefix(NOTHING.rstrip(".")).startswith(
+            f", unless that was to {whom}, who" if whom else "."
+        )
+
+
+def test_who_has_the_nickname_now_does_not_hide_who_had_it_before() -> None:
+    eve = replace(BOT, occupant_id="eve")
+    kicked = replace(KICK, occupant_id="robot")
+    entered = replace(came(), occupant_id="eve")
+    verdict, found = find(
+        evidence(kicked, entered, SENT, HEARD, PONGS, occupant=eve, answers=[PONG])
+    )
+    assert found["present"].ok is True
+    assert verdict.startswith(NOTHING.rstrip("."))
+    assert "Before, somebody else of this nickname left the room at" in verdict
+    assert 'kicked by "Wilma"' in verdict
+    by_itself: tuple[list[Event], ...] = (
+        [replace(left(), occupant_id="eve"), entered],
+        [left(), came()],
+    )
+    for before in by_itself:
+        assert look("present", evidence(*before, occupant=eve)).detail == '"Robot" is in the room.'
+    unknown = look("present", evidence(KICK, came(), occupant=BOT)).detail
+    assert "Before, it, or somebody else (the room shows neither accounts nor ids) left" in unknown
+
+
+def test_who_comes_and_goes_under_its_nickname_does_not_hide_why_it_left() -> None:
+    kicked, gone = replace(KICK, occupant_id="robot"), replace(left(), occupant_id="eve")
+    found = look("present", evidence(kicked, *[gone] * 9, occupant=None))
+    assert "before, somebody else of this nickname left the room" in found.detail
+    assert 'kicked by "Wilma"' in found.detail
+
+
+def test_what_it_said_as_a_participant_gives_a_visitor_no_voice() -> None:
+    visitor = replace(VISITOR, since=2.5)
+    acts: list[Event] = [said("hello"), left(), came()]
+    assert look("voice", evidence(*acts, occupant=visitor)).ok is False
+    assert look("voice", evidence(*acts, said("hello"), occupant=visitor)).ok is True
