@@ -23,8 +23,8 @@ A node is an input, a prompt made of it, and an output that is checked::
 
     TOOLS = Toolset("triage", (TRIAGE.as_tool(name="triage", title="Judge a bug report"),))
 
-`instruction` and the first part of `Material` are the author's words; whatever others wrote goes
-into its `data`, which reaches the model as JSON between markers that nobody can forge. Within a
+`instruction` and the first part of `Material` are the author's words. The words of other people go
+into its `data`: they reach the model as JSON between markers that a writer cannot forge. Within a
 tool of another kind, `await TRIAGE.run(model_for(configuration, context), Report(text))` runs the
 node; a tool that runs one node takes `DEADLINE_SECONDS` as its deadline. All these names are
 imported from `bridge.toolkit`. A model at an HTTP address needs `pip install

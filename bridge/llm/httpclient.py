@@ -2,10 +2,13 @@
 
 Each failure is a `ToolError`. httpx comes with the extra `[llm]` and is imported with the first
 request. Like curl, it takes proxies and trust anchors from the process environment (`HTTPS_PROXY`,
-`NO_PROXY`, `SSL_CERT_FILE`): where a proxy is needed, nothing could be reached otherwise. A key
-goes only to the address that was named: redirects are not followed, a proxy sees the key only
-encrypted, it never goes in clear to another machine, and it is removed from the service's error
-texts.
+`NO_PROXY`, `SSL_CERT_FILE`): some networks can be left only through a proxy. A key goes only to the
+address that was named:
+
+- Redirects are not followed.
+- A proxy sees the key only encrypted.
+- The key never goes in clear to another machine.
+- It is removed from the service's error texts.
 """
 
 import asyncio
@@ -72,9 +75,9 @@ class WebService:
     ) -> Answer:
         """Return what `read` makes of the reply at `path`, within `seconds`.
 
-        Raises `ToolError`, also if `read` raises `MismatchError`. With a `body`, which is sent as
-        JSON, the request is a POST, and no proxy is used that would see the body in clear.
-        Cancelling closes the connection.
+        Raises `ToolError`, also if `read` raises `MismatchError`. If there is a `body`, it is sent
+        as JSON in a POST, and through no proxy that would see it in clear. Cancelling closes the
+        connection.
         """
         began = monotonic()
         try:
@@ -88,7 +91,8 @@ class WebService:
             reply = self._unusable(str(mismatch))
         taken = (monotonic() - began) * 1000
         log.info("%s (%s, after %.1f ms)", reply.message, reply.condition, taken)
-        # All errors are raised here: frames and causes further down hold the key and the request.
+        # All errors are raised here: a traceback from further down would have the key and the
+        # request in it.
         raise reply
 
     async def _request(

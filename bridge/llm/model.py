@@ -1,7 +1,7 @@
 """The model that does the work: the client's own where it offers one, else the user's endpoint.
 
-A client's model is asked with `sampling/createMessage` (MCP, "Sampling"), an endpoint
-with chat completions, the HTTP API of OpenAI that many services speak.
+The bridge asks a client's model with `sampling/createMessage` (MCP, "Sampling"). It asks an
+endpoint with chat completions, the HTTP API of OpenAI that many services speak.
 """
 
 from dataclasses import dataclass

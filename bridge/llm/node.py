@@ -16,7 +16,7 @@ from bridge.settings.table import Configuration
 from bridge.text import visible
 
 TRIES = 2
-"""How often a model is asked for an answer that fits: the second time with what was wrong."""
+"""How often a model is asked for an answer that fits. The second time it is told its mistake."""
 
 DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
@@ -29,13 +29,13 @@ MAX_ANSWER_BYTES = 16 * 1024
 So the result is no longer than a page of the room's history."""
 
 TASK = "Do what you are for with the data below."
-"""The task of a node that writes none itself."""
+"""The task of a node without a `write` of its own."""
 
 MAX_FENCES = 16
-"""How many pieces between fences are tried as the JSON, each of which takes some microseconds."""
+"""How many pieces between fences are tried as the JSON; each takes some microseconds."""
 
 _THOUGHT = "</think>"
-"""The end of the thoughts of models that write them into their answers."""
+"""Ends the thoughts of a model that writes them into its answer."""
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -54,7 +54,7 @@ class LlmNode(Generic[Input, Output]):
     write: Callable[[Input], Material] = lambda given: Material(TASK, [given])
     """Returns the task and the data of the prompt; without it the input is the data."""
     check: Callable[[Input, Output], None] = lambda given, answer: None
-    """Raises `MismatchError`, in words for the model, for mistakes that types cannot rule out."""
+    """Raises `MismatchError` for mistakes that types cannot rule out; its text is for the model."""
 
     def __post_init__(self) -> None:
         # A type that JSON Schema cannot express fails here, when the node is defined.
@@ -117,7 +117,7 @@ class LlmNode(Generic[Input, Output]):
 
 
 def read_answer(text: str, read: Reader) -> object:
-    """Return the value in `text`, as `read` checks it; raises `MismatchError` saying what is wrong.
+    """Return the value in `text`, as `read` checks it; the text of `MismatchError` says the flaw.
 
     A model may put a fence around the JSON, and words before and after it.
     """

@@ -33,7 +33,7 @@ WRITTEN_NOTICE = (
 """The notice in every result of these tools."""
 
 HIDDEN_FIELDS = frozenset({"jid", "stanzaId", "service", "tls", "sasl"})
-"""The fields of an entry that the model is not shown: real JIDs, ids of the archive, and how the
+"""The fields of an entry that the model does not see: real JIDs, ids of the archive, and how the
 bridge is connected."""
 
 _ROOM = (
@@ -246,9 +246,9 @@ async def xmpp_digest(
 async def _read(
     link: RoomLink, room: str | None, since: str | None, limit: int, kinds: Sequence[str] | None
 ) -> tuple[list[Entry], dict[str, Any]]:
-    """Return the entries of a page, of `room` or all, and the fields of its `Reading`.
+    """Return the entries of a page, from `room` or all rooms, and the fields of its `Reading`.
 
-    The size of the page is that of the entries as the model sees them.
+    The page's size counts the entries as the model sees them.
     """
     journal = link.participant.journal
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)

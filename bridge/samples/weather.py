@@ -51,7 +51,7 @@ QUANTITIES = {
     "precipitation_mm": "precipitation",
     "wind_kmh": "wind_speed_10m",
 }
-"""Open-Meteo's names for fields of `CurrentWeather`. Its default units are those of the fields."""
+"""Open-Meteo's names for fields of `CurrentWeather`. The fields have its default units."""
 
 _CONDITIONS = """
 0 clear sky, 1 mainly clear, 2 partly cloudy, 3 overcast, 45 fog, 48 fog that leaves rime,
@@ -166,6 +166,6 @@ def _weather(place: str, reply: object) -> CurrentWeather:
 
 
 def _number(entry: object, key: str) -> float | None:
-    """Return the finite number that an object has as `key`; None where it has none."""
+    """Return the finite number under `key` in an object; None if there is none."""
     value = entry.get(key) if isinstance(entry, dict) else None
     return value if isinstance(value, int | float) and abs(value) < math.inf else None
