@@ -30,7 +30,7 @@ from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import RECORDED, CursorError, Loss, Record
 
 CHUNK = 100
-"""How many events are read at a time. More would keep other threads waiting for too long."""
+"""How many events a thread reads at a time. More would keep other threads waiting for too long."""
 
 WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
@@ -55,7 +55,7 @@ class Reader:
         """
         self._place, self._account, self._flush = place, account, flush
         self._kept: list[Database] = []
-        """A connection to a database, which the next query uses."""
+        """The connections to a database that wait for the next queries."""
 
     async def walk(
         self,
@@ -111,7 +111,7 @@ class Reader:
             database = kept or open_store(self._place, writable=False)
             try:
                 answer = work(database)
-            except BaseException as error:  # a cancelled query, too, leaves it unfit to keep
+            except BaseException as error:  # the connection is unfit even after a cancelled query
                 database.close()
                 if kept is not None and isinstance(error, AwayStoreError):
                     continue  # it was cut off since the last query
@@ -138,12 +138,12 @@ class Walk:
     _backward: bool
     _seconds: float
     unwritten: int | None
-    """The number in the journal of the first event that this bridge has observed and that may not
-    be in the store yet; None if all are in it."""
+    """The number in the journal of the first event of this bridge that the store may not have yet;
+    None if it has all."""
     since: InitVar[str | None]
     aside: InitVar[float]
-    """When the newest of the stores that still lie aside was put there, in seconds since the epoch;
-    minus infinity if there is none."""
+    """When the newest store that still lies aside was put there, in seconds since the epoch; minus
+    infinity if there is none."""
     gap: Loss | None = None
     """The events after the cursor, or after the start time, that were deleted or put aside."""
     more: bool = False
@@ -182,7 +182,7 @@ class Walk:
         return Record(row.id, row.at, decode(row.event), row.room)
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
-        """Return those of `records`, which `run` has observed, that the store does not have."""
+        """Return the `records`, which `run` has observed, that the store lacks."""
         query = replace(self._query, start=None, contains=(), mentions="")
 
         def missing(database: Database) -> list[Record]:

@@ -32,11 +32,10 @@ def store_path(
 ) -> Place | None:
     """Return where the store is; None if there is none, or none may be opened.
 
-    Without `BRIDGE_STORE` the default path is used if a store exists there, or if `making` says
-    that one may be made. With a sandbox the default path is not used, since the store there has
-    records of real rooms; in that case no settings file was looked for, and `candidates` is empty.
-    Settings that are not trusted open no store: they could name any room, and read what was
-    recorded in it.
+    Without `BRIDGE_STORE` the default path is used if a store exists there, or if `making` allows
+    to make one. A sandbox does not use the default path: the store there has records of real rooms.
+    (With a sandbox no settings file was looked for, so `candidates` is empty.) Settings that are
+    not trusted open no store: they could name any room, and read what was recorded in it.
     """
     if not configuration.trusted:
         return None
@@ -63,7 +62,7 @@ class Recording:
         self._participant = participant
         self._place = place
         file = place.spool if isinstance(place, Team) else place
-        # Whoever keeps the store in order makes its tables too.
+        # The recorder that deletes old events makes the tables too.
         open_ = partial(open_recorder_store, place, making=retention is not None)
         self.recorder = Recorder(open_, partial(put_aside, file), retention)
         self._readers: dict[str, Reader] = {}
@@ -126,7 +125,7 @@ class Recording:
         self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
-        """Note that we have left a room, or with an empty name all rooms."""
+        """Note that we have left the room; if `room` is empty, that we have left all."""
         for name in [room] if room else [*self._inside]:
             self._inside.discard(name)
             self.recorder.add(Left(name, time.time(), time.monotonic()))
@@ -141,7 +140,7 @@ class Recording:
 
 
 def _seen_by_all(event: Event) -> Event:
-    """Return `event` without what is true of this observer alone."""
+    """Return `event` without the marks that only this observer has seen."""
     match event:
         case MessageReceived(own=True):
             return replace(event, own=False)
