@@ -1,7 +1,7 @@
 """`xmpp-bridge`, also as `python -m bridge`. From here on Ctrl-C ends it without a traceback.
 
-Until the command runs, and once it has run, Ctrl-C ends the process at once. In between it raises
-`KeyboardInterrupt`, or does what the command has it do.
+Before the command runs, and after it has run, Ctrl-C ends the process at once. In between it raises
+`KeyboardInterrupt`, unless the command handles it.
 """
 
 import os
@@ -26,7 +26,7 @@ sys.unraisablehook = _end_or_report
 try:
     import signal
 
-    # What a shell starts in the background ignores Ctrl-C, and goes on doing so.
+    # A program that a shell starts in the background ignores Ctrl-C. It goes on doing so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 except (KeyboardInterrupt, RuntimeError):  # the latter from a class that was being made

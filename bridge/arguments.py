@@ -15,7 +15,7 @@ MAX_REPEATS = 1_000
 """The most runs of one check: each logs in, and servers limit logins."""
 
 MAX_MS = 1_000_000
-"""The highest threshold for a whole check, which is over sooner."""
+"""The highest threshold for a whole check; a check never takes so long."""
 
 MAX_DAYS = 10_000
 """The highest threshold for a certificate: none is valid for longer."""

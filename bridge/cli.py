@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile("-[0-9]")
 
     def format_help(self) -> str:
-        """Return the whole page, as long as a manual page is."""
+        """Return the whole page; it may be as long as a manual page."""
         self.description = textwrap.fill(self.description or "", WIDTH)
         page = super().format_help()
         is_first = " " not in self.prog
@@ -149,7 +149,7 @@ def _explained(row: Variable[Any]) -> str:
 def parser() -> Parser:
     """Return the parser of the command line.
 
-    Its result has the name of the command as `command`, and of the module that runs it as `module`.
+    What it parses has the command's name as `command`, and the name of its module as `module`.
     Mistakes end the process with exit code 2, and `--help` with 0, as argparse does it.
     """
     result = Parser(

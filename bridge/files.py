@@ -22,7 +22,7 @@ def make_folder(folder: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Return the descriptor of a file for its owner alone, which is made if it is missing.
+    """Open a file for its owner alone, made if it is missing; return its descriptor.
 
     Raises `OSError` if the path is a link, or leads to something else than a file of its own.
     """
@@ -30,7 +30,7 @@ def open_private(path: Path, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
     held = os.fstat(descriptor)
     try:
-        # A file with several names may be somebody else's, which a hard link leads to.
+        # A file with several names may be another user's: a hard link leads to it.
         if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
             raise OSError("it is no file of its own")
         os.fchmod(descriptor, 0o600)
@@ -55,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def temporary_file(folder: Path) -> Iterator[Path]:
     """Yield a new file for its owner alone, which is gone after the block.
 
-    What earlier processes left in the folder when they were killed is removed first.
+    Files that earlier processes left in the folder when they were killed are removed first.
     """
     with suppress(OSError):  # a folder that cannot be read may be written to
         for left in folder.iterdir():
@@ -88,7 +88,7 @@ def signals_held() -> Iterator[None]:
         came.append(number)
 
     former = {}
-    if threading.current_thread() is threading.main_thread():  # no other gets them
+    if threading.current_thread() is threading.main_thread():  # only this thread gets signals
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         former = {number: signal.signal(number, note) for number in numbers}
     try:

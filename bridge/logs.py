@@ -35,10 +35,10 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
 def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[str]:
-    """Return the lines of `record` as `prefix text`, a warning or worse with its level.
+    """Return the lines of `record` as `prefix text`; a warning or worse also has its level.
 
-    A record with arguments is one line, whatever they hold; one without may have several. If it is
-    `traced`, the traceback of its exception follows, each line of it after `| `.
+    A record with arguments is one line, whatever they hold. A record without arguments may have
+    several. If it is `traced`, the traceback of its exception follows, with `| ` before each line.
     """
     level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
     text = level + record.getMessage()
@@ -72,7 +72,7 @@ class StderrHandler(logging.Handler):
         sent = self._write(data)
         if sent:
             self._torn = data[sent - 1 : sent] != b"\n"
-        if sent >= len(before):  # which is ASCII
+        if sent >= len(before):  # it is ASCII, a byte for each character
             self._dropped = 0
         self._dropped += data.count(b"\n", max(sent, len(before)))
 
@@ -158,7 +158,7 @@ class FileHandler(logging.Handler):
 
 
 def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
-    """Send this program's log to stderr at `level`, each line after `prefix`, and all to `path`.
+    """Send this program's log, with `prefix` on each line, to stderr at `level`; all to `path`.
 
     Return a warning if `path` cannot be written.
     """
@@ -190,8 +190,8 @@ def complain(text: str) -> None:
     try:
         sys.stderr.write(text + "\n")
     except OSError:
-        # There is nobody left to report it to. Without the stream, no flush fails when the
-        # interpreter ends, which would become the exit code.
+        # There is nobody left to report it to. The interpreter must not flush the stream at its
+        # end: if that failed too, it would decide the exit code.
         sys.stderr = None
 
 

@@ -93,7 +93,7 @@ async def serve(
     `read` reads the settings anew. `toolsets` are the sets that the command line names. Raises
     `ToolsetError`, before anything else, if one of them cannot be served.
     """
-    # `_take_part` gives it the settings, once slixmpp is loaded, which prepares JIDs.
+    # `_take_part` gives it the settings once slixmpp is loaded: slixmpp prepares JIDs.
     participant = Participant(None, history=configuration.history)
     path, stanzas = store_path(configuration, os.environ), configuration.store_stanzas
     recording = None if path is None else Recording(participant, path, stanzas=stanzas)
@@ -130,7 +130,7 @@ async def serve(
 
 
 def _restricting(limiter: RateLimiter, newest: Configuration) -> Configuration:
-    """Have the restrictions in the settings that were read anew hold from now on; return these."""
+    """Put the restrictions of settings that were read anew into effect; return the settings."""
     whole = newest.settings is not None  # a file that is gone or broken lifts no restriction
     if whole or newest.send_rate < limiter.per_minute:
         limiter.per_minute = newest.send_rate
@@ -188,7 +188,7 @@ def _pass_on(
 
 
 async def _take_part(link: RoomLink, settings: Settings | None, loaded: asyncio.Event) -> None:
-    """Load slixmpp in a thread, so that no agent waits for its tools, and then be in the rooms."""
+    """Load slixmpp in a thread, so that no agent waits for its tools, and then join the rooms."""
     try:
         await asyncio.to_thread(load)
     except ImportError as error:

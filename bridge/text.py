@@ -35,8 +35,8 @@ NAME_CHARACTERS = 60
 """The most characters of somebody's name in a sentence of ours, escapes counted."""
 
 NAMES_SHARE = 0.5
-"""The names of hidden characters behind such words have half as many characters as the words may
-have: enough for three behind a message, and for one behind a nickname."""
+"""The names of hidden characters behind a stranger's words have at most half as many characters as
+the words may have. That is enough for three names behind a message, for one behind a nickname."""
 
 VARIATION_SELECTORS = frozenset(
     map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
@@ -49,7 +49,7 @@ EMOJI_SELECTOR = "\ufe0f"
 
 MAX_SELECTORS = 4
 """The most other variation selectors that a text shows: people write hardly any. There are 240 for
-an ideograph, so that each could mean a letter. Behind the last of them no selector is shown."""
+an ideograph, so that each could mean a letter. After so many, no further selector is shown."""
 
 _SHAPED = re.compile(
     "[©®‼⁉™ℹ↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰-🆏🈂🈚🈯🈷🌀-🫿][\ufe0e\ufe0f]"  # noqa: RUF001
@@ -68,10 +68,10 @@ _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def memory_of(text: str) -> int:
-    """Return how many bytes of memory `text` takes, beyond those that each text takes.
+    """Return how many bytes of memory `text` takes, beyond what an empty text takes.
 
-    Python stores every character in as many bytes as the widest one needs: four beside an emoji. It
-    may also keep the text in UTF-8 from the first use of that on.
+    Python stores every character in as many bytes as the widest one needs: four beside an emoji.
+    Once it has written the text in UTF-8, it may keep that too.
     """
     if text.isascii():
         return len(text)
@@ -99,7 +99,7 @@ def visible_within(value: object) -> object:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Return `text` fit for one line of a log; cut to `limit` characters with a mark, if given."""
+    """Return `text` fit for one line of a log; if it exceeds `limit` characters, cut and marked."""
     if limit is not None and len(text) > limit:
         return f"{one_line(text[:limit])}... ({len(text)} characters)"
     return text if _shows_all(text) else "".join(_escape(text, frozenset()))
@@ -142,7 +142,7 @@ def listed(items: Sequence[Item], most: int, show: Callable[[Item], str]) -> str
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error: the most similar of the words that would be right, if any is."""
+    """Return the end of an error: the known word most similar to `word`, or nothing."""
     similar = get_close_matches(word.partition("=")[0], known, 1)
     return f": {similar[0]}?" if similar else ""
 
@@ -153,7 +153,7 @@ def named(character: str) -> str:
 
 
 def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
-    """Return those of `rooms`, which are bare JIDs, that `name` means; case does not matter.
+    """Return the `rooms`, as bare JIDs, that `name` means; case does not matter.
 
     A name is the whole JID, or the part before its `@`, which several rooms may have.
     """
@@ -166,7 +166,8 @@ def rooms_named(name: str, rooms: Iterable[str]) -> list[str]:
 def searchable(text: str) -> str:
     """Return `text` without case and without what a reader cannot see, joiners included.
 
-    Each character is judged alone: if a text contains another, so do their results.
+    Each character is judged alone. So if one text contains another, its result contains the
+    other's.
     """
     if not _shows_all(text):
         unseen = {ord(character) for character in set(text) - LAYOUT if _is_hidden(character)}
@@ -175,7 +176,7 @@ def searchable(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    r"""Return `text` with the escapes that `visible` writes as the hidden characters themselves."""
+    r"""Return `text` with hidden characters in place of the escapes that `visible` writes."""
     return _ESCAPE.sub(_meant, text)
 
 
@@ -185,7 +186,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _shows_all(text: str) -> bool:
-    """Whether there is surely nothing to escape, without looking at each category."""
+    """Whether surely nothing has to be escaped; quick, since it looks up no category."""
     return text.isprintable() and (text.isascii() or _DRAWS_NOTHING.isdisjoint(text))
 
 
