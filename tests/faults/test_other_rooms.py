@@ -369,6 +369,17 @@ async def test_the_presence_that_is_marked_is_ours_also_under_another_nickname(
         assert sorted(who["nickname"] for who in listed) == ["Guest-7", NICKNAME]
 
 
+async def test_the_room_may_change_our_nickname_as_soon_as_we_are_in(tmp_path: Path) -> None:
+    item = "<item affiliation='none' role='none' nick='Guest-7'/>"
+    changed = present(NICKNAME, 303, 110).replace("<presence", "<presence type='unavailable'")
+    changed = changed.replace("<item affiliation='none' role='participant'/>", item)
+    room = OtherRoom(later=changed + present("Guest-7", 110))
+    async with beside(room, home=tmp_path) as bridge:
+        status = await bridge.status()
+        assert (status["nickname"], status["occupants"]) == ("Guest-7", 2)
+        assert any("Guest-7" in warning for warning in status["warnings"])
+
+
 # Reflections.
 
 

@@ -280,7 +280,9 @@ class Membership:
         self._similar_rooms = ()
         if created:
             self._ask_for_configuration()  # `Join` asked before the room existed
-        self._emit(events.Joined(me.from_, me.sender, created))
+        # The room may have given us another nickname since.
+        here = self.occupant or me.from_
+        self._emit(events.Joined(here, here.partition("/")[2], created))
         self._settle()
 
     async def leave(self, seconds: float) -> None:
