@@ -169,6 +169,9 @@ silent-join-without-service: service-unavailable; soon
     The room {room} did not answer{within}, and {room_service} offers no service.
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
     conference.{domain}.
+unfinished-join: remote-server-timeout; soon
+    The room {room} began to answer, and never let us in.
+    -> The room may be overloaded or broken; the bridge tries again by itself.
 silent-resolver: remote-server-timeout; soon
     The name in {service} was not resolved{within}.
     -> Check the name servers of this machine, or give an address in XMPP_SERVICE.

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.values import MAX_JID_PART_BYTES, Secret
 from bridge.text import named
+from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import DEADLINES, Connection
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -20,6 +21,7 @@ from bridge.xmpp.model.events import (
     Event,
     OccupantJoined,
     OccupantLeft,
+    RoomDestroyed,
     RoomError,
     SubjectChanged,
 )
@@ -31,6 +33,9 @@ from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
 PATIENCE_SECONDS = 5.0
 """How long a room may send nothing before its service is asked whether it is a room service."""
+
+LISTING_ROUNDS = 6
+"""How many times the limit of a join a room may take to list who is there: some have thousands."""
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +86,8 @@ class Join:
         self._quiet: asyncio.TimerHandle | None = None
         """Lets us in by that presence, unless the room sends something before."""
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
+        self._heard = 0
+        """How many events the room has sent."""
         self._denied = asyncio.Event()
         """Set if the room's address answers as something that is no room."""
         self._silence = "silent-join"
@@ -118,6 +125,7 @@ class Join:
         """Take an event of the room; return the events that are to be published for it."""
         if self._answer.done():
             return [event]
+        self._heard += 1
         match event:
             case OccupantJoined(self_=True, from_=jid):
                 unmarked, self._unmarked = self._unmarked, None
@@ -132,6 +140,12 @@ class Join:
                 self._unmarked = None
             case SubjectChanged():
                 self._let_in_unmarked()
+            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor) if (
+                not codes.isdisjoint(REMOVALS)
+            ):
+                self._refuse(faults.of_removal(codes, reason, actor, self._place))
+            case RoomDestroyed(reason=reason, venue=venue):
+                self._refuse(faults.of_destruction(reason, venue, self._place))
             case RoomError(condition=condition) if self._unmarked and condition == CAPTCHA_REQUIRED:
                 pass  # who is inside may get such a message from an occupant
             case RoomError(condition=condition, text=text, venue=venue):
@@ -170,19 +184,25 @@ class Join:
     async def _hear_out(self, seconds: float) -> None:
         """Give up when the room has sent nothing for `seconds`.
 
+        A room that sends something in that time has as long again, up to `LISTING_ROUNDS` times.
         If the server has sent much in the second half of that time, the room's answer may be
         waiting behind a long stanza of another occupant. Then the server is pinged: once it
         answers, what the room has sent before has arrived.
         """
-        await asyncio.sleep(seconds / 2)
-        received = self._connection.received
-        await asyncio.sleep(seconds / 2)
+        for _ in range(LISTING_ROUNDS):
+            heard = self._heard
+            await asyncio.sleep(seconds / 2)
+            received = self._connection.received
+            await asyncio.sleep(seconds / 2)
+            if self._heard == heard:
+                break
         with suppress(ConnectionFailedError):
             if self._connection.received - received >= MUCH_BYTES:
                 await answers(self._connection, seconds)
             self._let_in_unmarked()
             if not self._answer.done():
-                self._refuse(faults.of(self._silence, self._place, within=f" within {seconds:g} s"))
+                situation = "unfinished-join" if self._heard else self._silence
+                self._refuse(faults.of(situation, self._place, within=f" within {seconds:g} s"))
 
     async def _doubt_service(self) -> None:
         """Ask the room service what it is, once there is a reason to doubt it."""

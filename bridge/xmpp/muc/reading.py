@@ -456,7 +456,7 @@ def _read_presence(
             yield events.NicknameChanged(
                 sender, nickname, new_nickname, is_own, _real_jid(item), account_id
             )
-        elif destroy is not None and is_own:
+        elif destroy is not None and (is_own or not own):
             yield events.RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
             yield events.OccupantLeft(

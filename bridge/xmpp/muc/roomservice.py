@@ -49,9 +49,13 @@ async def ask(connection: Connection, target: str) -> tuple[Description, StanzaE
 
 
 def denies(description: Description) -> bool:
-    """Whether an address with this description is neither a room nor a room service."""
+    """Whether an address with this description is neither a room nor a room service.
+
+    A gateway may have rooms and not say so.
+    """
     described = bool(description.identities or description.features)
-    return described and not (description.is_room or stanzas.MUC in description.features)
+    may_have = description.is_room or description.is_gateway or stanzas.MUC in description.features
+    return described and not may_have
 
 
 def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:

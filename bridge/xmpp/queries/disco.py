@@ -89,6 +89,11 @@ class Description(NamedTuple):
         return any(identity.category == "conference" for identity in self.identities)
 
     @property
+    def is_gateway(self) -> bool:
+        """Whether this leads to another network, such as IRC."""
+        return any(identity.category == "gateway" for identity in self.identities)
+
+    @property
     def has_rooms(self) -> bool:
         """Whether this is a room service, provided that its address is a domain."""
         return self.is_room and stanzas.MUC in self.features

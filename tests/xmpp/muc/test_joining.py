@@ -7,7 +7,13 @@ import pytest
 
 from bridge.xmpp.link.connection import DEADLINES
 from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, PING
-from bridge.xmpp.model.events import OccupantJoined, RoomError
+from bridge.xmpp.model.events import (
+    Event,
+    OccupantJoined,
+    OccupantLeft,
+    RoomDestroyed,
+    RoomError,
+)
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Retry, Stage
 from bridge.xmpp.muc import joining
 from bridge.xmpp.muc.joining import Join
@@ -19,6 +25,7 @@ PLACE = place.PLACE._replace(room="lobby@Muc.chat.example")
 ROOM = "lobby@muc.chat.example"
 SERVICE = "muc.chat.example"
 ME = OccupantJoined(f"{ROOM}/Me", "Me", "participant", "none", self_=True)
+WILMA = OccupantJoined(f"{ROOM}/Wilma", "Wilma", "participant", "none")
 
 
 def describing(*features: str, identity: str = "server") -> Element:
@@ -82,6 +89,7 @@ async def test_no_room_service_is_told(service: Answer, condition: str, told: st
     [
         (describing(MUC), "remote-server-timeout", "though its service Muc.chat.example does"),
         (describing(identity="conference"), "remote-server-timeout", "though its service"),
+        (describing(identity="gateway"), "remote-server-timeout", "though its service"),
         (refused("service-unavailable"), "service-unavailable", "Muc.chat.example offers no"),
         (refused("forbidden"), "remote-server-timeout", "did not answer within 0.1 s."),
         (None, "remote-server-timeout", "did not answer within 0.1 s."),
@@ -149,3 +157,45 @@ async def test_the_first_word_of_the_room_decides() -> None:
     for event in (RoomError("forbidden"), ME):
         assert join.take(event) == [event]
     assert (await fault_of(join)).condition == "forbidden"
+
+
+@pytest.mark.parametrize(
+    ("event", "condition"),
+    [
+        (OccupantLeft(f"{ROOM}/Me", "Me", self_=True, codes=frozenset({110, 301})), "forbidden"),
+        (RoomDestroyed(), "gone"),
+    ],
+    ids=["a ban", "the end of the room"],
+)
+async def test_a_room_may_refuse_us_by_putting_us_out(event: Event, condition: str) -> None:
+    join = joining_at(asking(None))
+    join.take(event)
+    assert (await fault_of(join)).condition == condition
+
+
+async def test_the_end_of_a_former_stay_refuses_nothing() -> None:
+    join = joining_at(asking(None))
+    join.take(OccupantLeft(f"{ROOM}/Me", "Me", self_=True, codes=frozenset({110})))
+    join.take(ME)
+    assert await join.run(None, None, history=True) is ME
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_room_that_is_still_listing_who_is_there_has_longer() -> None:
+    join, loop, limit = joining_at(asking(describing(MUC))), asyncio.get_running_loop(), 0.1
+    for share in (0.5, 1.5):
+        loop.call_later(share * limit, join.take, WILMA)
+    loop.call_later(2.5 * limit, join.take, ME)
+    assert await join.run(None, None, history=True) is ME
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("listed", [1, 1_000], ids=["once", "for ever"])
+async def test_a_room_that_never_comes_to_us_did_answer(listed: int) -> None:
+    join, loop = joining_at(asking(describing(MUC))), asyncio.get_running_loop()
+    for number in range(listed):
+        loop.call_later(0.02 * number, join.take, WILMA)
+    async with asyncio.timeout(2 * joining.LISTING_ROUNDS * DEADLINES[Stage.JOIN]):
+        fault = await fault_of(join)
+    assert fault.condition == "remote-server-timeout"
+    assert "never let us in" in fault.message
