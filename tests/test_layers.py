@@ -48,7 +48,7 @@ PURE = frozenset(
     f"bridge.{package}{name}"
     for package, *names in (
         ("", "text", "views.screen", "llm.prompt"),
-        ("wire.", "meaning", "speech"),
+        ("wire.", "meaning", "names", "speech"),
         ("client.", "arguments", "errors", "formatting"),
         ("capture.", "capture", "causes", "connecting", "finding", "formats", "reader", "rules"),
         ("capture.", "speaking", "stanza", "stream", "taking", "times"),

@@ -11,19 +11,10 @@ from bridge.capture.causes import cause
 from bridge.capture.connecting import cut
 from bridge.capture.finding import Finding, Severity, explanation
 from bridge.capture.rules import findings_of
-from bridge.capture.stanza import (
-    HEADER,
-    HOLE,
-    MAX_TEXT,
-    MUC,
-    SM,
-    STREAMS,
-    Stanza,
-    bare,
-    codes_of,
-)
+from bridge.capture.stanza import HOLE, MAX_TEXT, Stanza
 from bridge.capture.stream import RoomState, Stream
 from bridge.capture.taking import take, take_of_any
+from bridge.wire.names import ACK, ACK_REQUEST, FEATURES, HEADER, JOIN, SM, codes_of, lower_bare
 
 MAX_STREAMS = 1_000
 """The most streams whose findings are kept. With more, the oldest without an error is dropped."""
@@ -34,7 +25,6 @@ MAX_OPEN = 100
 MAX_FINDINGS = 16
 """The most different findings of a stream that are kept; errors are kept rather than others."""
 
-FEATURES = f"{{{STREAMS}}}features"
 
 MIN_CUTS = 3
 """How many streams of a client must end after the same time, so that a finding says so."""
@@ -109,7 +99,7 @@ class Examined:
     @property
     def client(self) -> str:
         """Whose stream it is: an account; if the log does not tell that, the stream's home."""
-        return bare(self.stream.account) or self.only_account or self.home
+        return lower_bare(self.stream.account) or self.only_account or self.home
 
     @property
     def seconds(self) -> float | None:
@@ -191,7 +181,7 @@ class Capture:
         by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
             examined.add_cut()
-            if account := bare(examined.stream.account):
+            if account := lower_bare(examined.stream.account):
                 accounts[examined.home].add(account)
         for examined in self.streams:
             known = accounts[examined.home]
@@ -244,7 +234,9 @@ class Capture:
 
         One whose session was resumed was only interrupted: the client is still in its rooms.
         """
-        resumed = next((each.get("previd") for each in stanza.element.iter(f"{SM}resumed")), None)
+        resumed = next(
+            (each.get("previd") for each in stanza.element.iter(f"{{{SM}}}resumed")), None
+        )
         stream = after.stream
         if resumed:
             self._resume(stream, resumed)
@@ -252,7 +244,7 @@ class Capture:
             former = examined.stream
             if examined is after:
                 continue
-            if bare(former.account) != bare(stream.account):
+            if lower_bare(former.account) != lower_bare(stream.account):
                 continue
             if not resumed or former.resumption_id != resumed:
                 examined.cut = examined.cut or next(cut(former, stanza), None)
@@ -284,7 +276,7 @@ def _claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
     jid, _, nickname = element.get("from", "").partition("/")
     if stanza.sent or element.tag != "presence" or len(streams) == 1:
         return
-    if not (element.get("type") == "error" or "110" in codes_of(element)):
+    if not (element.get("type") == "error" or 110 in codes_of(element)):
         return
     own = stream.room(jid)
     for other in (each.stream for each in streams if each.stream is not stream):
@@ -310,19 +302,21 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
     named = element.get("from" if stanza.sent else "to", "")
     if named:
         exact = [each for each in streams if each.stream.account.lower() == named.lower()]
-        resources = [each for each in streams if bare(each.stream.account) == bare(named)]
+        resources = [
+            each for each in streams if lower_bare(each.stream.account) == lower_bare(named)
+        ]
         return [(exact or _alive(resources) or streams)[-1]]
     if not latest.stream.bound:
         return [latest]
     alive = _alive(streams) or [latest]
-    if not stanza.sent and element.tag != f"{SM}a":
+    if not stanza.sent and element.tag != ACK:
         inside = [each for each in alive if each.stream.room(element.get("from", ""))]
         return [inside[-1] if inside and latest not in inside else latest]
     match element.tag:
         case "message":
             return _in_room(element.get("to", ""), alive)
         case "presence" if to := element.get("to"):
-            nickname, asks = to.partition("/")[2], element.find(f"{MUC}x") is not None
+            nickname, asks = to.partition("/")[2], element.find(JOIN) is not None
             rooms = [(each, each.stream.room(to)) for each in alive]
             named_so = [each for each, room in rooms if room and room.nickname == nickname]
             # Who has no seat asks for one; who has one shows itself in it, or leaves.
@@ -331,7 +325,7 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
         case "iq":
             asked = "asks", element.get("id", "")[:MAX_TEXT]
             return [each for each in alive if asked in {key[:2] for key in each.stream.waiting}]
-    return alive if element.tag in {f"{SM}r", f"{SM}a"} else [latest]
+    return alive if element.tag in {ACK_REQUEST, ACK} else [latest]
 
 
 def _in_room(jid: str, streams: list[Examined]) -> list[Examined]:

@@ -5,10 +5,11 @@ itself and for the clients that it looks at.
 """
 
 from bridge.capture.finding import Finding, Severity, key_of_finding
-from bridge.capture.stanza import MAX_TEXT, LogPlace, bare
+from bridge.capture.stanza import MAX_TEXT, LogPlace
 from bridge.capture.stream import Room, Stream
 from bridge.text import quoted
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, first_row, rows_of
+from bridge.wire.names import lower_bare
 
 _CAUSES = {
     row.situations[0]: row
@@ -162,7 +163,7 @@ def cause(
     `words` fill in the names in braces; a stranger's words in them must be `quoted`. Findings with
     the same cause and `key`, about the same address, are shown once.
     """
-    about = bare(about)[:MAX_TEXT]
+    about = lower_bare(about)[:MAX_TEXT]
     row = _CAUSES[name]
     severity, _, clause = row.outcome.partition(", ")
     message, hint = row.message.format(**words), row.hint.format(**words)
@@ -175,7 +176,7 @@ def meaning(
     situation: str,
     condition: str,
     stream: Stream,
-    text: str = "",
+    text: str | None = "",
     room: Room | None = None,
     *,
     to: str = "",
@@ -186,12 +187,12 @@ def meaning(
     said. `to` is the address of a message that came back.
     """
     row = first_row(MEANINGS, situation, condition or None)
-    jid = room.jid if room else bare(to)
+    jid = room.jid if room else lower_bare(to)
     words = {
         "room": quoted(jid),
         "room_service": quoted(jid.partition("@")[2]),
         "nickname": quoted(room.nickname if room else ""),
-        "account": quoted(bare(stream.account)) if stream.account else "the client",
+        "account": quoted(lower_bare(stream.account)) if stream.account else "the client",
         "domain": quoted(stream.domain) if stream.domain else "the server",
         "service": "the server",
         "condition": condition,

@@ -5,29 +5,13 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import (
-    FOOTER,
-    HEADER,
-    HOLE,
-    SASL,
-    SASL2,
-    SM,
-    STREAMS,
-    Stanza,
-    condition_of,
-    local,
-)
+from bridge.capture.stanza import FOOTER, HOLE, Stanza
 from bridge.capture.stream import Stream
 from bridge.text import quoted
+from bridge.wire.names import HEADER, SASL, SASL2, SM, STREAM_ERROR, condition_of, local
 
-STREAM_ERROR = f"{{{STREAMS}}}error"
-
-OF_STREAMS = "{urn:ietf:params:xml:ns:xmpp-streams}"
-"""The namespace of the conditions of stream errors."""
-
-NOT_XML = frozenset({"not-well-formed", "xml-not-well-formed", "invalid-xml", "bad-format"})
-"""Conditions of a stream that ends for XML that the client sent (RFC 6120, section 4.9.3; the
-second is that of RFC 3920)."""
+NOT_XML = frozenset({"not-well-formed", "invalid-xml", "bad-format"})
+"""Conditions of a stream that ends for XML that the client sent (RFC 6120, section 4.9.3)."""
 
 
 def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
@@ -40,7 +24,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         if stream.last is None or stream.last.element.tag != HOLE:
             yield cause("closed", stanza.place, about=domain, after=after)
         return
-    condition, text = condition_of(stanza.element, OF_STREAMS)
+    condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and stream.offers_tls and not stream.began_tls
     if condition == "conflict" or is_about_tls:
         return  # `session` and `tls` find that
@@ -64,10 +48,10 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find that TLS is required, and the client does not begin it."""
     element = stanza.element
     is_refused = stream.requires_tls and not (stream.began_tls or stream.ended)
-    if element.tag == f"{SASL}failure":
-        is_refused = element.find(f"{SASL}encryption-required") is not None
+    if element.tag == f"{{{SASL}}}failure":
+        is_refused = element.find(f"{{{SASL}}}encryption-required") is not None
     elif element.tag == STREAM_ERROR and stream.offers_tls and not stream.began_tls:
-        is_violation = condition_of(element, OF_STREAMS)[0] == "policy-violation"
+        is_violation = condition_of(element)[0] == "policy-violation"
         is_refused = is_refused or is_violation
     elif element.tag != FOOTER:
         is_refused = is_refused and stanza.sent
@@ -78,7 +62,7 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find why the client was not let in, or that it gave the login up."""
     element = stanza.element
-    if element.tag in {f"{SASL}failure", f"{SASL2}failure"}:
+    if element.tag in {f"{{{SASL}}}failure", f"{{{SASL2}}}failure"}:
         yield from _refused_login(stream, stanza)
         return
     is_end = element.tag == FOOTER or (element.tag == HEADER and not stream.restarting)
@@ -94,12 +78,10 @@ def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def _refused_login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    names = [local(child.tag) for child in stanza.element]
-    condition = next((name for name in names if name != "text"), "undefined-condition")
-    text = next((child.text for child in stanza.element if local(child.tag) == "text"), "")
+    condition, text = condition_of(stanza.element)
     if condition == "encryption-required":
         return  # `tls` finds that
-    message, hint = meaning("sasl", condition, stream, text or "")
+    message, hint = meaning("sasl", condition, stream, text)
     offers_binding = any(name.endswith("-PLUS") for name in stream.mechanisms)
     name = "refused-login"
     if condition in {"not-authorized", "malformed-request"}:
@@ -114,11 +96,15 @@ def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find what disturbs the session: conflicts, refused resumption, a negative priority."""
     element, last = stanza.element, stream.last_sent
     if element.tag == STREAM_ERROR:
-        condition, text = condition_of(element, OF_STREAMS)
+        condition, text = condition_of(element)
         if condition == "conflict":
             message, _ = meaning("stream", condition, stream, text)
             yield cause("conflict", stanza.place, message=message)
-    elif element.tag == f"{SM}failed" and last is not None and last.element.tag == f"{SM}resume":
+    elif (
+        element.tag == f"{{{SM}}}failed"
+        and last is not None
+        and last.element.tag == f"{{{SM}}}resume"
+    ):
         yield cause("resumption", stanza.place)
     elif element.tag == "presence" and not element.get("to"):
         priority = (element.findtext("priority") or "").strip()

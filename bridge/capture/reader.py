@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from bridge.capture.formats import FORMATS, JSON, Format
-from bridge.capture.stanza import FOOTER, HOLE, STREAMS, LogPlace, Stanza
+from bridge.capture.stanza import FOOTER, HOLE, LogPlace, Stanza
 from bridge.capture.times import time_in
+from bridge.wire.names import STREAMS
 from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
 
 MAX_ENTRY_CHARACTERS = 512 * 1024

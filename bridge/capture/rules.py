@@ -7,19 +7,20 @@ nothing themselves, and see no stanza twice.
 
 from collections.abc import Callable, Iterator
 
-from bridge.capture.connecting import STREAM_ERROR, ended, login, session, tls
+from bridge.capture.connecting import ended, login, session, tls
 from bridge.capture.finding import Finding
 from bridge.capture.speaking import join, late, looped, misplaced, outside, refused, removed
-from bridge.capture.stanza import FOOTER, HEADER, SASL, SASL2, SM, Stanza
+from bridge.capture.stanza import FOOTER, Stanza
 from bridge.capture.stream import Stream
+from bridge.wire.names import HEADER, SASL, SASL2, SM, STREAM_ERROR
 
 Rule = Callable[[Stream, Stanza], Iterator[Finding]]
 
 SENT: dict[str, tuple[Rule, ...]] = {
     HEADER: (login,),
     FOOTER: (tls, login),
-    f"{SASL}auth": (tls,),
-    f"{SASL2}authenticate": (tls,),
+    f"{{{SASL}}}auth": (tls,),
+    f"{{{SASL2}}}authenticate": (tls,),
     "presence": (session, join),
     "message": (outside, misplaced, looped),
     "iq": (tls,),
@@ -29,9 +30,9 @@ SENT: dict[str, tuple[Rule, ...]] = {
 RECEIVED: dict[str, tuple[Rule, ...]] = {
     FOOTER: (tls, ended),
     STREAM_ERROR: (tls, session, ended),
-    f"{SASL}failure": (tls, login),
-    f"{SASL2}failure": (login,),
-    f"{SM}failed": (session,),
+    f"{{{SASL}}}failure": (tls, login),
+    f"{{{SASL2}}}failure": (login,),
+    f"{{{SM}}}failed": (session,),
     "presence": (join, removed),
     "message": (join, refused),
 }

@@ -5,29 +5,20 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.finding import Finding
-from bridge.capture.stanza import (
-    CAPTCHA,
-    MAX_TEXT,
-    MUC,
-    MUC_USER,
-    Stanza,
-    bare,
-    codes_of,
-    condition_of,
-    spaces_of,
-)
+from bridge.capture.stanza import MAX_TEXT, Stanza, spaces_of
 from bridge.capture.stream import PATIENCE, RoomState, Stream
 from bridge.text import quoted
+from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, REMOVALS, SIGNALS
 from bridge.wire.speech import FEWEST_LOOP_MESSAGES, LOOP_MESSAGES, is_named
 
 BODILESS = SIGNALS | {
-    "http://jabber.org/protocol/muc#user",
+    names.MUC_USER,
     "jabber:x:conference",
-    "jabber:x:data",  # such as the request for voice (XEP-0045, section 7.13)
-    "urn:xmpp:reactions:0",
-    "urn:xmpp:message-retract:1",
-    "urn:xmpp:fasten:0",
+    names.DATA_FORMS,  # such as the request for voice (XEP-0045, section 7.13)
+    names.REACTIONS,
+    names.RETRACT,
+    names.FASTEN,
 }
 """Namespaces of payloads with which a message needs no body."""
 
@@ -40,23 +31,23 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     element, place = stanza.element, stanza.place
     if stanza.sent:
         jid, _, nickname = element.get("to", "").partition("/")
-        if not nickname and element.find(f"{MUC}x") is not None and not element.get("type"):
+        if not nickname and element.find(names.JOIN) is not None and not element.get("type"):
             yield cause("no-nickname", place, about=jid, room=quoted(jid))
         return
     room = stream.room(element.get("from", ""))
     if room is None or room.state is not RoomState.ASKED:
         return
     if element.tag == "message":
-        if "/" not in element.get("from", "") and element.find(CAPTCHA) is not None:
+        if "/" not in element.get("from", "") and element.find(names.CAPTCHA) is not None:
             text = element.findtext("body") or ""
             message, hint = meaning("join", "captcha-required", stream, text, room)
             yield cause("captcha", place, about=room.jid, message=message, hint=hint)
     elif element.get("type") == "error":
-        condition, text = condition_of(element.find("error"))
-        message, hint = meaning("join", condition, stream, text, room)
+        error = names.error_of(element)
+        message, hint = meaning("join", error.condition, stream, error.text, room)
         name = "refused-join" if room.has_muc else "no-muc"
-        yield cause(name, place, condition, about=room.jid, message=message, hint=hint)
-    elif element.get("type") is None and "210" in codes_of(element):
+        yield cause(name, place, error.condition, about=room.jid, message=message, hint=hint)
+    elif element.get("type") is None and 210 in names.codes_of(element):
         nickname = quoted(element.get("from", "").partition("/")[2])
         yield cause("renamed", place, about=room.jid, room=quoted(room.jid), nickname=nickname)
 
@@ -66,7 +57,7 @@ def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     element, place = stanza.element, stanza.place
     if element.get("type") != "groupchat":
         return
-    jid = bare(element.get("to", ""))
+    jid = names.lower_bare(element.get("to", ""))
     room, heard = stream.rooms.get(jid), stream.heard
     if room is None:
         if stream.is_complete and stream.bound:
@@ -94,17 +85,17 @@ def removed(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     room = stream.room(from_)
     if room is None or element.get("type") != "unavailable":
         return
-    codes = codes_of(element)
-    if "110" not in codes and not stream.is_own(from_):
+    codes = names.codes_of(element)
+    if 110 not in codes and not stream.is_own(from_):
         return
-    item = element.find(f"{MUC_USER}x/{MUC_USER}item")
-    destroyed = element.find(f"{MUC_USER}x/{MUC_USER}destroy")
-    situation = next((REMOVALS[code] for code in REMOVALS if str(code) in codes), "")
+    item = element.find(f"{names.EXTENSION}/{names.ITEM}")
+    destroyed = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
+    situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "")
     source = item
     if destroyed is not None:
         situation, source = "destroyed", destroyed
     if situation:
-        reason = source.findtext(f"{MUC_USER}reason") if source is not None else ""
+        reason = source.findtext(f"{{{names.MUC_USER}}}reason") if source is not None else ""
         message, hint = meaning(situation, "", stream, reason or "", room)
         words = {"message": message, "hint": hint}
         yield cause("put-out", stanza.place, situation, about=room.jid, **words)
@@ -115,17 +106,18 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     element = stanza.element
     if element.get("type") != "error":
         return
-    condition, text = condition_of(element.find("error"))
+    error = names.error_of(element)
+    condition = error.condition
     original = stream.messages.get(element.get("id", "")[:MAX_TEXT])
     type_, to = "", element.get("from", "")
     if original:
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
-    room = stream.rooms.get(bare(jid))
+    room = stream.rooms.get(names.lower_bare(jid))
     is_private = room is not None and bool(nickname) and type_ != "groupchat"
     is_ruled_out = is_private and condition in {"forbidden", "policy-violation"}
     situation = "whispered" if is_ruled_out else "bounced"
-    message, hint = meaning(situation, condition, stream, text, room, to=to)
+    message, hint = meaning(situation, condition, stream, error.text, room, to=to)
     name = "bounced"
     if type_ == "groupchat" and nickname:
         name = "bounced-groupchat"
@@ -152,7 +144,7 @@ def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     """Find answers where the room does not read them, and errors to a room."""
     element, heard = stanza.element, stream.heard
     jid, _, nickname = element.get("to", "").partition("/")
-    jid = bare(jid)
+    jid = names.lower_bare(jid)
     if element.get("type") == "error":
         if jid in stream.rooms and not nickname:
             yield cause("error-to-room", stanza.place, about=jid, room=quoted(jid))
@@ -185,7 +177,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     body = element.findtext("body") or ""
     if element.get("type") != "groupchat" or not body:
         return
-    jid = bare(element.get("to", ""))
+    jid = names.lower_bare(element.get("to", ""))
     name, what, other = "", "", ""
     if (reflection := stream.reflection) and stream.is_prompt(reflection, stanza):
         repeats = stream.self_answers + 1 if stream.answers_itself(stanza) else 0

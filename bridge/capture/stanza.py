@@ -7,20 +7,7 @@ the three kinds of stanzas in the namespace of clients, have tags without a name
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-STREAMS = "http://etherx.jabber.org/streams"
-STANZAS = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
-MUC = "{http://jabber.org/protocol/muc}"
-MUC_USER = "{http://jabber.org/protocol/muc#user}"
-REPLACE = "{urn:xmpp:message-correct:0}replace"
-"""Marks a message that corrects a former one (XEP-0308)."""
-CAPTCHA = "{urn:xmpp:captcha}captcha"
-SASL = "{urn:ietf:params:xml:ns:xmpp-sasl}"
-SASL2 = "{urn:xmpp:sasl:2}"
-TLS = "{urn:ietf:params:xml:ns:xmpp-tls}"
-SM = "{urn:xmpp:sm:3}"
-
-HEADER = f"{{{STREAMS}}}stream"
-"""The tag of an element that stands for the header of a stream (RFC 6120, section 4.2)."""
+from bridge.wire.names import split
 
 FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4)."""
@@ -77,36 +64,6 @@ def outline(stanza: Stanza) -> Stanza:
     return stanza._replace(element=kept)
 
 
-def bare(jid: str) -> str:
-    """Return a JID without its resource, in lower case."""
-    return jid.partition("/")[0].lower()
-
-
-def local(tag: str) -> str:
-    """Return the name of an element without its namespace."""
-    return tag.rpartition("}")[2]
-
-
 def spaces_of(message: Element) -> set[str]:
     """Return the namespaces of the elements in a message."""
-    return {child.tag[1:].partition("}")[0] for child in message}
-
-
-def codes_of(presence: Element) -> frozenset[str]:
-    """Return the status codes of a presence (XEP-0045, section 15.6)."""
-    user = presence.find(f"{MUC_USER}x")
-    if user is None:
-        return frozenset()
-    return frozenset(status.get("code", "") for status in user.findall(f"{MUC_USER}status"))
-
-
-def condition_of(error: Element | None, namespace: str = STANZAS) -> tuple[str, str]:
-    """Return the condition of an error, and the text that explains it (RFC 6120, 4.9 and 8.3).
-
-    `namespace` is that of the conditions, in braces; those of a stanza's error if it is left out.
-    """
-    if error is None:
-        return "undefined-condition", ""
-    names = [local(child.tag) for child in error if child.tag.startswith(namespace)]
-    condition = next((name for name in names if name != "text"), "undefined-condition")
-    return condition, error.findtext(f"{namespace}text") or ""
+    return {split(child.tag)[0] for child in message}

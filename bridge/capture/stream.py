@@ -9,7 +9,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from bridge.capture.finding import key_of_finding
-from bridge.capture.stanza import MAX_TEXT, REPLACE, LogPlace, Stanza, bare, outline
+from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza, outline
+from bridge.wire.names import REPLACE, lower_bare
 from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named
 
 PATIENCE_SECONDS = 10.0
@@ -182,11 +183,11 @@ class Stream:
     @property
     def domain(self) -> str:
         """The domain of the account; empty if that is not known."""
-        return bare(self.account).partition("@")[2]
+        return lower_bare(self.account).partition("@")[2]
 
     def room(self, jid: str) -> Room | None:
         """Return the room of a JID, if the client asked to be let into it."""
-        return self.rooms.get(bare(jid))
+        return self.rooms.get(lower_bare(jid))
 
     def is_own(self, from_: str) -> bool:
         """Whether this is the client's own occupant JID."""
@@ -278,7 +279,7 @@ class Stream:
     def other_side(self, jid: str | None) -> str:
         """Return who is asked or answers; empty for the client's own server."""
         jid = (jid or "").lower()
-        account = bare(self.account)
+        account = lower_bare(self.account)
         return "" if jid in {account, self.account.lower(), self.domain} else jid
 
 

@@ -6,26 +6,7 @@ from contextlib import suppress
 from xml.etree.ElementTree import Element
 
 from bridge.capture.finding import key_of_finding
-from bridge.capture.stanza import (
-    FOOTER,
-    HEADER,
-    HOLE,
-    MAX_TEXT,
-    MUC,
-    MUC_USER,
-    REPLACE,
-    SASL,
-    SASL2,
-    SM,
-    STREAMS,
-    TLS,
-    Stanza,
-    bare,
-    codes_of,
-    condition_of,
-    outline,
-    spaces_of,
-)
+from bridge.capture.stanza import FOOTER, HOLE, MAX_TEXT, Stanza, outline, spaces_of
 from bridge.capture.stream import (
     MAX_MESSAGES,
     MAX_ROOMS,
@@ -35,13 +16,11 @@ from bridge.capture.stream import (
     Stream,
     key_of,
 )
+from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, SIGNALS
 from bridge.wire.speech import is_command, is_named
 
-DELAY = "{urn:xmpp:delay}delay"
 PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"
-BIND2 = "{urn:xmpp:bind:0}"
-OLD_DELAY = "{jabber:x:delay}x"
 STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
@@ -81,11 +60,6 @@ def _has_text(element: Element) -> bool:
     return text != "" and not text.isspace()
 
 
-def _is_delayed(message: Element) -> bool:
-    """Whether a message is from the history (XEP-0203)."""
-    return message.find(DELAY) is not None or message.find(OLD_DELAY) is not None
-
-
 def _take_hole(stream: Stream, stanza: Stanza) -> None:
     stream.holes += not stanza.element.text
     _forget_waiting(stream)
@@ -120,16 +94,17 @@ def _take_features(stream: Stream, stanza: Stanza) -> None:
         stream.is_complete = True
     stream.restarting = False
     features = stanza.element
-    tls = features.find(f"{TLS}starttls")
+    tls = features.find(f"{{{names.TLS}}}starttls")
     stream.offers_tls = tls is not None
-    stream.requires_tls = tls is not None and tls.find(f"{TLS}required") is not None
-    names = [*features.iter(f"{SASL}mechanism"), *features.iter(f"{SASL2}mechanism")]
-    stream.mechanisms = tuple((name.text or "").strip()[:MAX_TEXT] for name in names[:32])
+    stream.requires_tls = tls is not None and tls.find(f"{{{names.TLS}}}required") is not None
+    spaces = names.SASL, names.SASL2
+    offered = [it for space in spaces for it in features.iter(f"{{{space}}}mechanism")]
+    stream.mechanisms = tuple((it.text or "").strip()[:MAX_TEXT] for it in offered[:32])
 
 
 def _take_tls(stream: Stream, stanza: Stanza) -> None:
     stream.began_tls = True
-    stream.restarting = stanza.element.tag == f"{TLS}proceed"
+    stream.restarting = stanza.element.tag == f"{{{names.TLS}}}proceed"
 
 
 def _take_end(stream: Stream, stanza: Stanza) -> None:
@@ -142,7 +117,7 @@ def _take_login(stream: Stream, stanza: Stanza) -> None:
     stream.tried_login = True
     stream.mechanism = element.get("mechanism", "?")[:MAX_TEXT]
     stream.challenged = False
-    initial = element.text or element.findtext(f"{SASL2}initial-response") or ""
+    initial = element.text or element.findtext(f"{{{names.SASL2}}}initial-response") or ""
     with suppress(ValueError):
         first = b64decode(initial.strip()[:4])[:1].decode("ascii", "replace")
         stream.binding_flag = first if stream.mechanism.startswith("SCRAM") else ""
@@ -161,12 +136,12 @@ def _take_failure(stream: Stream, stanza: Stanza) -> None:
 def _take_success(stream: Stream, stanza: Stanza) -> None:
     stream.mechanism, stream.authenticated, stream.restarting = "", True, True
     success = stanza.element
-    jid = success.findtext(f"{SASL2}authorization-identifier") or stream.account
+    jid = success.findtext(f"{{{names.SASL2}}}authorization-identifier") or stream.account
     stream.account = jid[:MAX_TEXT]
-    if success.find(f"{BIND2}bound") is not None:
+    if success.find(f"{{{names.BIND2}}}bound") is not None:
         stream.bound = True
         _take_enabled(stream, stanza)
-    elif success.find(f"{SM}resumed") is not None:
+    elif success.find(f"{{{names.SM}}}resumed") is not None:
         _take_resumed(stream, stanza)
 
 
@@ -180,23 +155,21 @@ def _take_presence(stream: Stream, stanza: Stanza) -> None:
     if room is None or len(from_) > MAX_TEXT:
         return
     nickname = from_.partition("/")[2]
-    codes = codes_of(element)
+    codes = names.codes_of(element)
     match element.get("type"):
         case "error":
             if room.state is RoomState.ASKED:
                 room.state, room.place = RoomState.REFUSED, stanza.place
-                room.had_conflict = condition_of(element.find("error"))[0] == "conflict"
+                room.had_conflict = names.error_of(element).condition == "conflict"
         case "unavailable":
-            if "110" in codes or nickname == room.nickname:
-                item = element.find(f"{MUC_USER}x/{MUC_USER}item")
-                renamed = item.get("nick") if item is not None and "303" in codes else None
+            if 110 in codes or nickname == room.nickname:
+                item = element.find(f"{names.EXTENSION}/{names.ITEM}")
+                renamed = item.get("nick") if item is not None and 303 in codes else None
                 if renamed:
                     room.nickname = renamed[:MAX_TEXT]
                 elif room.state is not RoomState.LEFT:
                     room.state, room.place = RoomState.REMOVED, stanza.place
-        case None if "110" in codes or (
-            nickname == room.nickname and room.state is RoomState.ASKED
-        ):
+        case None if 110 in codes or (nickname == room.nickname and room.state is RoomState.ASKED):
             if nickname != room.nickname:
                 room.former_nickname, room.nickname = room.nickname, nickname
             room.state = RoomState.INSIDE
@@ -206,7 +179,7 @@ def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
     element = stanza.element
     jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
     room = stream.room(jid) if jid else None
-    has_muc = element.find(f"{MUC}x") is not None
+    has_muc = element.find(names.JOIN) is not None
     if not jid or not (room or has_muc or (nickname and "@" in jid)):
         return
     stream.react()
@@ -242,7 +215,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
         return
     body = element.findtext("body") or ""
     from_ = element.get("from", "")[:MAX_TEXT]
-    jid = bare(element.get("to", "")[:MAX_TEXT] if stanza.sent else from_)
+    jid = names.lower_bare(element.get("to", "")[:MAX_TEXT] if stanza.sent else from_)
     nickname = from_.partition("/")[2]
     is_public = element.get("type") == "groupchat"
     message = Heard(jid, nickname, body[:MAX_TEXT], is_public, stanza.seconds, stream.count)
@@ -260,7 +233,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     if not body:
         return
     is_own = not nickname or stream.is_own(from_)
-    if _is_delayed(element):
+    if names.is_stamped(element):
         if not is_own and stream.names_it(body, jid):
             stream.history = message
         return
@@ -275,7 +248,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     if stream.heard is not None:
         stream.answered.pop(key_of(stream.heard.body), None)
     stream.heard = message
-    if element.find(REPLACE) is None and stream.names_it(body, jid):
+    if element.find(names.REPLACE) is None and stream.names_it(body, jid):
         stream.wait("silent", str(stream.count), jid, stanza, body)
 
 
@@ -324,7 +297,8 @@ def _take_late_answer(stream: Stream, message: Heard) -> None:
     """Note that a message was answered, in a log that has no times that would say how late."""
     for key, late in [*stream.overdue.items()]:
         asker = late.stanza.element.get("from", "")
-        if key[0] == "silent" and late.stanza.seconds is None and message.room == bare(asker):
+        is_of_room = key[0] == "silent" and message.room == names.lower_bare(asker)
+        if is_of_room and late.stanza.seconds is None:
             is_next = stream.heard is not None and str(stream.heard.number) == key[1]
             if is_next or is_named(asker.partition("/")[2], message.body):
                 del stream.overdue[key]
@@ -345,22 +319,20 @@ def _take_iq(stream: Stream, stanza: Stanza) -> None:
         _forget_waiting(stream)  # parts of two stanzas (RFC 6120, section 8.2.3)
         return
     stream.answer("asks" if stanza.sent else "asked", id_, other)
-    jid = element.findtext(
-        "{urn:ietf:params:xml:ns:xmpp-bind}bind/{urn:ietf:params:xml:ns:xmpp-bind}jid"
-    )
+    jid = element.findtext(f"{{{names.BIND}}}bind/{{{names.BIND}}}jid")
     if jid and not stanza.sent:
         stream.account, stream.bound = jid[:MAX_TEXT], True
 
 
 def _take_acknowledgement(stream: Stream, stanza: Stanza) -> None:
-    if stanza.element.tag == f"{SM}r" and stanza.sent:
+    if stanza.element.tag == names.ACK_REQUEST and stanza.sent:
         stream.wait("acknowledgement", "", "", stanza, "")
-    elif stanza.element.tag == f"{SM}a" and not stanza.sent:
+    elif stanza.element.tag == names.ACK and not stanza.sent:
         stream.answer("acknowledgement", "", "")
 
 
 def _take_enabled(stream: Stream, stanza: Stanza) -> None:
-    ids = (each.get("id", "") for each in stanza.element.iter(f"{SM}enabled"))
+    ids = (each.get("id", "") for each in stanza.element.iter(f"{{{names.SM}}}enabled"))
     stream.resumption_id = next(ids, "")[:MAX_TEXT]
 
 
@@ -372,26 +344,26 @@ def _take_resumed(stream: Stream, stanza: Stanza) -> None:
 
 _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
     HOLE: _take_hole,
-    HEADER: _take_header,
-    f"{{{STREAMS}}}features": _take_features,
+    names.HEADER: _take_header,
+    names.FEATURES: _take_features,
     FOOTER: _take_end,
-    f"{{{STREAMS}}}error": _take_end,
-    f"{TLS}starttls": _take_tls,
-    f"{TLS}proceed": _take_tls,
-    f"{SASL}auth": _take_login,
-    f"{SASL2}authenticate": _take_login,
-    f"{SASL}challenge": _take_challenge,
-    f"{SASL2}challenge": _take_challenge,
-    f"{SASL}success": _take_success,
-    f"{SASL2}success": _take_success,
-    f"{SASL}failure": _take_failure,
-    f"{SASL2}failure": _take_failure,
+    names.STREAM_ERROR: _take_end,
+    f"{{{names.TLS}}}starttls": _take_tls,
+    f"{{{names.TLS}}}proceed": _take_tls,
+    f"{{{names.SASL}}}auth": _take_login,
+    f"{{{names.SASL2}}}authenticate": _take_login,
+    f"{{{names.SASL}}}challenge": _take_challenge,
+    f"{{{names.SASL2}}}challenge": _take_challenge,
+    f"{{{names.SASL}}}success": _take_success,
+    f"{{{names.SASL2}}}success": _take_success,
+    f"{{{names.SASL}}}failure": _take_failure,
+    f"{{{names.SASL2}}}failure": _take_failure,
     "presence": _take_presence,
     "message": _take_message,
     "iq": _take_iq,
-    f"{SM}r": _take_acknowledgement,
-    f"{SM}a": _take_acknowledgement,
-    f"{SM}enabled": _take_enabled,
-    f"{SM}resumed": _take_resumed,
+    names.ACK_REQUEST: _take_acknowledgement,
+    names.ACK: _take_acknowledgement,
+    f"{{{names.SM}}}enabled": _take_enabled,
+    f"{{{names.SM}}}resumed": _take_resumed,
 }
 """What each element does to the state of a stream."""

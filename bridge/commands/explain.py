@@ -12,7 +12,6 @@ from typing import cast
 from bridge.capture.capture import Capture, Examined, verdict
 from bridge.capture.formats import FORMATS, JSON, NO_LOGS
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
-from bridge.capture.stanza import bare
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
@@ -22,6 +21,7 @@ from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
 from bridge.views.explain import as_json, lines_of
 from bridge.views.output import display_of, show
+from bridge.wire.names import lower_bare
 
 STDIN = "-"
 
@@ -31,10 +31,10 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     formats: dict[str, int] = {}
-    account = bare(parsed.account or "")
+    account = lower_bare(parsed.account or "")
     page = CapturedPage(
         Chronicle(Pseudonyms(on=parsed.pseudonyms), MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT),
-        lambda stream: not account or bare(stream.account) in {account, ""},
+        lambda stream: not account or lower_bare(stream.account) in {account, ""},
     )
     capture = Capture(
         command=parsed.command_text or "",
@@ -127,7 +127,9 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 
 def _picked(streams: list[Examined], account: str | None, nickname: str | None) -> list[Examined]:
     if account:
-        streams = [each for each in streams if bare(each.stream.account) == bare(account)]
+        streams = [
+            each for each in streams if lower_bare(each.stream.account) == lower_bare(account)
+        ]
     if nickname:
         streams = [
             each
@@ -142,7 +144,7 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
 
 def _names(streams: list[Examined], account: str | None) -> list[str]:
     """Return what could have been asked for: nicknames of the account's streams, or accounts."""
-    names = {bare(each.stream.account) for each in streams}
+    names = {lower_bare(each.stream.account) for each in streams}
     if of_account := _picked(streams, account, None):
         names = {room.nickname for each in of_account for room in each.stream.rooms.values()}
     return sorted(names - {""})

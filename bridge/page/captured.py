@@ -7,24 +7,24 @@ from weakref import WeakKeyDictionary
 from xml.etree.ElementTree import Element
 
 from bridge.capture.capture import Examined
-from bridge.capture.stanza import (
-    FOOTER,
-    HEADER,
-    HOLE,
-    SASL,
-    SASL2,
-    TLS,
-    Stanza,
-    bare,
-    condition_of,
-    local,
-)
+from bridge.capture.stanza import FOOTER, HOLE, Stanza
 from bridge.capture.stream import RoomState, Stream
 from bridge.page.chronicle import Chronicle, Course
 from bridge.page.timeline import Hole, Timeline, Zone
+from bridge.wire.names import (
+    CLIENT,
+    HEADER,
+    SASL,
+    SASL2,
+    TLS,
+    condition_of,
+    error_of,
+    local,
+    lower_bare,
+    split,
+)
 from bridge.wire.xmlwriter import written
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import CLIENT
 from bridge.xmpp.link.trace import redacted
 from bridge.xmpp.model.events import MessageSent, encode
 from bridge.xmpp.muc.reading import read
@@ -45,8 +45,8 @@ PIECES = {
 }
 """What the page calls a header, an end and a hole, which are no stanzas."""
 
-FAILURES = {f"{SASL}failure": SASL, f"{SASL2}failure": SASL, f"{TLS}failure": TLS}
-"""The elements that end a stage, with the namespaces of their conditions."""
+FAILURES = frozenset(f"{{{namespace}}}failure" for namespace in (SASL, SASL2, TLS))
+"""The tags of the elements that end a stage."""
 
 _HAS_ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$|^1\d{9}")
 """Matches a time with its zone, or the seconds since the epoch."""
@@ -86,7 +86,7 @@ class CapturedPage:
         if element.tag == HOLE:
             course.gaps.append(Hole(at, at, f"{PIECES[HOLE]} {element.text or ''}".rstrip()))
         xml = [] if element.tag in PIECES else [written(redacted(element))]
-        address = bare(element.get("to" if stanza.sent else "from", ""))
+        address = lower_bare(element.get("to" if stanza.sent else "from", ""))
         for exact in _events(stream, stanza):
             self._chronicle.take(
                 course,
@@ -104,7 +104,7 @@ class CapturedPage:
         for examined in streams:
             if course := self._courses.get(examined):
                 course.findings, course.holes = examined.findings(), examined.stream.holes
-                course.title = bare(examined.stream.account) or NAMELESS
+                course.title = lower_bare(examined.stream.account) or NAMELESS
                 courses.append(course)
         zone: Zone = "utc" if self._has_zones else "unknown"
         return self._chronicle.timeline(
@@ -170,7 +170,7 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
 def _described(child: Element) -> str:
     if child.tag == "error":
         return condition_of(child)[0]
-    namespace, _, name = child.tag[1:].rpartition("}")
+    namespace, name = split(child.tag)
     return f"{name} ({namespace})" if namespace else child.tag
 
 
@@ -207,6 +207,5 @@ def _fault(stanza: Stanza) -> str:
     if stanza.sent:
         return ""
     if element.tag == "presence" and element.get("type") == "error":
-        return condition_of(element.find("error"))[0]
-    namespace = FAILURES.get(element.tag)
-    return condition_of(element, namespace)[0] if namespace else ""
+        return error_of(element).condition
+    return condition_of(element)[0] if element.tag in FAILURES else ""

@@ -15,8 +15,8 @@ from unicodedata import normalize
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from bridge.capture.stanza import bare, local
 from bridge.text import one_line, searchable, unescaped, visible
+from bridge.wire.names import local, lower_bare
 from bridge.xmpp.link.trace import REDACTED
 
 MAX_SPELLINGS = 200_000
@@ -104,7 +104,7 @@ class Pseudonyms:
         if not self.on:
             return
         if room:
-            self._rooms.add(bare(room))
+            self._rooms.add(lower_bare(room))
             self._learn_jid(room)
         for name, value in exact.items():
             if name in NICKNAMES and value and "@" not in value:
@@ -139,7 +139,7 @@ class Pseudonyms:
         account, at, host = address.rpartition("@")
         port = _PORT.search(host) if host.count(":") == 1 else None
         made = scheme
-        in_room = bare(address) in self._rooms
+        in_room = lower_bare(address) in self._rooms
         if at:
             made += f"{self._of('room' if in_room else 'user', account.casefold())}@"
         made += self._host(host[: port.start()]) + port[0] if port else self._host(host)
@@ -250,9 +250,9 @@ class Pseudonyms:
         self._know(address, lambda: self.jid(address), is_address=True)
         self._know(jid, lambda: self.jid(jid), is_address=True)
         if account:
-            kind = "room" if bare(address) in self._rooms else "user"
+            kind = "room" if lower_bare(address) in self._rooms else "user"
             self._know(account, lambda: self._of(kind, account.casefold()))
-        if resource and bare(address) in self._rooms:
+        if resource and lower_bare(address) in self._rooms:
             self._know(resource, lambda: self.nickname(resource))
         for spelling in (host, _ascii(host), _unicode(host)):
             self._know(spelling, lambda: self._host(host), is_address=True)

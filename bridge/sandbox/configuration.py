@@ -2,10 +2,10 @@
 
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.stanza import MUC, refuse, tag
+from bridge.sandbox.stanza import refuse, tag
+from bridge.wire.names import DATA_FORMS, MUC
 from bridge.wire.xmlwriter import escaped
 
-DATA = "{jabber:x:data}"
 PREFIX = "muc#roomconfig_"
 
 FIELDS = {
@@ -30,7 +30,7 @@ def configured(values: dict[str, str], form: Element) -> dict[str, str]:
 
     Raises `RefusedError` for a form of another kind.
     """
-    given = {field.get("var", ""): field.findtext(f"{DATA}value", "") for field in form}
+    given = {field.get("var", ""): field.findtext(f"{{{DATA_FORMS}}}value", "") for field in form}
     kind, is_ours = form.get("type"), given.get("FORM_TYPE") == f"{MUC}#roomconfig"
     refuse(bad_request=kind not in ("submit", "cancel") or (given and not is_ours))
     changed = dict(values)
@@ -67,4 +67,4 @@ def _form(kind: str, name: str, *fields: tuple[str, str, str]) -> str:
     for type_, var, value in (("hidden", "FORM_TYPE", f"{MUC}#{name}"), *fields):
         text = value or ("0" if type_ == "boolean" else "")
         content += tag("field", tag("value", escaped(text)), var=var, type=type_)
-    return tag("x", content, xmlns="jabber:x:data", type=kind)
+    return tag("x", content, xmlns=DATA_FORMS, type=kind)

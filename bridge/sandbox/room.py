@@ -14,10 +14,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox import configuration
 from bridge.sandbox.stanza import (
-    CLIENT,
-    MUC,
     PART_LIMIT,
-    PING,
     Deliveries,
     RefusedError,
     disco,
@@ -26,6 +23,7 @@ from bridge.sandbox.stanza import (
     reply,
     tag,
 )
+from bridge.wire import names
 from bridge.wire.xmlwriter import escaped, written
 
 HISTORY_LIMIT = 100
@@ -56,9 +54,8 @@ RANKS = {name: rank for rank, name in [*enumerate(AFFILIATIONS, -1), *enumerate(
 ADMINS = ("admin", "owner")
 """Affiliations whose holders moderate a room, and decide who else does."""
 
-ADMIN, OWNER, USER = f"{{{MUC}#admin}}", f"{{{MUC}#owner}}", f"{MUC}#user"
-FEATURES = (MUC, "urn:xmpp:ping", "urn:xmpp:sid:0", "muc_nonanonymous")
-RESERVED = (f"{{{MUC}}}x", f"{{{USER}}}x", "{urn:xmpp:delay}delay", "{urn:xmpp:sid:0}stanza-id")
+FEATURES = (names.MUC, names.PING, names.STANZA_ID, "muc_nonanonymous")
+RESERVED = (names.JOIN, names.EXTENSION, names.STAMP, f"{{{names.STANZA_ID}}}stanza-id")
 """Elements that receivers believe only if the room wrote them; they are removed from stanzas."""
 
 
@@ -79,7 +76,7 @@ class Occupant:
     @property
     def account(self) -> str:
         """The bare JID of the occupant."""
-        return self.jid.partition("/")[0]
+        return names.bare(self.jid)
 
 
 class Room:
@@ -125,9 +122,9 @@ class Room:
         With `is_taken` the nickname counts as taken.
         """
         try:
-            if stanza.tag == f"{CLIENT}presence":
+            if stanza.tag == names.PRESENCE:
                 return self._presence(stanza, nick, is_taken)
-            is_message = stanza.tag == f"{CLIENT}message"
+            is_message = stanza.tag == names.MESSAGE
             return self._message(stanza, nick, now) if is_message else self._iq(stanza, nick)
         except RefusedError as refusal:
             return error(stanza, str(refusal))
@@ -137,7 +134,7 @@ class Room:
 
         Sections 7.2, 7.6, 7.7 and 7.14.
         """
-        jid, request = stanza.get("from", ""), stanza.find(f"{{{MUC}}}x")
+        jid, request = stanza.get("from", ""), stanza.find(names.JOIN)
         content = _content(stanza, PRESENCE_LIMIT)
         present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
@@ -165,7 +162,7 @@ class Room:
 
     def _admit(self, jid: str, request: Element | None) -> str:
         """Return the role of somebody who may enter (sections 7.2.5 to 7.2.8)."""
-        password = "" if request is None else request.findtext(f"{{{MUC}}}password", "")
+        password = "" if request is None else request.findtext(f"{{{names.MUC}}}password", "")
         role = self._default_role(jid)
         refuse(
             item_not_found=request is None,
@@ -178,7 +175,7 @@ class Room:
     def _message(self, stanza: Element, nick: str, now: datetime) -> Deliveries:
         """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
         speaker, listener = self.find(stanza.get("from", "")), self.occupants.get(nick)
-        body, subject = stanza.findtext(f"{CLIENT}body"), stanza.find(f"{CLIENT}subject")
+        body, subject = stanza.findtext(names.BODY), stanza.find(names.SUBJECT)
         kind, sets_subject = stanza.get("type", "normal"), subject is not None and not body
         if speaker is None:
             raise RefusedError("not-acceptable")
@@ -194,11 +191,11 @@ class Room:
         if listener is not None and nick == self._resident:
             return [] if kind == "error" else _addressed(answer, [speaker])
         if listener is not None:
-            return _addressed((said[0], said[1] + tag("x", xmlns=USER)), [listener])
+            return _addressed((said[0], said[1] + tag("x", xmlns=names.MUC_USER)), [listener])
         stamp, sent = now.isoformat(timespec="milliseconds").replace("+00:00", "Z"), []
         for head, content in [said, answer] if body and self._resident else [said]:
-            id_ = tag("stanza-id", xmlns="urn:xmpp:sid:0", id=secrets.token_hex(8), by=self.jid)
-            delay = tag("delay", xmlns="urn:xmpp:delay", from_=self.jid, stamp=stamp)
+            id_ = tag("stanza-id", xmlns=names.STANZA_ID, id=secrets.token_hex(8), by=self.jid)
+            delay = tag("delay", xmlns=names.DELAY, from_=self.jid, stamp=stamp)
             if body:
                 self._remember(now, (head, content + id_ + delay))
             elif sets_subject:
@@ -212,12 +209,13 @@ class Room:
         kind = stanza.get("type", "")
         refuse(not_acceptable=nick and not asking, item_not_found=nick and not asked)
         if asking and asked:
-            of_itself = asked == asking and stanza.find(PING) is not None  # XEP-0410
+            of_itself = asked == asking and stanza.find(names.PINGED) is not None  # XEP-0410
             if of_itself or nick == self._resident:
                 return disco(stanza, "client bot", ())
             head = self._head(asking.nick, kind, stanza.get("id"))
             return [(asked.jid, tag("iq", _content(stanza), to=asked.jid, **head))]
-        item, owner = stanza.find(f"{ADMIN}query/{ADMIN}item"), stanza.find(f"{OWNER}query")
+        item = stanza.find(f"{{{names.MUC_ADMIN}}}query/{{{names.MUC_ADMIN}}}item")
+        owner = stanza.find(f"{{{names.MUC_OWNER}}}query")
         if item is not None and kind in ("get", "set"):
             return self._list(stanza, item) if kind == "get" else self._moderate(stanza, item)
         if owner is not None and kind in ("get", "set"):
@@ -241,7 +239,7 @@ class Room:
         why = self._reasons
         items = [tag("item", why.get(jid, ""), affiliation=affiliation, jid=jid) for jid in jids]
         items += [self._item(who, nick=who.nick) for who in self.everybody if who.role == role]
-        return reply(stanza, "result", tag("query", "".join(items), xmlns=f"{MUC}#admin"))
+        return reply(stanza, "result", tag("query", "".join(items), xmlns=names.MUC_ADMIN))
 
     def _moderate(self, stanza: Element, item: Element) -> Deliveries:
         """Change an affiliation or a role (sections 8, 9 and 10)."""
@@ -249,10 +247,10 @@ class Room:
         actor, target = stanza.get("from", ""), self.occupants.get(nick)
         jid = item.get("jid", "").lower() or (target.account if target else "")
         acting = self.find(actor)
-        why = (tag("actor", nick=acting.nick) if acting else "") + _reason(item, ADMIN)
+        why = (tag("actor", nick=acting.nick) if acting else "") + _reason(item, names.MUC_ADMIN)
         if affiliation and jid and not role:
             sent = self._change_affiliation(actor, jid, affiliation, why)
-            self._reasons[jid] = _reason(item, ADMIN) or self._reasons.get(jid, "")
+            self._reasons[jid] = _reason(item, names.MUC_ADMIN) or self._reasons.get(jid, "")
             if affiliation == "none":
                 del self._reasons[jid]
         elif role and nick and not affiliation:
@@ -300,7 +298,7 @@ class Room:
             keeps = RANKS[new] >= RANKS[old] and RANKS[who.role] >= RANKS[role]
             sent += self._set_role(who, who.role if keeps else role, _status(code), why)
         item = tag("item", affiliation=new, jid=jid) + (_status(code) if role == "none" else "")
-        absent = tag("x", item, xmlns=USER)
+        absent = tag("x", item, xmlns=names.MUC_USER)
         return sent or _addressed(({"from_": self.jid}, absent), self.everybody)
 
     def _set_role(self, occupant: Occupant, role: str, code: str, why: str = "") -> Deliveries:
@@ -316,12 +314,13 @@ class Room:
         refuse(forbidden=self._affiliation(stanza.get("from", "")) != "owner")
         if stanza.get("type") == "get":
             empty = configuration.configuration_form(self.options)
-            return reply(stanza, "result", tag("query", empty, xmlns=f"{MUC}#owner"))
-        destroy, form = query.find(f"{OWNER}destroy"), query.find(f"{configuration.DATA}x")
+            return reply(stanza, "result", tag("query", empty, xmlns=names.MUC_OWNER))
+        destroy = query.find(f"{{{names.MUC_OWNER}}}destroy")
+        form = query.find(f"{{{names.DATA_FORMS}}}x")
         if destroy is not None:
             gone = [replace(who, role="none", presence="") for who in self.everybody]
             self.occupants, self.options = {}, configuration.NEW
-            end = tag("destroy", _reason(destroy, OWNER), jid=destroy.get("jid"))
+            end = tag("destroy", _reason(destroy, names.MUC_OWNER), jid=destroy.get("jid"))
             sent = [delivery for former in gone for delivery in self._show(former, [former], end)]
             return sent + reply(stanza, "result")
         if form is None:
@@ -333,12 +332,12 @@ class Room:
                 sent += self.put_out(occupant, "322")
         sent += reply(stanza, "result")
         if self.options != before:
-            notice = self._head("", "groupchat"), tag("x", _status("104"), xmlns=USER)
+            notice = self._head("", "groupchat"), tag("x", _status("104"), xmlns=names.MUC_USER)
             sent += _addressed(notice, self.everybody)
         return sent
 
     def _affiliation(self, jid: str) -> str:
-        return self._affiliations.get(jid.partition("/")[0], "none")
+        return self._affiliations.get(names.bare(jid), "none")
 
     def _default_role(self, jid: str) -> str:
         """Return the role of an account that enters (sections 5.1.2 and 10.1)."""
@@ -366,8 +365,9 @@ class Room:
         sent = []
         for other in to:
             own = _status("110") if other.jid == who.jid else ""
-            content = who.presence + tag("x", self._item(who, why, nick) + end + own, xmlns=USER)
-            sent.append((other.jid, tag("presence", content, to=other.jid, **head)))
+            extension = tag("x", self._item(who, why, nick) + end + own, xmlns=names.MUC_USER)
+            xml = tag("presence", who.presence + extension, to=other.jid, **head)
+            sent.append((other.jid, xml))
         return sent
 
     def _item(self, who: Occupant, why: str = "", nick: str = "") -> str:
@@ -381,7 +381,7 @@ class Room:
 
     def _history_for(self, request: Element) -> list[Message]:
         """Return as much of the history as was asked for (section 7.2.13)."""
-        asked = request.find(f"{{{MUC}}}history")
+        asked = request.find(f"{{{names.MUC}}}history")
         bounds = {} if asked is None else asked.attrib
         recalled: Iterable[tuple[datetime, Message]] = self._history
         with suppress(KeyError, ValueError, TypeError):
@@ -397,7 +397,7 @@ class Room:
 
 
 def _reason(element: Element, namespace: str) -> str:
-    given = element.findtext(f"{namespace}reason")
+    given = element.findtext(f"{{{namespace}}}reason")
     return tag("reason", escaped(given)) if given else ""
 
 
@@ -411,7 +411,6 @@ def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
 
 
 def _content(stanza: Element, limit: int = CONTENT_LIMIT) -> str:
-    namespace = CLIENT.strip("{}")
-    content = "".join(written(child, namespace) for child in stanza if child.tag not in RESERVED)
+    content = "".join(written(child, names.CLIENT) for child in stanza if child.tag not in RESERVED)
     refuse(policy_violation=len(content) > limit)
     return content

@@ -16,8 +16,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.fault import FAULTS, STRIKES, SandboxFault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error
+from bridge.sandbox.stanza import DOMAIN, Deliveries, disco, error
 from bridge.sandbox.stream import Observer, Stream, StreamEndedError, TlsIdentity, unobserved
+from bridge.wire.names import MUC, PRESENCE, STANZAS
 from bridge.wire.xmlwriter import escaped
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -186,7 +187,7 @@ class Sandbox:
 
     def _route(self, stanza: Element, sender: str) -> Deliveries:
         """Return the stanzas to send after receiving a stanza (RFC 6120 section 10)."""
-        if stanza.tag.removeprefix(CLIENT) not in ("iq", "message", "presence"):
+        if stanza.tag not in STANZAS:
             raise StreamEndedError("unsupported-stanza-type")
         stanza.set("from", sender)
         to = stanza.get("to", "")
@@ -194,9 +195,9 @@ class Sandbox:
         local, _, host = account.lower().rpartition("@")
         if host == SERVICE and local:
             return self._to_room(stanza, f"{local}@{host}", resource)
-        if stanza.tag == f"{CLIENT}presence" and stanza.get("type") == "unavailable" and not to:
+        if stanza.tag == PRESENCE and stanza.get("type") == "unavailable" and not to:
             return self._leave_all(sender)
-        if stanza.tag == f"{CLIENT}presence" and host in ("", DOMAIN, SERVICE):
+        if stanza.tag == PRESENCE and host in ("", DOMAIN, SERVICE):
             return []
         if host == SERVICE:
             rooms = ((jid, room) for jid, room in self._rooms.items() if not room.is_over)
@@ -211,7 +212,7 @@ class Sandbox:
     def _to_room(self, stanza: Element, jid: str, nick: str) -> Deliveries:
         room = self._rooms.get(jid)
         if room is None or room.is_over:
-            if stanza.tag != f"{CLIENT}presence" or stanza.get("type") is not None:
+            if stanza.tag != PRESENCE or stanza.get("type") is not None:
                 return error(stanza, "item-not-found")
             self._rooms = {name: room for name, room in self._rooms.items() if not room.is_over}
             if len(self._rooms) >= ROOM_LIMIT:

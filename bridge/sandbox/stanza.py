@@ -4,16 +4,11 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
+from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, JOIN, MUC, PINGED, STANZA_ERRORS, local
 from bridge.wire.xmlwriter import escaped
 
 DOMAIN = "localhost"
 """The only domain of the server."""
-
-CLIENT = "{jabber:client}"
-MUC = "http://jabber.org/protocol/muc"
-DISCO_INFO = "http://jabber.org/protocol/disco#info"
-DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
-PING = "{urn:xmpp:ping}ping"
 
 PART_LIMIT = 1023
 """Most characters of a nickname or another resource, and of each half of an account's JID (RFC 7622
@@ -48,16 +43,16 @@ def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
     """Return an answer to the sender of a stanza; none if the stanza is an answer itself."""
     if stanza.get("type") in ("error", "result"):
         return []
-    name, to = stanza.tag.removeprefix(CLIENT), stanza.get("from", "")
+    name, to = local(stanza.tag), stanza.get("from", "")
     xml = tag(name, payload, id=stanza.get("id"), from_=stanza.get("to"), to=to, type=kind)
     return [(to, xml)]
 
 
 def error(stanza: Element, condition: str) -> Deliveries:
     """Return an error as the answer to a stanza (RFC 6120 section 8.3)."""
-    cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-stanzas")
+    cause = tag(condition, xmlns=STANZA_ERRORS)
     # A client with several joins under way learns from this element that the room refused a join.
-    joining = "" if stanza.find(f"{{{MUC}}}x") is None else tag("x", xmlns=MUC)
+    joining = "" if stanza.find(JOIN) is None else tag("x", xmlns=MUC)
     kind = "auth" if condition in AUTH_ERRORS else "cancel"
     return reply(stanza, "error", joining + tag("error", cause, type=kind))
 
@@ -70,7 +65,7 @@ def disco(
     `identity` is a category and a type with a blank between, `items` are JIDs, `form` is XML.
     """
     asked = iq[0].tag if iq.get("type") == "get" and len(iq) else ""
-    if asked == PING:
+    if asked == PINGED:
         return reply(iq, "result")
     if asked == f"{{{DISCO_INFO}}}query":
         category, type_ = identity.split()

@@ -11,7 +11,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode, plain
-from bridge.sandbox.stanza import CLIENT, DOMAIN, PART_LIMIT, tag
+from bridge.sandbox.stanza import DOMAIN, PART_LIMIT, tag
+from bridge.wire.names import BIND, CLIENT, HEADER, IQ, SASL, STREAM_ERRORS, STREAMS, TLS
 from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 from bridge.wire.xmlwriter import escaped
 
@@ -26,11 +27,6 @@ UNREAD_LIMIT = 4 * 1024 * 1024
 
 CLOSING_SECONDS = 0.5
 """How long the connection stays open after the end of the stream, for the client to read it."""
-
-STREAMS = "http://etherx.jabber.org/streams"
-SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
-BIND = "urn:ietf:params:xml:ns:xmpp-bind"
-TLS = "urn:ietf:params:xml:ns:xmpp-tls"
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN")
 """The mechanisms under TLS, best first. Without TLS the server offers only the first."""
@@ -124,7 +120,7 @@ class Stream:
         await self._open(tag("bind", xmlns=BIND))
         iq = await self.next()
         request = iq.find(f"{{{BIND}}}bind")
-        if iq.tag != f"{CLIENT}iq" or request is None:
+        if iq.tag != IQ or request is None:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
         self.jid = f"{username}@{DOMAIN}/{resource[:PART_LIMIT]}"
@@ -162,7 +158,7 @@ class Stream:
     def end(self, condition: str = "") -> None:
         """End the stream, with an error if there is a condition (RFC 6120 section 4.9)."""
         if condition:
-            cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-streams")
+            cause = tag(condition, xmlns=STREAM_ERRORS)
             self.send(tag("stream:error", cause))
         self.send("</stream:stream>")
         self._handshake.cancel()  # asyncio does not end it when we close the connection
@@ -182,9 +178,9 @@ class Stream:
             header = await self.next()
         finally:  # the header is sent before a stream error, too
             head = f"from='{DOMAIN}' id='{secrets.token_hex(8)}' version='1.0'"
-            head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
+            head += f" xmlns='{CLIENT}' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")
-        if header.tag != f"{{{STREAMS}}}stream":
+        if header.tag != HEADER:
             raise StreamEndedError("invalid-namespace")
         if header.get("to") != DOMAIN:
             raise StreamEndedError("host-unknown")

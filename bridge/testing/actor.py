@@ -21,6 +21,7 @@ from bridge.testing import expectation
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.expectation import Conditions, Expectation, Expected
 from bridge.text import iso, one_line, quoted
+from bridge.wire import names
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.events import (
@@ -53,7 +54,6 @@ SEEN_SECONDS = 5.0
 """The time for the other actors in the room to see an actor that enters. A room may show them no
 presence (XEP-0045, section 15.5.3, `presencebroadcast`)."""
 
-MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
 OPTION = "muc#roomconfig_"
 
@@ -178,7 +178,7 @@ class Actor:
             check_body(body)
             message = stanzas.groupchat_message(self.room, body, secrets.token_hex(12))
             message.attrib.update(to=f"{self.room}/{nickname}", type="chat")
-            SubElement(message, f"{{{stanzas.MUC_USER}}}x")
+            SubElement(message, f"{{{names.MUC_USER}}}x")
             self._membership.connection.send(message)
 
     async def set_presence(
@@ -186,10 +186,10 @@ class Actor:
     ) -> None:
         """Show another availability, or go on under another nickname (sections 7.7 and 7.6)."""
         nickname = nickname or self._participant.status().nickname
-        presence = Element(stanzas.PRESENCE, {"to": f"{self.room}/{nickname}"})
+        presence = Element(names.PRESENCE, {"to": f"{self.room}/{nickname}"})
         for name, text in {"show": show.removeprefix("available"), "status": status}.items():
             if text:
-                SubElement(presence, f"{{{stanzas.CLIENT}}}{name}").text = text
+                SubElement(presence, f"{{{names.CLIENT}}}{name}").text = text
         until = asyncio.get_running_loop().time() + ANSWER_SECONDS
         with self._doing(f"be {quoted(nickname)}"):
             self._membership.connection.send(presence)
@@ -220,8 +220,8 @@ class Actor:
         16.5.3). Raises `ActorError` for an option that the room does not have.
         """
         what = f"configure {quoted(', '.join(options))}"
-        form = await self._request(Element(f"{{{stanzas.MUC_OWNER}}}query"), what, "get")
-        fields = form.iterfind(f".//{{{stanzas.DATA_FORMS}}}field[@var]")
+        form = await self._request(Element(f"{{{names.MUC_OWNER}}}query"), what, "get")
+        fields = form.iterfind(f".//{{{names.DATA_FORMS}}}field[@var]")
         changeable = (field for field in fields if field.get("type") not in ("hidden", "fixed"))
         known = [field.get("var", "") for field in changeable]
         named = {}
@@ -234,9 +234,9 @@ class Actor:
             named[full] = value
         query = stanzas.default_configuration()
         for name, value in {"FORM_TYPE": ROOM_CONFIGURATION, **named}.items():
-            field = SubElement(query[0], f"{{{stanzas.DATA_FORMS}}}field", {"var": name})
+            field = SubElement(query[0], f"{{{names.DATA_FORMS}}}field", {"var": name})
             text = str(int(value)) if isinstance(value, bool) else str(value)
-            SubElement(field, f"{{{stanzas.DATA_FORMS}}}value").text = text
+            SubElement(field, f"{{{names.DATA_FORMS}}}value").text = text
         await self._request(query, what)
 
     async def sees(self, nickname: str) -> bool:
@@ -332,10 +332,10 @@ class Actor:
         return "\n".join(lines)
 
     async def _administer(self, what: str, who: str, reason: str, **held: str) -> None:
-        query = Element(f"{{{MUC_ADMIN}}}query")
+        query = Element(f"{{{names.MUC_ADMIN}}}query")
         item = {"jid" if "@" in who else "nick": who, **held}
-        changed = SubElement(query, f"{{{MUC_ADMIN}}}item", item)
-        SubElement(changed, f"{{{MUC_ADMIN}}}reason").text = reason
+        changed = SubElement(query, f"{{{names.MUC_ADMIN}}}item", item)
+        SubElement(changed, f"{{{names.MUC_ADMIN}}}reason").text = reason
         await self._request(query, f"{what} {quoted(who)}")
 
     async def _request(self, query: Element, what: str, type_: str = "set") -> Element:

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from bridge.capture.capture import Capture, verdict
 from bridge.capture.finding import Finding
 from bridge.capture.reader import elements_of
-from bridge.capture.stanza import LogPlace, Stanza, bare
+from bridge.capture.stanza import LogPlace, Stanza
 from bridge.sandbox.stream import Stream
 from bridge.text import iso, one_line
+from bridge.wire.names import lower_bare
 
 NOBODY = "a client that did not log in"
 
@@ -43,7 +44,7 @@ class BotStreams:
         ]
         theirs = [each for each in theirs if each.stream.has_own_header] or theirs
         return [
-            (bare(each.stream.account), findings)
+            (lower_bare(each.stream.account), findings)
             for each in theirs
             if (findings := each.findings())
         ]

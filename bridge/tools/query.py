@@ -14,6 +14,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, noticed
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import exact_of, nobody
 from bridge.tools.send import MAX_WAIT_SECONDS
+from bridge.wire import names
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -140,7 +141,7 @@ async def _discovered(connection: Connection, kind: TargetKind, address: str) ->
         return await disco.discover(connection, address, is_server=kind is TargetKind.SERVER)
     except stanzas.IqError as refused:
         condition, text = refused.error.condition, refused.error.text
-        service = stanzas.domain_of(address)
+        service = names.domain_of(address)
         in_room = kind in iq_errors.IN_ROOM
         if in_room and await disco.is_gone(connection, service, refused.error):
             kind = TargetKind.GONE

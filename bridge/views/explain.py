@@ -9,9 +9,10 @@ from typing import Any
 
 from bridge.capture.capture import Examined, verdict
 from bridge.capture.finding import Finding, Severity
-from bridge.capture.stanza import Stanza, bare
+from bridge.capture.stanza import Stanza
 from bridge.text import one_line, visible_within
 from bridge.views.screen import Display
+from bridge.wire.names import lower_bare
 
 COLOURS = {Severity.ERROR: Display.red, Severity.WARNING: Display.bold, Severity.NOTE: Display.dim}
 
@@ -51,7 +52,7 @@ def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
 def _stream_as_json(examined: Examined) -> dict[str, Any]:
     stream, findings = examined.stream, examined.findings()
     result = {
-        "account": bare(stream.account),
+        "account": lower_bare(stream.account),
         "rooms": list(stream.rooms),
         "from": _at(stream.first),
         "to": _at(stream.last),

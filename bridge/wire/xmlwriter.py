@@ -6,6 +6,8 @@ not escaped, users would see stanzas that nobody sent.
 
 from xml.etree.ElementTree import Element
 
+from bridge.wire.names import split
+
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 """The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
 
@@ -23,7 +25,7 @@ def escaped(value: str) -> str:
 
 def written(element: Element, inherited: str = "") -> str:
     """Return an element as XML, without its tail; `inherited` is the default namespace."""
-    namespace, name = _split(element.tag)
+    namespace, name = split(element.tag)
     opening = name
     if namespace == XML_NAMESPACE:
         namespace, opening = inherited, f"xml:{name}"
@@ -31,7 +33,7 @@ def written(element: Element, inherited: str = "") -> str:
     if namespace != inherited:
         start.append(f' xmlns="{escaped(namespace)}"')
     for number, (key, value) in enumerate(element.items()):
-        scope, key = _split(key)
+        scope, key = split(key)
         if scope == XML_NAMESPACE:
             key = f"xml:{key}"
         elif scope:
@@ -44,9 +46,3 @@ def written(element: Element, inherited: str = "") -> str:
     for child in element:
         content += written(child, namespace), (child.tail or "").translate(_TEXT)
     return "".join((*start, ">", *content, f"</{opening}>"))
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Return the namespace and the local part of a name as ElementTree writes it."""
-    namespace, _, local = name.rpartition("}")
-    return namespace[1:], local

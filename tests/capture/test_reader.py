@@ -8,7 +8,8 @@ import pytest
 
 from bridge.capture import reader as reading
 from bridge.capture.reader import LogReader
-from bridge.capture.stanza import FOOTER, HEADER, HOLE, Stanza, local
+from bridge.capture.stanza import FOOTER, HOLE, Stanza
+from bridge.wire.names import HEADER, local
 from tests.capture.healthy import Passed
 from tests.capture.logs import ASK, LOGIN, bounce, examined, refusal, says
 from tests.capture.writers import WRITERS, written

@@ -10,7 +10,7 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp.link import stanzas
+from bridge.wire import names
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import Connected, MessageReceived, OccupantJoined, StanzaDamaged
@@ -175,7 +175,7 @@ class Answering(Writer):
 
     def _dispatch(self, element: Element) -> None:
         asker, id_ = element.get("from", ""), element.get("id", "")
-        if element.tag == stanzas.IQ and element.get("type") == "get":
+        if element.tag == names.IQ and element.get("type") == "get":
             to = f"type='result' to='{asker}' id='{id_}'"
             self.write(f"<iq {to}><query xmlns='}}'/></iq>")
 
@@ -202,7 +202,7 @@ async def test_a_question_that_cannot_be_read_is_answered_and_told(stage: Scene)
 
     class Asking(Writer):
         def _dispatch(self, element: Element) -> None:
-            if element.tag == stanzas.IQ and element.get("id") == "odd":
+            if element.tag == names.IQ and element.get("id") == "odd":
                 answer.set_result(element)
 
     async with stage.participant() as eyes:
@@ -210,5 +210,5 @@ async def test_a_question_that_cannot_be_read_is_answered_and_told(stage: Scene)
         async with Asking(stage, "Eve") as eve, asyncio.timeout(SECONDS):
             eve.write(question(stage.room, "<a xmlns='urn:a'><x xmlns='}'/></a>"))
             await eyes.see(lambda event: isinstance(event, StanzaDamaged))
-            refusal = stanzas.error_of(await answer)
+            refusal = names.error_of(await answer)
         assert refusal.condition == "service-unavailable"

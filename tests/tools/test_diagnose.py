@@ -16,8 +16,9 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import MAX_ASKED, MAX_PROGRAMS, xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
+from bridge.wire.names import DISCO_INFO, PING, StanzaError
 from bridge.wire.speech import LOOP_MESSAGES
-from bridge.xmpp.link.stanzas import DISCO_INFO, PING, IqError, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import (
     Event,
     MessageReceived,

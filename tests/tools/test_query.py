@@ -12,15 +12,8 @@ from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import MAX_NAMED, RoomLink
 from bridge.tools.query import MAX_ITEMS, find
-from bridge.xmpp.link.stanzas import (
-    DATA_FORMS,
-    DISCO_INFO,
-    DISCO_ITEMS,
-    MUC,
-    PING,
-    IqError,
-    StanzaError,
-)
+from bridge.wire.names import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, PING, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.queries.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played, fitting
 from tests.tools.standing import OWN, outside, standing, standing_in

@@ -33,9 +33,10 @@ from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
+from bridge.wire.names import DATA_FORMS, DISCO_INFO, StanzaError
 from bridge.xmpp.checks.diagnosis import FINDINGS
 from bridge.xmpp.checks.report import CheckStage, Report
-from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, IqError, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import (
     Connected,
     ConnectionChanged,

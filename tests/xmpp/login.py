@@ -6,10 +6,10 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
+from bridge.wire.names import SASL, SASL_CB
 from bridge.wire.scram import ChannelBinding
 from bridge.xmpp.link.offer import offer_in
 from bridge.xmpp.link.sasl import log_in
-from bridge.xmpp.link.stanzas import SASL, SASL_CB
 from tests.xmpp.place import PLACE
 
 PASSWORD = "correct-horse"

@@ -6,17 +6,10 @@ from dataclasses import dataclass, field
 from typing import cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.wire.names import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, StanzaError
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import (
-    CLIENT,
-    DATA_FORMS,
-    DELAY,
-    DISCO_INFO,
-    MAM,
-    IqError,
-    StanzaError,
-)
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.muc.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
 

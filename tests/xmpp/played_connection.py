@@ -3,8 +3,9 @@ from collections.abc import Mapping
 from typing import TypeAlias, cast
 from xml.etree.ElementTree import Element
 
+from bridge.wire.names import StanzaError
 from bridge.xmpp.link.connection import Connection
-from bridge.xmpp.link.stanzas import IqError, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 from tests.xmpp.place import PLACE
 

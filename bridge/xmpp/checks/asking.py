@@ -5,11 +5,11 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
+from bridge.wire import names
 from bridge.xmpp.checks.conduct import namesakes
 from bridge.xmpp.checks.diagnosis import PING_SECONDS
 from bridge.xmpp.checks.evidence import Ping
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.model.room import Occupant
 from bridge.xmpp.muc.membership import Membership
@@ -47,7 +47,7 @@ async def declared_by(membership: Membership, nicknames: Collection[str]) -> Dec
     asked = [it for it in (*status.occupants, *status.unlisted) if it.nickname in nicknames]
     with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
         connection = membership.connection
-        asking = (disco.ask(connection, it.jid, stanzas.DISCO_INFO, PING_SECONDS) for it in asked)
+        asking = (disco.ask(connection, it.jid, names.DISCO_INFO, PING_SECONDS) for it in asked)
         answers = map(disco.description_in, await asyncio.gather(*asking))
         pairs = [*zip((occupant.nickname for occupant in asked), answers, strict=True)]
         says = {name: it.is_program for name, it in pairs if it.is_program is not None}

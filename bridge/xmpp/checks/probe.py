@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import listed, name_of, one_line, quoted
+from bridge.wire.names import MUC
 from bridge.xmpp.checks.attempt import log_in_unbound, look_at_certificate
 from bridge.xmpp.checks.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.link import stanzas
@@ -298,13 +299,13 @@ class _Visitor:
         place, add_finding = self.membership.place, self._recorder.add_finding
         service = prepared(place.room_service) or place.room_service
         description, refusal = await roomservice.ask(self._connection, service)
-        is_service = stanzas.MUC in description.features
+        is_service = MUC in description.features
         if refusal is not None:
             add_finding(f"{service} does not answer disco ({refusal.condition}); joining will show")
         elif is_service:
             add_finding(f"{service} is a room service")
         elif description.features or description.identities:
-            add_finding(f"{service} does not name {stanzas.MUC} among its features")
+            add_finding(f"{service} does not name {MUC} among its features")
         else:
             add_finding(f"{service} says nothing of what it is; joining will show")
         silent = refusal is not None and refusal.condition == roomservice.SILENCE
@@ -321,7 +322,7 @@ class _Visitor:
             missing = of_refusal is not None and of_refusal.condition == roomservice.ITEM_NOT_FOUND
             if must_exist and missing and fault is None:
                 fault = faults.of("missing-room", place)
-        if fault is not None and stanzas.MUC not in of_room.features:
+        if fault is not None and MUC not in of_room.features:
             raise ConnectionFailedError(fault)
 
     async def _find_candidates(self) -> None:

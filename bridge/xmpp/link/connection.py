@@ -18,6 +18,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
+from bridge.wire import names
+from bridge.wire.names import BIND, SM, StanzaError
 from bridge.wire.scram import ChannelBinding, ScramError
 from bridge.wire.xmlstream import DamagedElement, StanzaTooLongError, TlsRecordError, XmlStreamError
 from bridge.xmpp.errors import XmppError
@@ -27,7 +29,7 @@ from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.offer import Offer, offer_in
 from bridge.xmpp.link.session import Negotiation, StreamManagement
-from bridge.xmpp.link.stanzas import BIND, SM, IqError, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.link.trace import Tracer, untraced
 from bridge.xmpp.model import faults
@@ -61,10 +63,8 @@ DEADLINES = {
 """Seconds for each stage. SASL has more, since a million iterations take one second. `JOIN` is for
 one room (see `muc.joining`)."""
 
-STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
-ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
-STARTTLS = f"{{{stanzas.TLS}}}starttls"
-PROCEED, REFUSED = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
+STARTTLS = f"{{{names.TLS}}}starttls"
+PROCEED, REFUSED = (f"{{{names.TLS}}}{name}" for name in ("proceed", "failure"))
 """What a server may answer to `STARTTLS`."""
 
 log = logging.getLogger(__name__)
@@ -447,19 +447,19 @@ class Connection:
         SubElement(bind, f"{{{BIND}}}resource").text = self._resource
         self.send(stanzas.iq_request("set", None, id_, bind))
         while True:
-            answer = await self._negotiation.next((stanzas.IQ,), among_stanzas=True)
+            answer = await self._negotiation.next((names.IQ,), among_stanzas=True)
             if answer.get("id") == id_ and self._may_answer(answer.get("from"), None):
                 break
             self._negotiation.early.append(answer)
         jid = prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
         if answer.get("type") != "result" or not jid:
-            raise IqError(stanzas.error_of(answer))
+            raise IqError(names.error_of(answer))
         return jid
 
     # The stream.
 
     def _acknowledge(self, handled: int) -> None:
-        self._stream.write(Element(f"{{{SM}}}a", {"h": str(handled)}))
+        self._stream.write(Element(names.ACK, {"h": str(handled)}))
 
     def _hang_up(self) -> None:
         if self.management is not None:
@@ -467,21 +467,21 @@ class Connection:
         self._stream.hang_up()
 
     def _receive(self, element: Element) -> None:
-        if element.tag == STREAM_ERROR:
-            condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
+        if element.tag == names.STREAM_ERROR:
+            condition, text = names.condition_of(element)
             self.end(faults.of_stream_error(condition, text, self.place, self._stage))
         elif not self._negotiation.over:
             self._negotiation.receive(element)
-        elif element.tag == ACKNOWLEDGEMENT_REQUEST:
+        elif element.tag == names.ACK_REQUEST:
             if self.management is not None and not self.ended.done():
                 self.management.answer_soon()
         else:
             self._dispatch(element)
-            if self.management is not None and element.tag in stanzas.STANZAS:
+            if self.management is not None and element.tag in names.STANZAS:
                 self.management.count()
 
     def _dispatch(self, element: Element) -> None:
-        if element.tag == stanzas.IQ:
+        if element.tag == names.IQ:
             if element.get("type") in {"get", "set"}:
                 self._reply_to(element)
                 if isinstance(element, DamagedElement):  # it becomes an event of the room
@@ -533,7 +533,7 @@ class Connection:
                 unreadable = StanzaError(UNREADABLE, f"The answer cannot be read: {iq.reason}.")
                 answer.set_exception(IqError(unreadable))
             case "error":
-                answer.set_exception(IqError(stanzas.error_of(iq)))
+                answer.set_exception(IqError(names.error_of(iq)))
             case "result":
                 answer.set_result(iq)
 

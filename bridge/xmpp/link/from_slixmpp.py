@@ -10,11 +10,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from bridge.wire.names import MAX_JID_CHARACTERS
 from bridge.xmpp.errors import XmppError
-
-MAX_JID_CHARACTERS = 3_071
-"""The longest JID (RFC 7622, section 3.1). Longer ones are not given to slixmpp, which caches
-what it prepares."""
 
 MAX_SRV_RECORDS = 32
 """Most SRV records of each kind that are used. An answer may hold 3,000, and slixmpp sorts them in
@@ -32,7 +29,10 @@ def load() -> None:
 
 
 def prepared(jid: str) -> str | None:
-    """Return a JID prepared for comparison (RFC 7622); None if it is invalid."""
+    """Return a JID prepared for comparison (RFC 7622); None if it is invalid.
+
+    slixmpp, which caches what it prepares, is not given what is longer than any JID.
+    """
     from slixmpp.jid import JID, InvalidJID
 
     if len(jid) > MAX_JID_CHARACTERS:

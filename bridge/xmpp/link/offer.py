@@ -6,10 +6,9 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from bridge.text import one_line, quoted, wire_name
-from bridge.xmpp.link.stanzas import SASL, SASL_CB, SM, whole_number
+from bridge.wire.names import BIND2, SASL, SASL2, SASL_CB, SM
+from bridge.xmpp.link.stanzas import whole_number
 
-SASL2 = "urn:xmpp:sasl:2"
-BIND2 = "urn:xmpp:bind:0"
 FAST = "urn:xmpp:fast:0"
 LIMITS = "urn:xmpp:stream-limits:0"
 

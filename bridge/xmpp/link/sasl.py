@@ -10,11 +10,10 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.text import quoted
 from bridge.wire import scram
+from bridge.wire.names import SASL, condition_of
 from bridge.wire.scram import HASHES, ChannelBinding, ScramClient, ScramError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import ForbiddenCharacterError, sasl_prepared
 from bridge.xmpp.link.offer import Offer
-from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 
@@ -154,7 +153,7 @@ class _Login:
         """Send an element and return the answer; raises `LoginRefusedError`."""
         answer = await self._exchange(element)
         if answer.tag == FAILURE:
-            condition, text = stanzas.condition_of(answer, SASL)
+            condition, text = condition_of(answer)
             refusal = faults.of_sasl(condition, text, self._place, genuine=self._genuine)
             is_clear = not self._genuine or faults.blames_password(text)
             raise LoginRefusedError(refusal, "" if is_clear else self._flag)

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
+from bridge.wire import names
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.link import stanzas
 
 RESUMABLE = frozenset({"connection-reset", "connection-timeout"})
 """The conditions after which a session is resumed. After any other, the session itself may be the
@@ -112,7 +112,7 @@ class Negotiation:
 
     async def features(self) -> Element:
         """Return the stream features that come next."""
-        return await self.next((f"{{{stanzas.STREAMS}}}features",))
+        return await self.next((names.FEATURES,))
 
     async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
         """Send an element and return the answer, which has one of the tags `expected`."""
@@ -132,8 +132,8 @@ class Negotiation:
                 element = await self._unless_ended(self._awaited)
             if element.tag in expected:
                 return element
-            if not (among_stanzas and element.tag in stanzas.STANZAS):
-                raise UnexpectedElementError(element.tag.rpartition("}")[2])
+            if not (among_stanzas and element.tag in names.STANZAS):
+                raise UnexpectedElementError(names.local(element.tag))
             self.early.append(element)
 
     def forget(self) -> None:

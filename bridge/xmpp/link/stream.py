@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from bridge.wire import xmlstream
+from bridge.wire import names, xmlstream
 from bridge.wire.xmlstream import DamagedElement, XmlStream
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
@@ -78,8 +78,8 @@ class Stream(asyncio.Protocol):
         """The header with which the stream is opened."""
         account = f"from='{self.account}' " if self.account else ""
         return (
-            f"<stream:stream {account}to='{self._domain}' xmlns='{stanzas.CLIENT}' "
-            f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
+            f"<stream:stream {account}to='{self._domain}' xmlns='{names.CLIENT}' "
+            f"xmlns:stream='{names.STREAMS}' xml:lang='en' version='1.0'>"
         )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -205,7 +205,7 @@ class Stream(asyncio.Protocol):
         if isinstance(element, DamagedElement):
             self.note(f"the next stanza cannot be read: {element.reason}")
             # From the server itself, not from a stranger, who could cut us off by it.
-            if not self._negotiation_ended and element.tag not in stanzas.STANZAS:
+            if not self._negotiation_ended and element.tag not in names.STANZAS:
                 self._give_up(xmlstream.NotWellFormedError())
                 return
         try:

@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Literal, NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
+from bridge.wire.names import local
 from bridge.xmpp.model.journal import Numbering, Ring
 
 CAPACITY = 2_000
@@ -164,7 +165,7 @@ def _weight(raw: bytes) -> int:
 def redacted(element: Element) -> Element:
     """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
     for part in element.iter():
-        name = part.tag.rpartition("}")[2]
+        name = local(part.tag)
         if name in SUSPECTS or not ALWAYS_SECRET.isdisjoint(part.attrib):
             break
     else:
@@ -176,7 +177,7 @@ def redacted(element: Element) -> Element:
 
 def _redact(element: Element, *, in_secret_field: bool) -> None:
     """Take the secrets out of an element; it recurses for each of at most `MAX_DEPTH` levels."""
-    name = element.tag.rpartition("}")[2]
+    name = local(element.tag)
     always = ALWAYS_SECRET.intersection(element.keys())
     for attribute in (*always, SECRET_ATTRIBUTES.get(name, "")):
         if element.get(attribute):

@@ -19,11 +19,12 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.text import memory_of, stamp_of
+from bridge.wire import names
+from bridge.wire.names import DATA_FORMS, DELAY, MAM, MUC_USER, StanzaError
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection, TooManyResultsError
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import DATA_FORMS, DELAY, MAM, MUC_USER, IqError, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.events import MessageReceived, Source, SubjectChanged
 from bridge.xmpp.model.faults import Fault, Place
@@ -365,7 +366,7 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     path = f"{{{FORWARD}}}forwarded"
     delay = result.find(f"{path}/{{{DELAY}}}delay")
     at = None if delay is None else delay.get("stamp")
-    message = result.find(f"{path}/{stanzas.MESSAGE}")
+    message = result.find(f"{path}/{names.MESSAGE}")
     message = Element("message") if message is None else message
     events: list[MessageReceived | SubjectChanged] = []
     for event in reading.read(message, room=room, own=own):

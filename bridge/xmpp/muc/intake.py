@@ -6,8 +6,8 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.text import iso, seconds_of
+from bridge.wire import names
 from bridge.wire.xmlstream import DamagedElement
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 from bridge.xmpp.muc import reading
@@ -16,7 +16,7 @@ from bridge.xmpp.muc.reflections import REMEMBERED, RecentlyAdded
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
 
-GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
+GIVES_IDS = frozenset({names.STANZA_ID, names.MAM})
 """The features of a room that gives its messages stanza ids. With either feature, the room has to
 remove ids that others gave in its name (XEP-0359, XEP-0313)."""
 
@@ -58,7 +58,7 @@ class Intake:
         An answer to disco#info has no events: it describes the room. It also says whether the
         stanza ids in the room's messages can be trusted.
         """
-        if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
+        if stanza.tag != names.IQ or isinstance(stanza, DamagedElement):
             read = reading.read(
                 stanza,
                 room=self._room,
@@ -100,7 +100,7 @@ class Intake:
         """
         match event:
             case SubjectChanged():
-                if not reading.is_stamped(stanza):
+                if not names.is_stamped(stanza):
                     self.history.close()
             case MessageReceived(type="groupchat", delayed_from=None, body=body, sender=sender):
                 if body and sender:

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.values import MAX_JID_PART_BYTES, Secret
 from bridge.text import named
+from bridge.wire import names
 from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import DEADLINES, Connection
@@ -175,7 +176,7 @@ class Join:
             return  # it comes from an occupant
         if iq.get("type") == "error":
             # A room that does not exist yet is no denial: joining may make it.
-            denies = stanzas.error_of(iq).condition != "item-not-found"
+            denies = names.error_of(iq).condition != "item-not-found"
         else:
             denies = roomservice.denies(disco.description_in(iq))
         if denies:

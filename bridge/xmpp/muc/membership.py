@@ -16,6 +16,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
+from bridge.wire import names
 from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.link import stanzas
@@ -309,7 +310,7 @@ class Membership:
         since = self._catching_up.since()
         # With an archive, no history is asked for: the archive has everything in order, and the
         # history would come before it.
-        archived = stanzas.MAM in self._intake.description.features
+        archived = names.MAM in self._intake.description.features
         history = since is None or self._catching_up.failed or not archived
         tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
         for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
@@ -454,9 +455,9 @@ class Membership:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # Presence in these states may answer a join that was given up. It is ignored: otherwise we
         # would be listed as an occupant while `_state` says that we are out.
-        if stanza.tag == stanzas.PRESENCE and self._state in {State.OUT, State.REMOVED}:
+        if stanza.tag == names.PRESENCE and self._state in {State.OUT, State.REMOVED}:
             return
-        if stanza.tag == stanzas.IQ and self._join is not None:
+        if stanza.tag == names.IQ and self._join is not None:
             self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
@@ -514,7 +515,7 @@ class Membership:
             case events.SubjectChanged():
                 self._comes_first = False  # it comes after all who were there before us
             case events.SendFailed(condition=condition, by=by) if condition in UNREACHED:
-                self._service.bounce = stanzas.StanzaError(condition, by=by)
+                self._service.bounce = names.StanzaError(condition, by=by)
                 self.doubt()
             case (
                 events.SendFailed(condition="not-acceptable" | "item-not-found")

@@ -6,7 +6,6 @@ knows when it counts.
 The answers of service discovery and archives are read in `queries.disco` and `archive`.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -14,28 +13,22 @@ from operator import attrgetter
 from xml.etree.ElementTree import Element
 
 from bridge.text import iso_of, stamp_of
+from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS
 from bridge.wire.xmlstream import DamagedElement
 from bridge.wire.xmlwriter import XML_NAMESPACE
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model import events
 
-REACTIONS = "urn:xmpp:reactions:0"
 OCCUPANT_ID = "urn:xmpp:occupant-id:0"
 ADDRESSES = "http://jabber.org/protocol/address"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATIONS = frozenset(f"{{urn:xmpp:message-moderate:{version}}}moderated" for version in (0, 1))
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
-STAMP = f"{{{stanzas.DELAY}}}delay"
-FORMER_STAMP = "{jabber:x:delay}x"
-"""The tag of a delay as XEP-0091 has it, whose stamps are in UTC without a zone."""
-EXTENSION = f"{{{stanzas.MUC_USER}}}x"
-ITEM = f"{{{stanzas.MUC_USER}}}item"
-CAPTCHA = "{urn:xmpp:captcha}captcha"
 CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data}value"
-GIVEN_ID = f"{{{stanzas.STANZA_ID}}}stanza-id"
-STATUS = f"{{{stanzas.CLIENT}}}status"
+GIVEN_ID = f"{{{names.STANZA_ID}}}stanza-id"
+STATUS = f"{{{names.CLIENT}}}status"
 LANGUAGE = f"{{{XML_NAMESPACE}}}lang"
 
 MARKS = {
@@ -48,17 +41,17 @@ MARKS = {
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
-PASSED_ON = frozenset({f"{{{stanzas.MUC_USER}}}invite", f"{{{stanzas.MUC_USER}}}decline"})
+PASSED_ON = frozenset({f"{{{names.MUC_USER}}}invite", f"{{{names.MUC_USER}}}decline"})
 """The tags that say who wrote a message that the room passes on in its own name."""
 
 METADATA = frozenset(
     {
-        "urn:xmpp:delay",
-        "jabber:x:delay",
-        "urn:xmpp:sid:0",
+        names.DELAY,
+        names.FORMER_DELAY,
+        names.STANZA_ID,
         OCCUPANT_ID,
         "urn:xmpp:hints",
-        "http://jabber.org/protocol/muc#user",
+        names.MUC_USER,
         ADDRESSES,
     }
 )
@@ -78,10 +71,7 @@ MAX_PAYLOAD_CHARACTERS = 100
 """Most characters of such a name, of the name of an encryption, and of a hat; real ones have up to
 60."""
 
-STATUS_CODE = re.compile("[0-9]{3}")
-"""A status code as XEP-0045, section 15.6, writes it."""
-
-OF_STREAM = f"{{{stanzas.CLIENT}}}"
+OF_STREAM = f"{{{names.CLIENT}}}"
 """The beginning of the tags in the stream's own namespace, which are no extensions."""
 
 CACHED_PAYLOADS = 256
@@ -115,9 +105,9 @@ def read(
     account_id = _occupant_id(stanza) if names_accounts else None
     if isinstance(stanza, DamagedElement) and bare == room:
         yield events.StanzaDamaged(sender, nickname, stanza.reason)
-    if stanza.tag == stanzas.MESSAGE:
+    if stanza.tag == names.MESSAGE:
         if stanza.get("type") == "error":
-            error, id_ = stanzas.error_of(stanza), stanza.get("id")
+            error, id_ = names.error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
             if sender == room and id_:
                 yield events.SendFailed(id_, error.condition, error.text, error.by)
@@ -126,8 +116,8 @@ def read(
         elif bare == room and (nickname or not _is_passed_on(stanza)):
             yield from _read_message(stanza, address, own, account_id, gives_ids=gives_ids)
         elif sender == room.partition("@")[2] and _is_kept_out_by(stanza, room):
-            yield events.RoomError(events.CAPTCHA_REQUIRED, stanza.findtext(stanzas.BODY))
-    elif stanza.tag == stanzas.PRESENCE and bare == room:
+            yield events.RoomError(events.CAPTCHA_REQUIRED, stanza.findtext(names.BODY))
+    elif stanza.tag == names.PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own, account_id)
 
 
@@ -137,7 +127,7 @@ def _is_passed_on(stanza: Element) -> bool:
     Servers pass on all that such a person puts into it, ejabberd with any message type (XEP-0045,
     section 7.8.2).
     """
-    return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{EXTENSION}/*"))
+    return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{names.EXTENSION}/*"))
 
 
 def _is_kept_out_by(stanza: Element, room: str) -> bool:
@@ -146,10 +136,10 @@ def _is_kept_out_by(stanza: Element, room: str) -> bool:
     The form may name the address that we wrote to (XEP-0158, section 3.1). If it names none, it
     concerns every room of the service that we are entering.
     """
-    challenge = stanza.find(CAPTCHA)
+    challenge = stanza.find(names.CAPTCHA)
     if challenge is None:
         return False
-    return (prepared(challenge.findtext(CAPTCHA_FOR, room)) or "").partition("/")[0] == room
+    return names.bare(prepared(challenge.findtext(CAPTCHA_FOR, room)) or "") == room
 
 
 def _read_message(
@@ -157,12 +147,12 @@ def _read_message(
 ) -> Iterator[events.Event]:
     sender, room, nickname = address
     type_ = stanza.get("type", "normal")
-    body, languages = _in_one_language(stanza, stanzas.BODY)
+    body, languages = _in_one_language(stanza, names.BODY)
     subject = _new_subject(stanza, nickname) if type_ == "groupchat" else None
     # Whoever solves a CAPTCHA is let in (XEP-0158, section 3). Some rooms send it from the occupant
     # JID that we asked for. Once we are inside, an occupant may have sent such a message.
     from_room = not nickname or (not own and type_ != "groupchat")
-    if from_room and stanza.find(CAPTCHA) is not None:
+    if from_room and stanza.find(names.CAPTCHA) is not None:
         yield events.RoomError(events.CAPTCHA_REQUIRED, body)
         return
     if not nickname:
@@ -214,20 +204,15 @@ def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
     last: tuple[str | None, str] = (None, "")
     for child in stanza:
         stamp = child.get("stamp")
-        if stamp is None or child.tag not in {STAMP, FORMER_STAMP}:
+        if stamp is None or child.tag not in {names.STAMP, names.FORMER_STAMP}:
             continue
-        if child.tag == FORMER_STAMP:
+        if child.tag == names.FORMER_STAMP:
             stamp = iso_of(f"{stamp}Z") or stamp
-        by = child.get("from", "")[:MAX_JID_CHARACTERS]
+        by = child.get("from", "")[: names.MAX_JID_CHARACTERS]
         by = room if prepared(by) == room else by
         if by == room or last[1] != room:
             last = stamp_of(stamp[:MAX_PRESENCE_CHARACTERS]), by
     return last
-
-
-def is_stamped(stanza: Element) -> bool:
-    """Whether a message has a delay, whoever stamped it."""
-    return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
 
 
 def _marks(stanza: Element) -> tuple[str, ...]:
@@ -260,9 +245,9 @@ def _new_subject(stanza: Element, nickname: str) -> str | None:
     A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one. But
     old rooms say in their own name who set the subject, in a body beside it.
     """
-    talks = nickname and stanza.findtext(stanzas.BODY)
-    sets = not talks and stanza.find(stanzas.THREAD) is None
-    return _in_one_language(stanza, stanzas.SUBJECT)[0] if sets else None
+    talks = nickname and stanza.findtext(names.BODY)
+    sets = not talks and stanza.find(names.THREAD) is None
+    return _in_one_language(stanza, names.SUBJECT)[0] if sets else None
 
 
 def _occupant_id(stanza: Element) -> str | None:
@@ -275,7 +260,7 @@ def original_senders(stanza: Element) -> set[str]:
     """Return the accounts that the room's history names as senders (XEP-0045, section 7.2.13)."""
     addresses = stanza.iterfind(f"{{{ADDRESSES}}}addresses/{{{ADDRESSES}}}address[@type='ofrom']")
     named = (prepared(address.get("jid", "")) or "" for address in addresses)
-    return {jid.partition("/")[0] for jid in named}
+    return {names.bare(jid) for jid in named}
 
 
 def _encrypted(stanza: Element) -> str | None:
@@ -285,14 +270,14 @@ def _encrypted(stanza: Element) -> str | None:
         if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
             declared = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
             return declared[:MAX_PAYLOAD_CHARACTERS]
-        name = name or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
+        name = name or ENCRYPTIONS.get(names.split(child.tag)[0])
     return name
 
 
 @lru_cache(CACHED_PAYLOADS)
-def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+def _shared(payload: tuple[str, ...]) -> tuple[str, ...]:
     """Return equal names as the same tuple: thousands of occupants may have the same client."""
-    return names
+    return payload
 
 
 def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
@@ -301,22 +286,22 @@ def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str,
     A hat says what somebody is in the room, as its owner names it (XEP-0317). Each revision has a
     namespace and an attribute of its own.
     """
-    names = []
+    payload = []
     for child in elements:
-        namespace, _, name = child.tag.rpartition("}")
+        namespace, name = names.split(child.tag)
         if name == "hats":
             titles = (next(filter(None, map(hat.get, HAT_TITLES)), "") for hat in child)
-            names += [f"hat: {title}" for title in titles if title]
-        if namespace[1:] == stanzas.CLIENT and name not in {"thread", "error"}:
-            names.append(name)
-        elif namespace[1:] != stanzas.CLIENT and namespace[1:] not in METADATA:
-            names.append(f"{name} ({namespace[1:]})")
-    return _bounded(names, most)
+            payload += [f"hat: {title}" for title in titles if title]
+        if namespace == names.CLIENT and name not in {"thread", "error"}:
+            payload.append(name)
+        elif namespace != names.CLIENT and namespace not in METADATA:
+            payload.append(f"{name} ({namespace})")
+    return _bounded(payload, most)
 
 
-def _bounded(names: Iterable[str], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
+def _bounded(payload: Iterable[str], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
     """Return each of these names once, as many and as much of them as are listed."""
-    each = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
+    each = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(payload)]
     more = len(each) - most
     return tuple(each[:most]) + ((f"... and {more} more",) if more > 0 else ())
 
@@ -330,12 +315,12 @@ def _with_references(message: events.MessageReceived, stanza: Element) -> events
         if not id_:
             continue
         match child.tag:
-            case "{urn:xmpp:message-correct:0}replace":
+            case names.REPLACE:
                 message = replace(message, replaces=id_)
             case "{urn:xmpp:reply:0}reply":
                 message = replace(message, reply_to=id_)
             case "{urn:xmpp:reactions:0}reactions":
-                listed = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
+                listed = child.findall(f"{{{names.REACTIONS}}}reaction")[:MAX_REACTIONS]
                 reactions = tuple(reaction.text or "" for reaction in listed)
                 message = replace(message, reacts_to=id_, reactions=reactions)
             case "{urn:xmpp:message-retract:1}retract":
@@ -369,37 +354,29 @@ def _taking_back(
 
 def _read_notice(stanza: Element) -> Iterator[events.Event]:
     """Yield the room's notices of changes to its configuration and to affiliations."""
-    extension = stanza.find(EXTENSION)
+    extension = stanza.find(names.EXTENSION)
     if extension is None:
         return
-    if codes := _codes(extension):
+    if codes := names.codes_of(stanza):
         yield events.RoomConfigured(codes)
     item = _item(extension)
     if (jid := _real_jid(item)) and (held := _attribute(item, "affiliation", "")):
         yield events.AffiliationChanged(jid, held, _reason(item), _actor(item))
 
 
-def _codes(extension: Element) -> frozenset[int]:
-    return frozenset(
-        int(code)
-        for status in extension.iterfind(f"{{{stanzas.MUC_USER}}}status")
-        if STATUS_CODE.fullmatch(code := status.get("code", ""))
-    )
-
-
 def _item(extension: Element) -> Element:
     """Return the `<item/>` that describes an occupant; an empty element if there is none."""
-    item = extension.find(ITEM)
-    return Element(ITEM) if item is None else item
+    item = extension.find(names.ITEM)
+    return Element(names.ITEM) if item is None else item
 
 
 def _reason(item: Element) -> str | None:
-    return _short(item.findtext(f"{{{stanzas.MUC_USER}}}reason"))
+    return _short(item.findtext(f"{{{names.MUC_USER}}}reason"))
 
 
 def _real_jid(item: Element) -> str | None:
     jid = item.get("jid")
-    return jid if jid and len(jid) <= MAX_JID_CHARACTERS else None
+    return jid if jid and len(jid) <= names.MAX_JID_CHARACTERS else None
 
 
 def _short(text: str | None) -> str | None:
@@ -407,7 +384,7 @@ def _short(text: str | None) -> str | None:
 
 
 def _actor(item: Element) -> str | None:
-    actor = item.find(f"{{{stanzas.MUC_USER}}}actor")
+    actor = item.find(f"{{{names.MUC_USER}}}actor")
     return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
@@ -416,18 +393,18 @@ def _read_presence(
 ) -> Iterator[events.Event]:
     type_ = stanza.get("type")
     if type_ == "error":
-        error = stanzas.error_of(stanza)
+        error = names.error_of(stanza)
         yield events.RoomError(error.condition, error.text, error.venue)
         return
     if not nickname:
         return
     # Some gateways leave the extension out, and a damaged one cannot be read: nobody comes or goes
     # unseen for that.
-    extension = None if isinstance(stanza, DamagedElement) else stanza.find(EXTENSION)
+    extension = None if isinstance(stanza, DamagedElement) else stanza.find(names.EXTENSION)
     if extension is None:
-        extension = Element(EXTENSION)
+        extension = Element(names.EXTENSION)
     item = _item(extension)
-    codes = _codes(extension)
+    codes = names.codes_of(stanza)
     is_own = sender == own or 110 in codes
     status_text = _short(_in_one_language(stanza, STATUS)[0])
     if type_ is None:
@@ -438,7 +415,7 @@ def _read_presence(
             sender=nickname,
             role=_attribute(item, "role", events.UNKNOWN),
             affiliation=_attribute(item, "affiliation", events.UNKNOWN),
-            show=_short(stanza.findtext(f"{{{stanzas.CLIENT}}}show")),
+            show=_short(stanza.findtext(f"{{{names.CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),
             self_=is_own,
@@ -447,12 +424,12 @@ def _read_presence(
             actor=_actor(item),
             occupant_id=account_id,
             payload=_shared(_payload(extensions, MAX_PRESENCE_PAYLOAD)),
-            sessions=len({it.get("jid") for it in extension.iterfind(ITEM)} - {None}),
+            sessions=len({it.get("jid") for it in extension.iterfind(names.ITEM)} - {None}),
         )
     elif type_ == "unavailable":
         new_nickname = item.get("nick", "")
-        destroy = extension.find(f"{{{stanzas.MUC_USER}}}destroy")
-        if 303 in codes and 0 < len(new_nickname) <= MAX_JID_CHARACTERS:
+        destroy = extension.find(f"{{{names.MUC_USER}}}destroy")
+        if 303 in codes and 0 < len(new_nickname) <= names.MAX_JID_CHARACTERS:
             yield events.NicknameChanged(
                 sender, nickname, new_nickname, is_own, _real_jid(item), account_id
             )

@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from xml.etree.ElementTree import Element
 
 from bridge.text import quoted
-from bridge.xmpp.link import stanzas
+from bridge.wire import names
+from bridge.wire.names import StanzaError
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
-from bridge.xmpp.link.stanzas import StanzaError
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.queries import disco
@@ -43,7 +43,7 @@ async def ask(connection: Connection, target: str) -> tuple[Description, StanzaE
     Raises `ConnectionFailedError` when the connection ends.
     """
     target = prepared(target) or target
-    answer = await disco.ask(connection, target, stanzas.DISCO_INFO, DISCO_SECONDS)
+    answer = await disco.ask(connection, target, names.DISCO_INFO, DISCO_SECONDS)
     refusal = None if isinstance(answer, Element) else answer.error or StanzaError(SILENCE)
     return disco.description_in(answer), refusal
 
@@ -54,7 +54,7 @@ def denies(description: Description) -> bool:
     A gateway may have rooms and not say so.
     """
     described = bool(description.identities or description.features)
-    may_have = description.is_room or description.is_gateway or stanzas.MUC in description.features
+    may_have = description.is_room or description.is_gateway or names.MUC in description.features
     return described and not may_have
 
 
@@ -78,7 +78,7 @@ async def room_services(connection: Connection, domain: str, doubted: str = "") 
             for item in items[:MAX_SERVICES_ASKED]:
                 if "@" not in item.jid and item.jid != doubted:
                     description, _ = await ask(connection, item.jid)
-                    if stanzas.MUC in description.features:
+                    if names.MUC in description.features:
                         services.append(item.jid)
     return services
 
@@ -163,7 +163,7 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
 
 
 async def _items(connection: Connection, address: str) -> tuple[Item, ...]:
-    answer = await disco.ask(connection, address, stanzas.DISCO_ITEMS, DISCO_SECONDS)
+    answer = await disco.ask(connection, address, names.DISCO_ITEMS, DISCO_SECONDS)
     return disco.items_in(answer)
 
 
@@ -175,6 +175,6 @@ def described(room: Description, refusal: StanzaError | None) -> str:
         return f"the room does not answer disco ({refusal.condition})"
     features = frozenset(room.features)
     kinds = sorted(name.removeprefix("muc_") for name in features if name.startswith("muc_"))
-    archive = "with an archive" if stanzas.MAM in features else "without an archive"
+    archive = "with an archive" if names.MAM in features else "without an archive"
     kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"
     return f"the room exists ({kind}), {archive}"

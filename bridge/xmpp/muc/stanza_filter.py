@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from bridge.text import iso, visible
+from bridge.wire import names
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.link.trace import Direction, TracedStanza
@@ -12,9 +13,7 @@ from bridge.xmpp.model.events import MessageReceived, MessageSent, SendFailed, S
 from bridge.xmpp.model.filter import looks_like_jid
 from bridge.xmpp.model.journal import Record
 
-PING = f"{{{stanzas.PING}}}ping"
-
-ACKNOWLEDGEMENTS = frozenset({f"{{{stanzas.SM}}}r", f"{{{stanzas.SM}}}a"})
+ACKNOWLEDGEMENTS = frozenset({names.ACK_REQUEST, names.ACK})
 """The tags of requests for acknowledgement, and of acknowledgements (XEP-0198, section 4)."""
 
 
@@ -52,12 +51,12 @@ class StanzaFilter:
         if traced.direction == "out":
             return not wanted.isdisjoint(self.own)
         # A message that an archive or a carbon copy forwards has a sender of its own.
-        for stanza in (traced.xml, *traced.xml.iter(stanzas.MESSAGE)):
+        for stanza in (traced.xml, *traced.xml.iter(names.MESSAGE)):
             if (address := stanzas.sender_of(stanza)) is not None:
-                names = {address.jid, address.bare}
+                known = {address.jid, address.bare}
                 if address.bare in self.rooms and not looks_like_jid(sender):
-                    names |= {address.resource, visible(address.resource)}
-                if not wanted.isdisjoint(names - {""}):
+                    known |= {address.resource, visible(address.resource)}
+                if not wanted.isdisjoint(known - {""}):
                     return True
         return False
 
@@ -94,10 +93,10 @@ def keepalives(traced: Iterable[TracedStanza]) -> set[int]:
             continue
         if xml.tag in ACKNOWLEDGEMENTS:
             numbers.add(item.number)
-        elif xml.tag == stanzas.IQ:
+        elif xml.tag == names.IQ:
             asking = xml.get("type") in {"get", "set"}
             request = item.connection, xml.get("id"), (item.direction == "in") is asking
-            if asking and len(xml) and xml[0].tag == PING:
+            if asking and len(xml) and xml[0].tag == names.PINGED:
                 pings.add(request)
                 numbers.add(item.number)
             elif not asking and request in pings:
@@ -140,7 +139,7 @@ def _both_ways(traced: list[TracedStanza], room: str, id_: str) -> set[int]:
     numbers = set()
     for item in traced:
         xml = item.xml
-        if isinstance(xml, str) or xml.tag != stanzas.MESSAGE or xml.get("id") != id_:
+        if isinstance(xml, str) or xml.tag != names.MESSAGE or xml.get("id") != id_:
             continue
         if room in _ends(xml):
             numbers.add(item.number)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from bridge.wire import names
 from bridge.wire.meaning import UNREACHED
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
@@ -32,10 +33,10 @@ ARCHIVE = "urn:xmpp:mam:"
 """The prefix of an archive's features, in every version (XEP-0313)."""
 
 _QUERIES = {
-    stanzas.DISCO_INFO: "what it is and can do (XEP-0030)",
+    names.DISCO_INFO: "what it is and can do (XEP-0030)",
     VERSION: "its software (XEP-0092)",
     LAST: "its uptime (XEP-0012)",
-    stanzas.DISCO_ITEMS: "its rooms (XEP-0030)",
+    names.DISCO_ITEMS: "its rooms (XEP-0030)",
 }
 
 
@@ -96,7 +97,7 @@ class Description(NamedTuple):
     @property
     def has_rooms(self) -> bool:
         """Whether this is a room service, provided that its address is a domain."""
-        return self.is_room and stanzas.MUC in self.features
+        return self.is_room and names.MUC in self.features
 
     @property
     def is_program(self) -> bool | None:
@@ -122,7 +123,7 @@ class Unanswered(NamedTuple):
 
     question: str
     """The namespace of the query."""
-    error: stanzas.StanzaError | None
+    error: names.StanzaError | None
     """The error that was answered; None if no answer came in time."""
 
     def __str__(self) -> str:
@@ -148,7 +149,7 @@ class Information(NamedTuple):
     @property
     def answered(self) -> bool:
         """Whether disco#info was answered."""
-        return all(query.question != stanzas.DISCO_INFO for query in self.unanswered)
+        return all(query.question != names.DISCO_INFO for query in self.unanswered)
 
 
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
@@ -167,12 +168,12 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         asking = (ask(connection, address, name, deadline - loop.time()) for name in namespaces)
         return dict(zip(namespaces, await asyncio.gather(*asking), strict=True))
 
-    answers = await ask_all(stanzas.DISCO_INFO, *((VERSION, LAST) if is_server else ()))
-    first = answers[stanzas.DISCO_INFO]
+    answers = await ask_all(names.DISCO_INFO, *((VERSION, LAST) if is_server else ()))
+    first = answers[names.DISCO_INFO]
     if isinstance(first, Unanswered) and first.error is not None:
         raise stanzas.IqError(first.error)
     description = description_in(first)
-    further = [stanzas.DISCO_ITEMS] if description.has_rooms and "@" not in address else []
+    further = [names.DISCO_ITEMS] if description.has_rooms and "@" not in address else []
     if not is_server:
         offered = (VERSION,) if "@" in address else (VERSION, LAST)
         further += [name for name in offered if name in description.features]
@@ -183,13 +184,13 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         software_in(answers.get(VERSION)),
         seconds_in(answers.get(LAST)),
         room_configuration(description) if is_room else None,
-        items_in(answers.get(stanzas.DISCO_ITEMS)),
+        items_in(answers.get(names.DISCO_ITEMS)),
         tuple(answer for answer in answers.values() if isinstance(answer, Unanswered)),
     )
 
 
 async def is_gone(
-    connection: Connection, service: str, error: stanzas.StanzaError, seconds: float = GONE_SECONDS
+    connection: Connection, service: str, error: names.StanzaError, seconds: float = GONE_SECONDS
 ) -> bool:
     """Whether a room's service is gone, after an error from an address of that room.
 
@@ -202,15 +203,15 @@ async def is_gone(
         return False
     service = prepared(service) or service
     maker = prepared(error.by or "") or ""
-    if stanzas.domain_of(maker) == service:
+    if names.domain_of(maker) == service:
         return False
     is_about_server = error.condition != "service-unavailable"
     if maker and "@" not in maker and not is_about_server:
         return True
-    answer = await ask(connection, service, stanzas.DISCO_INFO, seconds)
+    answer = await ask(connection, service, names.DISCO_INFO, seconds)
     if isinstance(answer, Element):
         description = description_in(answer)
-        return not (description.is_room or stanzas.MUC in description.features)
+        return not (description.is_room or names.MUC in description.features)
     if answer.error is None:
         return is_about_server
     return answer.error.condition in UNREACHED | {"item-not-found", "recipient-unavailable", "gone"}
@@ -218,7 +219,7 @@ async def is_gone(
 
 def info_query() -> Element:
     """Return the payload that asks what an address is and can do (XEP-0030, section 3.1)."""
-    return Element(f"{{{stanzas.DISCO_INFO}}}query")
+    return Element(f"{{{names.DISCO_INFO}}}query")
 
 
 async def ask(
@@ -236,19 +237,17 @@ async def ask(
 
 def description_in(iq: Element | Unanswered) -> Description:
     """Return the description in an answer; elements that XEP-0030 does not define are ignored."""
-    query = _query(iq, stanzas.DISCO_INFO)
-    features = (
-        feature.get("var") for feature in query.iterfind(f"{{{stanzas.DISCO_INFO}}}feature")
-    )
+    query = _query(iq, names.DISCO_INFO)
+    features = (feature.get("var") for feature in query.iterfind(f"{{{names.DISCO_INFO}}}feature"))
     return Description(
         identities=tuple(
             Identity(item.get("category", ""), item.get("type", ""), item.get("name") or None)
-            for item in query.iterfind(f"{{{stanzas.DISCO_INFO}}}identity")
+            for item in query.iterfind(f"{{{names.DISCO_INFO}}}identity")
         ),
         features=tuple(dict.fromkeys(name for name in features if name)),
         fields=tuple(
             field
-            for form in query.iterfind(f"{{{stanzas.DATA_FORMS}}}x[@type='result']")
+            for form in query.iterfind(f"{{{names.DATA_FORMS}}}x[@type='result']")
             for field in _fields(form)
         ),
     )
@@ -265,7 +264,7 @@ def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
     """Return the items in an answer to disco#items, in its order, except those without a JID."""
     return tuple(
         Item(jid, item.get("name") or None)
-        for item in _query(iq, stanzas.DISCO_ITEMS).iterfind(f"{{{stanzas.DISCO_ITEMS}}}item")
+        for item in _query(iq, names.DISCO_ITEMS).iterfind(f"{{{names.DISCO_ITEMS}}}item")
         if (jid := prepared(item.get("jid", "")))
     )
 
@@ -283,8 +282,8 @@ def _query(iq: Element | Unanswered | None, namespace: str) -> Element:
 
 def _fields(form: Element) -> Iterator[Field]:
     fields = {
-        name: tuple(value.text or "" for value in field.iterfind(f"{{{stanzas.DATA_FORMS}}}value"))
-        for field in form.iterfind(f"{{{stanzas.DATA_FORMS}}}field")
+        name: tuple(value.text or "" for value in field.iterfind(f"{{{names.DATA_FORMS}}}value"))
+        for field in form.iterfind(f"{{{names.DATA_FORMS}}}field")
         if (name := field.get("var"))
     }
     kind = "".join(fields.pop("FORM_TYPE", ())[:1])

@@ -6,6 +6,7 @@ import time
 from enum import Enum
 from typing import NamedTuple
 
+from bridge.wire import names
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -111,7 +112,7 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
             await connection.request("get", target.address, stanzas.ping())
     except IqError as refused:
         took, error = time.perf_counter() - started, refused.error
-        kind, service = target.kind, stanzas.domain_of(target.address)
+        kind, service = target.kind, names.domain_of(target.address)
         if kind in IN_ROOM and error.condition == "service-unavailable":
             left = min(seconds - took, disco.GONE_SECONDS)
             if await disco.is_gone(connection, service, error, left):

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, MUC
 from bridge.xmpp.checks.attempt import try_out
-from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MUC
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import DOMAIN, HONEST, ScriptedServer, Wire
 

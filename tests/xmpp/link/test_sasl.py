@@ -6,9 +6,9 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
+from bridge.wire.names import SASL
 from bridge.wire.scram import ChannelBinding, ScramError, proofs
 from bridge.xmpp.link.sasl import LoginRefusedError
-from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.xmpp.login import PASSWORD, login, settings
 

@@ -5,8 +5,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.wire.names import SASL
 from bridge.wire.scram import ScramError
-from bridge.xmpp.link.stanzas import SASL
 from bridge.xmpp.model.faults import ConnectionFailedError
 from tests.xmpp.elements import parsed
 from tests.xmpp.login import PASSWORD, login, settings

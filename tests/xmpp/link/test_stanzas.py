@@ -3,11 +3,12 @@ from xml.etree.ElementTree import Element
 import pytest
 from hypothesis import given
 
+from bridge.wire import names
+from bridge.wire.names import MAX_JID_CHARACTERS
 from bridge.xmpp.link import stanzas
-from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS, prepared
+from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import MessageReceived
 from bridge.xmpp.muc import reading
-from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 from tests.xmpp.elements import parsed, trees
 from tests.xmpp.reading import OWN, ROOM, USER, message_events, presence_events
 
@@ -32,22 +33,9 @@ def test_what_is_too_long_for_a_jid_is_none_even_if_preparing_would_shorten_it()
     assert prepared(f"{ROOM}/{nickname}\u00ad") is None
 
 
-def test_an_error_with_a_condition_of_its_own_keeps_the_standards_one() -> None:
-    error = parsed(
-        "<iq><error><too-many xmlns='urn:example'/>"
-        "<conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
-    )
-    assert stanzas.error_of(error) == stanzas.StanzaError("conflict")
-
-
-def test_the_conditions_are_those_of_the_standard() -> None:
-    standard = {*SASL_CONDITIONS, *STREAM_CONDITIONS, *STANZA_CONDITIONS}
-    assert standard == stanzas.CONDITIONS
-
-
 STANZAS = trees(
     ["message", "presence", "iq", "body", "x", "item", "status", "error", "delay", "destroy"],
-    ["jabber:client", stanzas.MUC_USER, stanzas.DELAY, stanzas.STANZA_ERRORS, "urn:other"],
+    ["jabber:client", names.MUC_USER, names.DELAY, names.STANZA_ERRORS, "urn:other"],
     ["from", "type", "id", "code", "jid", "nick", "role", "stamp", "by"],
     [ROOM, OWN, f"{ROOM}/Wilma", "110", "303", "error", "unavailable"],
 )
@@ -71,14 +59,14 @@ def test_jids_are_prepared_for_comparison() -> None:
 def test_entering_asks_for_the_history_and_gives_the_password_if_there_is_one() -> None:
     entering = _written(stanzas.join_presence(OWN, "open <sesame>", None))
     assert entering.get("to") == OWN
-    extension = entering.find(f"{{{stanzas.MUC}}}x")
+    extension = entering.find(f"{{{names.MUC}}}x")
     assert extension is not None
-    history = extension.find(f"{{{stanzas.MUC}}}history")
+    history = extension.find(f"{{{names.MUC}}}history")
     assert history is not None
     assert history.get("maxstanzas") == str(stanzas.HISTORY_ON_JOINING)
-    assert extension.findtext(f"{{{stanzas.MUC}}}password") == "open <sesame>"
+    assert extension.findtext(f"{{{names.MUC}}}password") == "open <sesame>"
     back = _written(stanzas.join_presence(OWN, None, "2026-01-01T00:00:00.000Z"))
-    history = back.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
+    history = back.find(f"{{{names.MUC}}}x/{{{names.MUC}}}history")
     assert history is not None
     assert history.attrib == {"since": "2026-01-01T00:00:00.000Z"}
     assert "password" not in stanzas.xml_of(back)
@@ -99,4 +87,4 @@ def test_requests_from_outside_are_answered(type_: str, payload: str, answer: st
     reply = stanzas.reply_to(iq)
     assert (reply.get("type"), reply.get("id"), reply.get("to")) == (answer, "7", f"{ROOM}/Wilma")
     if answer == "error":
-        assert stanzas.error_of(reply).condition == "service-unavailable"
+        assert names.error_of(reply).condition == "service-unavailable"

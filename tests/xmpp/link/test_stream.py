@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from weakref import ref
 from xml.etree.ElementTree import Element
 
+from bridge.wire import names
 from bridge.wire.xmlstream import StanzaTooLongError
-from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.stream import MAX_NEGOTIATION_BYTES, MAX_UNSENT_BYTES, SLICE_BYTES, Stream
 
 SECONDS = 10.0
@@ -47,7 +47,7 @@ class Line:
         return self.reasons[0]
 
     def bodies(self) -> list[str]:
-        return [one.findtext(f"{{{stanzas.CLIENT}}}body", "") for one in self.received]
+        return [one.findtext(f"{{{names.CLIENT}}}body", "") for one in self.received]
 
     def _trace(self, direction: str, xml: Element | str, raw: bytes) -> None:
         self.traced.append((direction, xml))
@@ -130,13 +130,13 @@ async def test_everything_that_goes_either_way_is_traced_in_order_and_a_header_a
         await line.read()
         await line.send(header + _message("one"))
         await line.decided()
-        out = Element(f"{{{stanzas.CLIENT}}}presence")
+        out = Element(f"{{{names.CLIENT}}}presence")
         assert line.stream.write(out)
         line.stream.hang_up()
         assert [(way, one if isinstance(one, str) else one.tag) for way, one in line.traced] == [
             ("out", line.stream.stream_header),
             ("in", header.partition(b"?>")[2].decode()),
-            ("in", f"{{{stanzas.CLIENT}}}message"),
+            ("in", f"{{{names.CLIENT}}}message"),
             ("out", out.tag),
             ("out", "</stream:stream>"),
         ]
@@ -154,7 +154,7 @@ async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> Non
     async with _line() as line:
         line.stream.hang_up()
         line.stream.hang_up()
-        assert not line.stream.write(Element(f"{{{stanzas.CLIENT}}}presence"))
+        assert not line.stream.write(Element(f"{{{names.CLIENT}}}presence"))
         assert [one for _, one in line.traced] == [line.stream.stream_header, "</stream:stream>"]
         assert (await line.read()).count(b"</stream:stream>") == 1
 
@@ -168,7 +168,7 @@ async def test_a_login_that_goes_on_and_on_ends_the_stream() -> None:
 
 
 async def test_what_a_server_does_not_read_is_kept_up_to_a_bound() -> None:
-    body = Element(f"{{{stanzas.CLIENT}}}body")
+    body = Element(f"{{{names.CLIENT}}}body")
     body.text = "x" * 1_000_000
     async with _line() as line:
         transport = line.stream.transport

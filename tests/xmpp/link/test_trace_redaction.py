@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.link import stanzas
+from bridge.wire import names
 from bridge.xmpp.link.trace import (
     OPEN_FIELDS,
     PASSWORD,
@@ -46,8 +46,8 @@ def _read(xml: str) -> Element:
         f"<success {SASL2}><additional-data>{S}</additional-data></success>",
         f"<success {SASL2}>\n<authorization-identifier/>{S}</success>",
         f"<success {SASL2}><enabled {SM} id='{S}'/><token xmlns='f' token='{S}'/></success>",
-        f"<presence><x xmlns='{stanzas.MUC}'><history/><password>{S}</password></x></presence>",
-        f"<presence type='error'><x xmlns='{stanzas.MUC}'><password>{S}</password></x></presence>",
+        f"<presence><x xmlns='{names.MUC}'><history/><password>{S}</password></x></presence>",
+        f"<presence type='error'><x xmlns='{names.MUC}'><password>{S}</password></x></presence>",
         f"<message><x {USER}><invite from='a@b'/><password>{S}</password></x></message>",
         f"<message><x xmlns='jabber:x:conference' jid='r@s' password='{S}'/></message>",
         f"<query xmlns='jabber:iq:register'><password>{S}</password><key>{S}</key></query>",

@@ -6,6 +6,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
+from bridge.wire import names
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model.events import Event, MessageReceived, Source, SubjectChanged
@@ -46,7 +47,7 @@ def result(
     content: str = "<body>one</body>", sender: str = f"{ROOM}/Wilma", id_: str = "id-0"
 ) -> Element:
     made = result_of("q", id_, LINES[0])
-    message = made.find(f".//{{{stanzas.CLIENT}}}message")
+    message = made.find(f".//{{{names.CLIENT}}}message")
     assert message is not None
     message.set("from", sender)
     message[:] = list(parsed(f"<message>{content}</message>"))
@@ -127,11 +128,11 @@ def test_what_is_no_message_to_read_still_counts_for_paging() -> None:
 
 def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
     def added(jid: str) -> str:
-        return f"<x xmlns='{stanzas.MUC_USER}'><item jid='{jid}'/></x>"
+        return f"<x xmlns='{names.MUC_USER}'><item jid='{jid}'/></x>"
 
     for xml, jid in (
         (added("Wilma@EXAMPLE/Home"), "wilma@example/Home"),
-        (f"<x xmlns='{stanzas.MUC_USER}'><item role='none'/></x>", None),
+        (f"<x xmlns='{names.MUC_USER}'><item role='none'/></x>", None),
         (added("@"), None),
         (added("boss@example") + added("wilma@example"), None),
         ("", None),

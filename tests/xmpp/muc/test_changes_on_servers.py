@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.xmpp.link.stanzas import DATA_FORMS
+from bridge.wire.names import DATA_FORMS
 from bridge.xmpp.model.events import OccupantChanged, RoomConfigured
 from tests.capture.logs import IN, ROOM, found, says
 from tests.faults.scene import Scene, configure, scene

@@ -5,8 +5,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.wire.names import DISCO_INFO, MUC, PING
 from bridge.xmpp.link.connection import DEADLINES
-from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, PING
 from bridge.xmpp.model.events import (
     Event,
     OccupantJoined,

@@ -10,15 +10,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.link.stanzas import (
-    DISCO_INFO,
-    DISCO_ITEMS,
-    MAM,
-    MUC,
-    MUC_OWNER,
-    PING,
-    STANZA_ERRORS,
-)
+from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, MAM, MUC, MUC_OWNER, PING, STANZA_ERRORS
 from bridge.xmpp.model.events import ConnectionChanged, Gap, MessageSent, OccupantChanged, Phase
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place, Retry
 from bridge.xmpp.model.journal import Journal

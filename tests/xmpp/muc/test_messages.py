@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.xmpp.link import stanzas
+from bridge.wire import names
 from bridge.xmpp.model.events import (
     MessageReceived,
     OccupantError,
@@ -24,8 +24,8 @@ def test_of_several_of_the_room_the_last_stamp_and_the_first_id_count() -> None:
     event = message(
         "<body>x</body>"
         + "".join(
-            f"<delay xmlns='{stanzas.DELAY}' from='{by}' stamp='2026-01-0{day}T00:00:00Z'/>"
-            f"<stanza-id xmlns='{stanzas.STANZA_ID}' by='{by}' id='{day}'/>"
+            f"<delay xmlns='{names.DELAY}' from='{by}' stamp='2026-01-0{day}T00:00:00Z'/>"
+            f"<stanza-id xmlns='{names.STANZA_ID}' by='{by}' id='{day}'/>"
             for day, by in ((1, "forger@localhost"), (2, ROOM), (3, ROOM))
         )
     )

@@ -1,7 +1,7 @@
 import pytest
 
+from bridge.wire.names import MAX_JID_CHARACTERS
 from bridge.wire.xmlstream import DamagedElement
-from bridge.xmpp.link.from_slixmpp import MAX_JID_CHARACTERS
 from bridge.xmpp.model.events import (
     UNKNOWN,
     Event,

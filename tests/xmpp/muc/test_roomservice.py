@@ -2,7 +2,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.xmpp.link.stanzas import DISCO_INFO, DISCO_ITEMS, MUC
+from bridge.wire.names import DISCO_INFO, DISCO_ITEMS, MUC
 from bridge.xmpp.model import faults
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.muc import roomservice

@@ -4,16 +4,8 @@ from xml.etree.ElementTree import Element
 import pytest
 from hypothesis import given
 
-from bridge.xmpp.link.stanzas import (
-    DATA_FORMS,
-    DISCO_INFO,
-    DISCO_ITEMS,
-    MAX_DIGITS,
-    MUC,
-    IqError,
-    StanzaError,
-    whole_number,
-)
+from bridge.wire.names import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError
+from bridge.xmpp.link.stanzas import MAX_DIGITS, IqError, whole_number
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import (

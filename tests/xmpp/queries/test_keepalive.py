@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from bridge.wire.names import PING
 from bridge.xmpp.link.offer import Offer
-from bridge.xmpp.link.stanzas import PING
 from bridge.xmpp.link.stream import Stream
 from bridge.xmpp.link.trace import untraced
 from bridge.xmpp.model.faults import Fault

@@ -5,7 +5,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError
+from bridge.wire.names import DISCO_INFO, StanzaError
+from bridge.xmpp.link.stanzas import IqError
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.queries.iq_errors import Target, TargetKind
 from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared

@@ -1,0 +1,188 @@
+"""The names in stanzas: namespaces, tags, addresses, conditions of errors, status codes. Pure.
+
+Tags are written as ElementTree writes them: `{namespace}local`. In the stanzas of a log
+(`bridge.capture`) the namespace of clients is left out of the tags.
+"""
+
+import re
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+CLIENT = "jabber:client"
+STREAMS = "http://etherx.jabber.org/streams"
+STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
+STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+TLS = "urn:ietf:params:xml:ns:xmpp-tls"
+SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+SASL2 = "urn:xmpp:sasl:2"
+SASL_CB = "urn:xmpp:sasl-cb:0"
+BIND = "urn:ietf:params:xml:ns:xmpp-bind"
+BIND2 = "urn:xmpp:bind:0"
+SM = "urn:xmpp:sm:3"
+MUC = "http://jabber.org/protocol/muc"
+MUC_USER = "http://jabber.org/protocol/muc#user"
+MUC_OWNER = "http://jabber.org/protocol/muc#owner"
+MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
+DATA_FORMS = "jabber:x:data"
+DELAY = "urn:xmpp:delay"
+FORMER_DELAY = "jabber:x:delay"
+STANZA_ID = "urn:xmpp:sid:0"
+PING = "urn:xmpp:ping"
+MAM = "urn:xmpp:mam:2"
+DISCO_INFO = "http://jabber.org/protocol/disco#info"
+DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
+REACTIONS = "urn:xmpp:reactions:0"
+RETRACT = "urn:xmpp:message-retract:1"
+FASTEN = "urn:xmpp:fasten:0"
+
+MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+"""The tags of stanzas."""
+
+STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
+"""What stream management counts (XEP-0198, section 4)."""
+
+BODY, SUBJECT, THREAD = (f"{{{CLIENT}}}{name}" for name in ("body", "subject", "thread"))
+"""The tags of what a message says."""
+
+HEADER, FEATURES, STREAM_ERROR = (
+    f"{{{STREAMS}}}{name}" for name in ("stream", "features", "error")
+)
+"""The tags of a stream's header, of what the server offers, and of the error that ends a stream."""
+
+ACK_REQUEST, ACK = f"{{{SM}}}r", f"{{{SM}}}a"
+"""The tags of what asks for an acknowledgement and of what gives it (XEP-0198, section 4)."""
+
+PINGED = f"{{{PING}}}ping"
+"""The tag of a ping (XEP-0199)."""
+
+JOIN = f"{{{MUC}}}x"
+"""The tag of what asks a room to let somebody in (XEP-0045, section 7.2)."""
+
+EXTENSION = f"{{{MUC_USER}}}x"
+"""The tag of what a room adds to a stanza (XEP-0045, section 15.5.2)."""
+
+ITEM = f"{{{MUC_USER}}}item"
+"""The tag of what a room's extension says of an occupant."""
+
+STAMP, FORMER_STAMP = f"{{{DELAY}}}delay", f"{{{FORMER_DELAY}}}x"
+"""The tags of a delay, and of one as XEP-0091 has it, whose stamps are in UTC without a zone."""
+
+CAPTCHA = "{urn:xmpp:captcha}captcha"
+REPLACE = "{urn:xmpp:message-correct:0}replace"
+"""Marks a message that corrects a former one (XEP-0308)."""
+
+MAX_JID_CHARACTERS = 3_071
+"""The longest JID (RFC 7622, section 3.1)."""
+
+CONDITIONS = frozenset(
+    (  # noqa: SIM905 - as a list it would take fifty lines
+        "aborted account-disabled bad-format bad-namespace-prefix bad-request conflict "
+        "connection-timeout credentials-expired encryption-required feature-not-implemented "
+        "forbidden gone host-gone host-unknown improper-addressing incorrect-encoding "
+        "internal-server-error invalid-authzid invalid-from invalid-mechanism invalid-namespace "
+        "invalid-xml item-not-found jid-malformed malformed-request mechanism-too-weak "
+        "not-acceptable not-allowed not-authorized not-well-formed policy-violation "
+        "recipient-unavailable redirect registration-required remote-connection-failed "
+        "remote-server-not-found remote-server-timeout reset resource-constraint restricted-xml "
+        "see-other-host service-unavailable subscription-required system-shutdown "
+        "temporary-auth-failure undefined-condition unexpected-request unsupported-encoding "
+        "unsupported-feature unsupported-stanza-type unsupported-version"
+    ).split()
+)
+"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Whoever sent an error with any other
+name made it up, and it counts as `undefined-condition`."""
+
+_OF_CONDITIONS = re.compile("urn:ietf:params:xml:ns:xmpp-(?:streams|sasl|stanzas)")
+"""The namespaces of the conditions. A server may also write a condition in the namespace of the
+error itself."""
+
+_STATUS_CODE = re.compile("[0-9]{3}")
+"""A status code as XEP-0045, section 15.6, writes it."""
+
+
+@dataclass(frozen=True)
+class StanzaError:
+    """What an `<error/>` says (RFC 6120, section 8.3)."""
+
+    condition: str
+    text: str | None = None
+    venue: str | None = None
+    """The new address, with the condition `gone`."""
+    by: str | None = None
+    """Who made the error, where it says so (RFC 6120, section 8.3.1)."""
+
+
+def split(tag: str) -> tuple[str, str]:
+    """Return the namespace of a tag, or of an attribute's name, and its local part."""
+    namespace, _, name = tag.rpartition("}")
+    return namespace[1:], name
+
+
+def local(tag: str) -> str:
+    """Return the name of an element without its namespace."""
+    return split(tag)[1]
+
+
+def bare(jid: str) -> str:
+    """Return a JID without its resource, and otherwise as it is written."""
+    return jid.partition("/")[0]
+
+
+def lower_bare(jid: str) -> str:
+    """Return a JID without its resource, in lower case: by this, addresses in a log are compared.
+
+    It differs from `bare` because the addresses in a log are as a client wrote them, and a log is
+    read without slixmpp, which prepares those of the bridge. A prepared JID has capitals in scripts
+    such as Cherokee, so to lower it would make it another address.
+    """
+    return bare(jid).lower()
+
+
+def domain_of(jid: str) -> str:
+    """Return the domain of a JID."""
+    return bare(jid).rpartition("@")[2]
+
+
+def codes_of(stanza: Element) -> frozenset[int]:
+    """Return the status codes that a room put into a stanza (XEP-0045, section 15.6)."""
+    extension = stanza.find(EXTENSION)
+    return frozenset(
+        int(code)
+        for status in (() if extension is None else extension.iterfind(f"{{{MUC_USER}}}status"))
+        if _STATUS_CODE.fullmatch(code := status.get("code", ""))
+    )
+
+
+def is_stamped(stanza: Element) -> bool:
+    """Whether a message has a delay (XEP-0203), whoever stamped it."""
+    return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
+
+
+def error_of(stanza: Element) -> StanzaError:
+    """Return the `<error/>` in `stanza`; `undefined-condition` where it has none."""
+    error = stanza.find(stanza.tag.removesuffix(local(stanza.tag)) + "error")
+    if error is None:
+        return StanzaError("undefined-condition")
+    condition, text = condition_of(error)
+    venue = error.findtext(f"{{{STANZA_ERRORS}}}gone") if condition == "gone" else None
+    by = error.get("by", "")[:MAX_JID_CHARACTERS]
+    return StanzaError(condition, text, venue or None, by or None)
+
+
+def condition_of(error: Element) -> tuple[str, str | None]:
+    """Return the condition and the text of an error of a stanza, a stream or SASL.
+
+    The text may be the host to go to. RFC 3920 wrote `xml-not-well-formed` for `not-well-formed`.
+    """
+    own, condition, text, host = split(error.tag)[0], "", None, None
+    for child in error:
+        namespace, name = split(child.tag)
+        name = name.removeprefix("xml-")
+        if namespace != own and not _OF_CONDITIONS.fullmatch(namespace):
+            continue
+        if name == "text":
+            text = text or child.text
+        elif name in CONDITIONS and not condition:
+            condition = name
+            host = child.text if name == "see-other-host" else None
+    return condition or "undefined-condition", text or host or None
