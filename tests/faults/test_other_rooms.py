@@ -475,6 +475,23 @@ async def test_a_text_that_was_not_given_back_is_not_said_twice_at_once(tmp_path
         )
 
 
+async def test_an_error_without_an_id_answers_the_only_message_that_waits(tmp_path: Path) -> None:
+    error = f"<error type='auth'><forbidden xmlns='{STANZA_ERRORS}'/></error>"
+    bounce = f"<message type='error' from='{ROOM}'>{error}</message>"
+    room = OtherRoom(reflect=lambda text, id_: bounce if text == "a" else "")
+    async with beside(room, home=tmp_path) as bridge:
+        for others, condition in (["a"], "forbidden"), (["a", "b"], "remote-server-timeout"):
+            calls = [
+                bridge.bare("xmppSend", message=text, timeoutSeconds=1) for text in reversed(others)
+            ]
+            *_, failed = await asyncio.gather(*calls, return_exceptions=True)
+            assert isinstance(failed, RpcFailedError)
+            assert failed.data["condition"] == condition
+        errors = await bridge.bare("xmppHistory", kinds=["error"])
+        traced = await bridge.bare("xmppTrace", of=errors["entries"][0]["cursor"])
+        assert "forbidden" in str(traced)
+
+
 async def test_what_the_room_made_of_a_message_is_in_the_result(tmp_path: Path) -> None:
     async with beside(OtherRoom(reflect=rewritten), home=tmp_path) as bridge:
         sent = await bridge.bare("xmppSend", message="deploy now")

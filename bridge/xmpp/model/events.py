@@ -186,6 +186,7 @@ class SendFailed:
 
     kind: ClassVar[Kind] = "error"
     id: str
+    """The id of our message; empty if the error has none."""
     condition: str
     text: str | None = None
     by: str | None = None

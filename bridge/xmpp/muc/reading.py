@@ -109,8 +109,8 @@ def read(
         if stanza.get("type") == "error":
             error, id_ = names.error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
-            if sender == room and id_:
-                yield events.SendFailed(id_, error.condition, error.text, error.by)
+            if sender == room:
+                yield events.SendFailed(id_ or "", error.condition, error.text, error.by)
             elif bare == room and nickname:
                 yield events.OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room and (nickname or not _is_passed_on(stanza)):

@@ -203,6 +203,8 @@ class Reflections:
             case MessageReceived(own=True, id=id_, reflects=sent):
                 id_ = sent or id_
             case SendFailed(id=id_):
+                if not id_ and len(self._waiting) == 1:
+                    (id_,) = self._waiting
                 self._unheard.pop(id_, None)
             case _:
                 return

@@ -125,7 +125,7 @@ def stanzas_of(record: Record, traced: list[TracedStanza]) -> set[int]:
     """
     event, room = record.event, prepared(record.room) or ""
     match event:
-        case MessageSent(id=id_) | SendFailed(id=id_):
+        case MessageSent(id=id_) | SendFailed(id=id_) if id_:
             return _both_ways(traced, room, id_)
         case MessageReceived(own=True, source=Source.LIVE, id=str(id_)):
             return _both_ways(traced, room, id_)
