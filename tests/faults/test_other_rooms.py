@@ -369,12 +369,25 @@ async def test_the_presence_that_is_marked_is_ours_also_under_another_nickname(
         assert sorted(who["nickname"] for who in listed) == ["Guest-7", NICKNAME]
 
 
-async def test_the_room_may_change_our_nickname_as_soon_as_we_are_in(tmp_path: Path) -> None:
-    item = "<item affiliation='none' role='none' nick='Guest-7'/>"
-    changed = present(NICKNAME, 303, 110).replace("<presence", "<presence type='unavailable'")
-    changed = changed.replace("<item affiliation='none' role='participant'/>", item)
-    room = OtherRoom(later=changed + present("Guest-7", 110))
+RENAMED = present("Guest-7", 110)
+FORMER_GONE = (
+    present(NICKNAME, 303, 110)
+    .replace("<presence", "<presence type='unavailable'")
+    .replace("role='participant'", "role='none' nick='Guest-7'")
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [FORMER_GONE + RENAMED, RENAMED + FORMER_GONE, RENAMED],
+    ids=["as in XEP-0045", "the new one first", "the new one alone"],
+)
+async def test_the_room_may_change_our_nickname_as_soon_as_we_are_in(
+    changed: str, tmp_path: Path
+) -> None:
+    room = OtherRoom(later=changed, reflect=lambda text, id_: said("Guest-7", text, id_))
     async with beside(room, home=tmp_path) as bridge:
+        assert (await bridge.bare("xmppSend", message="hello", timeoutSeconds=SECONDS))["sent"]
         status = await bridge.status()
         assert (status["nickname"], status["occupants"]) == ("Guest-7", 2)
         assert any("Guest-7" in warning for warning in status["warnings"])

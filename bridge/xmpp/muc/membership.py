@@ -473,12 +473,23 @@ class Membership:
             # A stanza that cannot be read may be an invitation, which comes to those outside, too.
             if not isinstance(event, events.StanzaDamaged):
                 self._last_heard = now
-            publishing = [event]
-            if self._join is not None:
-                publishing = self._join.take(event)
+            publishing = [event] if self._join is None else self._join.take(event)
             for happened in publishing:
+                self._see_new_nickname(happened)
                 because_we_came = isinstance(happened, events.SubjectChanged | listed)
                 self._handle(happened, earlier=entering or (arriving and because_we_came))
+
+    def _see_new_nickname(self, event: events.Event) -> None:
+        """Take a new nickname of ours from our own presence.
+
+        Most rooms have announced it by an unavailable presence (XEP-0045, section 7.6). Some do so
+        later, or never.
+        """
+        match event:
+            case events.OccupantJoined(self_=True, from_=jid, sender=new):
+                if self.inside and jid != self.occupant:
+                    old = self.occupant.partition("/")[2]
+                    self._handle(events.NicknameChanged(self.occupant, old, new, self_=True))
 
     def _admit(self, me: events.OccupantJoined) -> None:
         """Take our own presence, by which the room lets us in."""
