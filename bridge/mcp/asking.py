@@ -126,11 +126,8 @@ def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[A
         case "accept":
             # Some clients write null where there was nothing to fill in.
             content = {} if answer.get("content") is None else answer["content"]
-            if isinstance(form, dict):
-                if not isinstance(content, dict):
-                    raise MismatchError("content: an object is wanted")
-                return Elicitation("accept", content)
-            return Elicitation("accept", describe(form)[1](content, "content"))
+            _, read = describe(dict if isinstance(form, dict) else form)
+            return Elicitation("accept", read(content, "content"))
         case "decline" | "cancel" as action:
             return Elicitation(action, None)
     raise MismatchError("action: one of accept, decline, cancel is wanted")

@@ -156,12 +156,11 @@ class Server:
             return message
         if tool := self._catalogue.tools.get(message.method):
             return message._replace(params=as_meant(tool.input_schema, params))
-        name, named = params.get("name"), self._named.get(message.method, {})
-        if isinstance(name, str) and name in named:
+        if called := self._named.get(message.method, {}).get(str(params.get("name"))):
             params = as_meant(WITH_ARGUMENTS, params)
             arguments = jsonrpc.as_object(params.get("arguments"))
             if isinstance(arguments, dict):
-                params = {**params, "arguments": as_meant(named[name].input_schema, arguments)}
+                params = {**params, "arguments": as_meant(called.input_schema, arguments)}
         return message._replace(params=params)
 
     def receive(
@@ -327,8 +326,9 @@ class Server:
             revisions.check_capabilities(meta, tool.requires)
             return self._call(request, tool, _arguments(params), meta)
         if method == "prompts/get":
-            prompt = self._catalogue.find_prompt(params)
-            return self._call(request, prompt, _arguments(params), meta)
+            return self._call(
+                request, self._catalogue.find_prompt(params), _arguments(params), meta
+            )
         if method == "subscriptions/listen":
             acknowledgement = self.subscriptions.listen(request.id, params, self._framing)
             return Send(acknowledgement, self._framing)
