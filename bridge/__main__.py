@@ -8,7 +8,7 @@ import os
 import sys
 
 INTERRUPTED = 130
-"""The exit code for Ctrl-C, as in `bridge.commands.exit`, which takes too long to import."""
+"""The exit code for Ctrl-C. `bridge.commands.exit` has it too, but takes too long to import."""
 
 
 def _end(*_: object) -> None:

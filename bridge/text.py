@@ -58,8 +58,8 @@ _SHAPED = re.compile(
     "|[\u2200-\u22ff]\ufe00"
     "|[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef]"
 )
-"""Matches a character and a selector that may choose its shape: emoji, keys such as `1`, which end
-with U+20E3 if they are not cut off, Mongolian letters, mathematical signs and ideographs."""
+"""Matches a character and a selector that may choose its shape: emoji, keys such as `1`, Mongolian
+letters, mathematical signs and ideographs. A key ends with U+20E3 if it is not cut off."""
 _ESCAPE = re.compile(r"\\u\{(10[0-9A-F]{4}|[0-9A-F]{1,5})\}")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS

@@ -242,7 +242,7 @@ class Walk:
     ) -> tuple[list[Recorded], int, Span, int]:
         """Return some events, the row id up to which all were read, and the span of the store then.
 
-        The last value is the number of rows that were left out, since they cannot be read.
+        The last value counts the rows that were left out because they cannot be read.
         """
         rows, end = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward

@@ -70,7 +70,7 @@ class Recording:
         self._inside: set[str] = set()
         """The rooms that we are in."""
         self._since: dict[str, float] = {}
-        """The time, on the monotonic clock, from which on we have seen everything in each room."""
+        """Since when, on the monotonic clock, we have seen everything in each room."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)

@@ -36,7 +36,7 @@ from bridge.settings.table import (
 from bridge.text import one_line
 
 DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
-"""A file that nobody named is used only if it sets at least one of these variables."""
+"""A file that the user did not name is used only if it sets at least one of these variables."""
 
 RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
 """The variables that are in effect from any file, even if the file is not used."""
@@ -67,8 +67,8 @@ def load(
 
     `cwd` and `package_root` (the folder that holds `bridge/`) are absolute; `env_file` is what
     `--env-file` names. Without `searching` no other file is looked for. `at_start` is the
-    configuration with which a running bridge was started: a file in the current directory that was
-    not used then is not used now, since a `git pull` may have brought it.
+    configuration with which a running bridge was started. If a file in the current directory was
+    not used then, it is not used now: a `git pull` may have brought it.
     """
     environment = VariableSource("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)

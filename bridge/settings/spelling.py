@@ -45,7 +45,7 @@ def shown(name: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the list of the names that a file sets; those that begin like ours come first."""
+    """Return the list of the names that a file sets; names that begin like ours come first."""
     names = sorted(names, key=_begins_like_ours, reverse=True)
     readable = [shown(it) for it in names if _begins_like_ours(it) or _PLAIN.fullmatch(it)]
     return first_of(readable, unreadable=len(names) - len(readable))

@@ -72,8 +72,7 @@ class Variable(Generic[Value]):
     """A value for the documents, if there is no default."""
 
     otherwise: str = ""
-    """What the documents say applies while the variable is unset, if the default is no fixed
-    value."""
+    """The documents' words for the default, if it is no fixed value."""
 
     strictest: Callable[[Iterable[Any]], Any] = max
     """Chooses the value in effect from all values that are set for a restriction."""

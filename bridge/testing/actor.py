@@ -159,7 +159,7 @@ class Actor:
     async def expect_join(self, nickname: str, *, within: float = 5.0) -> OccupantJoined:
         """Wait until somebody of this nickname enters; occupants who were there before count too.
 
-        Raises `ExpectationError` if nobody does `within` so many seconds.
+        Raises `ExpectationError` if none enters `within` so many seconds.
         """
         wanted = Expectation(OccupantJoined, f"{quoted(nickname)} to join", nickname)
         return await self._expect(wanted, nickname, within)
@@ -167,7 +167,7 @@ class Actor:
     async def expect_leave(self, nickname: str, *, within: float = 5.0) -> OccupantLeft:
         """Wait until somebody of this nickname leaves the room, or is put out of it.
 
-        Raises `ExpectationError` if nobody does `within` so many seconds.
+        Raises `ExpectationError` if none leaves `within` so many seconds.
         """
         wanted = Expectation(OccupantLeft, f"{quoted(nickname)} to leave", nickname)
         return await self._expect(wanted, nickname, within)

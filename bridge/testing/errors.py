@@ -1,4 +1,4 @@
-"""The exceptions of `bridge.testing`: their root, and those that an actor raises. Pure."""
+"""The exceptions of `bridge.testing`: their root, and two that an actor raises. Pure."""
 
 from bridge.text import visible
 

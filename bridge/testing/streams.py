@@ -34,8 +34,8 @@ class BotStreams:
     def streams(self, accounts: Collection[str]) -> list[tuple[str, list[Finding]]]:
         """Return the account and the findings of each stream that has findings.
 
-        Leave out streams that logged in to other accounts. Leave out streams in which the client
-        sent no XML, if it did in any: slixmpp tries direct TLS first.
+        Leave out streams that logged in to other accounts. Leave out streams without XML from the
+        client, if there are streams with some: slixmpp tries direct TLS first.
         """
         theirs = [
             each

@@ -50,7 +50,7 @@ TOLERANCE_SECONDS = 1e-6
 send."""
 
 SECONDS = 60.0
-"""The period of the rate, which is in messages a minute."""
+"""The period of the rate: it is in messages a minute."""
 
 
 class RateLimiter:
