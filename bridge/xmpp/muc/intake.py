@@ -81,10 +81,12 @@ class Intake:
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
 
-        Live messages are never dropped: two different ones may be alike.
+        Live messages are never dropped: two different ones may be alike. The archive may name a
+        stanza id that the message came without.
         """
-        key = _key(message)
-        if key in self._seen:
+        content = _content(message)
+        key = content if message.stanza_id is None else hash(message.stanza_id)
+        if key in self._seen or (message.id is not None and content in self._seen):
             return message if message.source is Source.LIVE else None
         self._seen.add(key, message.sender)
         if message.retracts and not message.sender:
@@ -129,14 +131,12 @@ def _dated(message: MessageReceived, now: float) -> MessageReceived:
     return replace(message, delayed_from=iso(now), stamped_at=message.delayed_from)
 
 
-def _key(message: MessageReceived) -> int:
-    """Return a hash of the message: it is small, however long the message is.
+def _content(message: MessageReceived) -> int:
+    """Return a hash of what a message says: it is small, however long the message is.
 
     Python seeds its hashes anew in each process, so nobody can write two messages with the same
     hash.
     """
-    if message.stanza_id is not None:
-        return hash(message.stanza_id)
     concerns = (message.reacts_to, message.reactions, message.retracts)
     silent = (message.encrypted, message.payload)
     return hash((message.from_, message.id, message.body, concerns, silent))

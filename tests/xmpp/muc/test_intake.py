@@ -42,6 +42,17 @@ def test_live_messages_are_never_held_back_and_not_told_again_later() -> None:
         assert intake.deduplicate(replace(same, source=source)) is None
 
 
+def test_an_archive_may_name_the_id_that_a_message_came_without(intake: Intake) -> None:
+    nameless = replace(SAID, id=None, body="hi")
+    for came in (SAID, nameless):
+        assert intake.deduplicate(came)
+    archived = replace(SAID, source=Source.ARCHIVE, stanza_id="a")
+    assert intake.deduplicate(archived) is None
+    # Without an id of its sender's, the same words may have been said again.
+    assert intake.deduplicate(replace(nameless, source=Source.ARCHIVE, stanza_id="b"))
+    assert intake.deduplicate(replace(archived, id="2"))
+
+
 def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
     said = [replace(SAID, stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
