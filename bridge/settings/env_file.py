@@ -22,8 +22,9 @@ _STATEMENT = re.compile(
 )
 """Matches blank lines, a variable's name, its value, the comment behind it, and the line's end."""
 
-_CREDENTIALS = re.compile(r"://[^/\s]*@")
-"""Finds what stands before the host in a URL."""
+_CREDENTIALS = re.compile(r"(?:(?<=://)|(?<=:)(?!//)).*(?=@)|(?<=\?).+")
+"""Finds what stands before the host in a URL, or behind a name, and what a URL asks for. No address
+of a room or an account has a colon before the `@`."""
 
 
 def with_variables(text: str, values: Mapping[str, str]) -> str:
@@ -79,10 +80,10 @@ def difference(before: str, after: str, names: Iterable[str]) -> list[str]:
 
 
 def _shown(name: str, value: str, secrets: list[str]) -> str:
-    # A quotation mark that is not closed may have put a secret's line into a value.
-    if name in SECRETS or any(each in value for each in (*SECRETS, *secrets)):
+    # A quotation mark that is not closed may have put other lines, with secrets, into a value.
+    if "\n" in value or name in SECRETS or any(each in value for each in (*SECRETS, *secrets)):
         return "***"
-    return one_line(_CREDENTIALS.sub("://***@", value))
+    return one_line(_CREDENTIALS.sub("***", value))
 
 
 def _changed(statement: str, value: str) -> str:
