@@ -56,11 +56,9 @@ class ConfigFile:
         A new file has no backup. Raises `RegistrationError`, also when the file no longer holds
         `before`.
         """
-        folder = self._target.parent
-        with signals_held():
-            with _naming(folder, "made"):
-                make_folder(folder)
-            with _naming(self.path, "written"), replacing(self._target) as new:
+        with signals_held(), _naming(self.path, "written"):
+            make_folder(self._target.parent)
+            with replacing(self._target) as new:
                 self._write(new, after)
                 backup = self._backup_of(before)
                 self._expect(before)  # to write to the disk and read the backups took a while
@@ -113,9 +111,9 @@ class ConfigFile:
             os.fsync(file.fileno())
         with suppress(FileNotFoundError):
             old = self._target.stat()
-            new.chmod(stat.S_IMODE(old.st_mode))
             with suppress(PermissionError):  # only root may give files away
                 os.chown(new, old.st_uid, old.st_gid)
+            new.chmod(stat.S_IMODE(old.st_mode))  # last: a change of the owner clears some bits
 
 
 @contextmanager

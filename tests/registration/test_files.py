@@ -67,6 +67,12 @@ def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> No
     assert ConfigFile(path).originals() == [BEFORE, AFTER, "three"]
 
 
+def test_every_bit_of_the_mode_is_kept(path: Path) -> None:
+    path.chmod(0o4751)
+    ConfigFile(path).replace(BEFORE, AFTER)
+    assert mode(path) == 0o4751
+
+
 @pytest.mark.parametrize("umask", [0, 0o022])
 def test_a_file_that_is_not_there_is_made_for_its_owner_alone(umask: int, tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "config"
