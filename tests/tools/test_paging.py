@@ -1,6 +1,6 @@
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -19,53 +19,58 @@ from bridge.xmpp.model.journal import Journal, Record
 SAID = MessageReceived("room@rooms/W", "W", "x" * 1_000)
 
 
-class _Watched(Pattern):
-    """Finds an `x`, claims to have so many instructions, and notes the thread that it runs in."""
+class _Costly(Pattern):
+    """Finds an `x`, and claims to have so many instructions."""
 
-    def __init__(self, instructions: int, where: list[str]) -> None:
+    def __init__(self, instructions: int) -> None:
         super().__init__("^x")
         self.instructions = instructions
-        self.where = where
+
+
+class _Meeting(_Costly):
+    """A costly one that notes whether another search is under way meanwhile."""
+
+    def __init__(self, place: threading.Barrier, met: list[str]) -> None:
+        super().__init__(MAX_INLINE_COST // 1_000 + 1)
+        self._place = place
+        self._met = met
 
     def is_in(self, text: str) -> bool:
-        self.where.append(threading.current_thread().name)
+        with suppress(threading.BrokenBarrierError):
+            self._place.wait(0.1)
+            self._met.append(text)
         return super().is_in(text)
 
 
-def _searching(instructions: int, where: list[str]) -> EventFilter:
-    return EventFilter(pattern=_Watched(instructions, where))
-
-
-async def _matches(wanted: EventFilter) -> bool:
+async def _matches(pattern: Pattern) -> bool:
+    wanted = EventFilter(pattern=pattern)
     return await TimeSlice().run(wanted.matches, SAID, wanted.cost(SAID))
 
 
-async def test_long_searches_are_done_one_by_one_in_a_thread_of_their_own() -> None:
-    where: list[str] = []
-    filters = [_searching(MAX_INLINE_COST // 1_000 + 1, where) for _ in range(20)]
-    assert all(await asyncio.gather(*map(_matches, filters)))
-    assert len(where) == 20
-    assert len(set(where)) == 1
-    assert where[0].startswith("search")
+async def test_no_two_long_searches_are_under_way_at_once() -> None:
+    place, met = threading.Barrier(2), list[str]()
+    assert all(await asyncio.gather(*(_matches(_Meeting(place, met)) for _ in range(20))))
+    assert place.broken  # each came there alone
+    assert not met
 
 
-@pytest.mark.parametrize(("more", "thread"), [(0, "MainThread"), (1, "search")])
-async def test_a_page_is_read_in_that_thread_where_an_event_costs_too_much(
-    more: int, thread: str
+@pytest.mark.parametrize(("more", "waits"), [(0, False), (1, True)])
+async def test_others_get_their_turn_during_a_search_that_costs_too_much(
+    monkeypatch: pytest.MonkeyPatch, more: int, waits: bool
 ) -> None:
-    where: list[str] = []
-    wanted = _searching(MAX_INLINE_COST // 1_000 + more, where)
+    monkeypatch.setattr(paging, "SLICE_SECONDS", 60.0)
+    wanted = EventFilter(pattern=_Costly(MAX_INLINE_COST // 1_000 + more))
     journal = Journal("epoch")
     journal.append(SAID, 0)
     page: Page[int] = Page()
-    await page.read(
+    reading = page.read(
         journal,
         "epoch-0",
         lambda record: record.number if wanted.matches(record.event) else None,
         lambda record: wanted.cost(record.event),
     )
+    assert (await _turns(reading) > 0) is waits
     assert page.entries == [1]
-    assert [one.partition("_")[0] for one in where] == [thread]
 
 
 @pytest.mark.parametrize("spare", [0, -1])
@@ -81,8 +86,8 @@ def test_what_fills_the_page_to_the_byte_is_on_it_and_what_is_longer_is_not(spar
     assert page.add(both) is (spare == 0)
 
 
-async def _turns(work: TimeSlice, pieces: int) -> int:
-    """How many turns others had while so many pieces of work were done."""
+async def _turns(work: Awaitable[object]) -> int:
+    """How many turns others had while the work was done."""
     turns = 0
 
     async def ticking() -> None:
@@ -92,19 +97,23 @@ async def _turns(work: TimeSlice, pieces: int) -> int:
             await asyncio.sleep(0)  # once a turn
 
     ticks = asyncio.create_task(ticking())
-    for _ in range(pieces):
-        await work.run(str, 0, 0)
+    await work
     ticks.cancel()
     return turns
+
+
+async def _pieces(work: TimeSlice, pieces: int) -> None:
+    for _ in range(pieces):
+        await work.run(str, 0, 0)
 
 
 async def test_others_get_their_turn_when_a_slice_is_over_and_not_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paging, "SLICE_SECONDS", 60.0)
-    assert await _turns(TimeSlice(), 10) == 0
+    assert await _turns(_pieces(TimeSlice(), 10)) == 0
     monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    assert await _turns(TimeSlice(), 10) == 10
+    assert await _turns(_pieces(TimeSlice(), 10)) == 10
 
 
 def _number(record: Record) -> int:
@@ -134,16 +143,20 @@ class _Busy:
     def numbers(self, room: str | None) -> list[int]:
         return [number for number, one in enumerate(self.rooms, 1) if room in {None, one}]
 
-    def read(
+    async def read(
         self, room: str | None, since: str | None, limit: int | None, arrivals: Iterator[list[str]]
     ) -> Page[int]:
         """Return a page; before each event that it looks at, others come."""
         page: Page[int] = Page(limit)
-        reading = page.read(self.journal.of(room), since, _number)
-        with suppress(StopIteration):
-            while True:
-                reading.send(None)
-                self.happen(next(arrivals, []))
+
+        async def happening() -> None:
+            for rooms in arrivals:
+                self.happen(rooms)
+                await asyncio.sleep(0)  # until the page looks at the next
+
+        others = asyncio.create_task(happening())
+        await page.read(self.journal.of(room), since, _number)
+        others.cancel()
         return page
 
 
@@ -160,7 +173,7 @@ def _many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     BUSY, ARRIVALS, st.sampled_from([None, *ROOMS, ""]), st.none() | st.integers(1, 4), st.data()
 )
-def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
+async def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
     busy: _Busy,
     arrivals: Iterator[list[str]],
     room: str | None,
@@ -174,7 +187,7 @@ def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
     page.next, page.more = f"epoch-{start}", True
     while page.more:
         newest, since = len(busy.rooms), page.next
-        page = busy.read(room, since, limit, arrivals)
+        page = await busy.read(room, since, limit, arrivals)
         seen += page.entries
         if page.gap is not None:
             span = range(page.gap["from"], page.gap["to"] + 1)
@@ -193,11 +206,11 @@ def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
 
 @pytest.mark.usefixtures("_many_turns")
 @given(BUSY, ARRIVALS, st.sampled_from([None, *ROOMS, ""]))
-def test_the_newest_of_all_rooms_or_one_are_on_the_page_or_in_its_gap(
+async def test_the_newest_of_all_rooms_or_one_are_on_the_page_or_in_its_gap(
     busy: _Busy, arrivals: Iterator[list[str]], room: str | None
 ) -> None:
     newest = len(busy.rooms)
-    page = busy.read(room, None, None, arrivals)
+    page = await busy.read(room, None, None, arrivals)
     due = [number for number in busy.numbers(room) if number <= newest]
     missing = [number for number in due if number not in page.entries]
     assert page.entries == [number for number in due if number not in missing]
