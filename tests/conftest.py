@@ -47,10 +47,13 @@ SERVED = {
 
 ROOT = Path(__file__).parent.parent
 
-# A shell without job control starts `pytest &` with SIGINT ignored, and whatever a test starts
-# inherits that; the tests of Ctrl-C need it heard.
+# A shell without job control starts `pytest &` with SIGINT ignored, and `nohup` with SIGHUP. What a
+# test starts inherits that; the tests of both signals need them heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# A handler is not inherited, so this run outlives its terminal all the same, and so do its workers.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
