@@ -1,8 +1,9 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,13 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {_name(path): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+SOURCES = {_name(path): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+# Every worker of pytest loads this module; one of them needs the trees.
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    return {module: ast.parse(source) for module, source in SOURCES.items()}
 
 
 def _imports(module: str, node: ast.AST, *, on_loading: bool = True) -> Iterator[Import]:
@@ -128,10 +135,17 @@ def _imports(module: str, node: ast.AST, *, on_loading: bool = True) -> Iterator
                 yield from _imports(module, child, on_loading=on_loading)
 
 
-HELD = PURE | {name for name, tree in TREES.items() if "Pure" in (ast.get_docstring(tree) or "")}
+HELD = PURE | {
+    name
+    for name, source in SOURCES.items()
+    if "Pure" in source.partition('"""')[2].partition('"""')[0]
+}
 """The pure modules by law, and whichever others say of themselves that they are."""
 
-IMPORTS = [one for module, tree in TREES.items() for one in _imports(module, tree)]
+
+@cache
+def imports() -> Sequence[Import]:
+    return [one for module, tree in trees().items() for one in _imports(module, tree)]
 
 
 def _layer(module: str) -> tuple[int, str]:
@@ -144,7 +158,7 @@ def _layer(module: str) -> tuple[int, str]:
 
 
 def test_a_module_imports_only_what_stands_below_it_or_in_its_own_package() -> None:
-    ours = [one for one in IMPORTS if one.imported.startswith("bridge.")]
+    ours = [one for one in imports() if one.imported.startswith("bridge.")]
     ours = [one for one in ours if one.imported != "bridge.__version__"]
     assert len({one.importer for one in ours}) > 100
     breaches = []
@@ -232,17 +246,17 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS)
 def test_each_law_on_imports_holds(law: str) -> None:
-    assert not [str(one) for one in IMPORTS if LAWS[law].is_broken_by(one)]
+    assert not [str(one) for one in imports() if LAWS[law].is_broken_by(one)]
 
 
 @pytest.mark.parametrize("module", sorted(HELD))
 def test_a_pure_module_touches_nothing_outside(module: str) -> None:
-    found = [one for one in IMPORTS if one.importer == module]
+    found = [one for one in imports() if one.importer == module]
     touching = [one for one in found if one.imported not in NAMES_OF_FAILURES]
     assert not [str(one) for one in touching if one.of(*IMPURE)]
     ours = [one for one in found if one.of("bridge") and one.on_loading]
     assert not [str(one) for one in ours if not one.of(*HELD, VALUES_FROM_OUTSIDE)]
-    called = [node.func for node in ast.walk(TREES[module]) if isinstance(node, ast.Call)]
+    called = [node.func for node in ast.walk(trees()[module]) if isinstance(node, ast.Call)]
     assert not [one for one in called if isinstance(one, ast.Name) and one.id == "open"]
     assert not [one for one in called if isinstance(one, ast.Attribute) and one.attr in CLOCKS]
 
@@ -251,7 +265,7 @@ def test_a_pure_module_touches_nothing_outside(module: str) -> None:
 def test_what_stands_on_the_standard_library_stands_on_nothing_else(package: str) -> None:
     assert not [
         str(one)
-        for one in IMPORTS
+        for one in imports()
         if one.by(package) and not one.of(package, "bridge.wire", *sys.stdlib_module_names)
         if one.importer != "bridge.sandbox.certificate"  # which is imported for TLS alone
     ]

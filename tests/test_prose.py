@@ -2,8 +2,10 @@
 
 import ast
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 
-from tests.test_layers import TREES
+from tests.test_layers import trees
 
 LEANING = ("Of", "For", "By", "Its", "Their", "Between", "Beside", "Behind")
 """A docstring that begins so has neither subject nor verb: it leans on the name above."""
@@ -19,7 +21,10 @@ TWICE = {
 }
 """Class names that several modules have, and the one noun that they are."""
 
-NODES = [(module, node) for module, tree in TREES.items() for node in ast.walk(tree)]
+
+@cache
+def nodes() -> Sequence[tuple[str, ast.AST]]:
+    return [(module, node) for module, tree in trees().items() for node in ast.walk(tree)]
 
 
 def bound(node: ast.AST) -> tuple[str, ...]:
@@ -36,7 +41,7 @@ def bound(node: ast.AST) -> tuple[str, ...]:
 def test_every_docstring_can_be_read_without_the_name_above_it() -> None:
     texts = [
         f"{module}:{node.lineno}: {text}"
-        for module, node in NODES
+        for module, node in nodes()
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(text := node.value.value, str) and text.startswith(LEANING)
     ]
@@ -46,12 +51,12 @@ def test_every_docstring_can_be_read_without_the_name_above_it() -> None:
 def test_a_variable_has_the_name_of_what_it_holds() -> None:
     assert not [
         f"{module}:{getattr(node, 'lineno', 0)}: {name}"
-        for module, node in NODES
+        for module, node in nodes()
         for name in bound(node)
         if name in NAMELESS
     ]
 
 
 def test_a_class_name_means_one_thing() -> None:
-    names = Counter(node.name.lstrip("_") for _, node in NODES if isinstance(node, ast.ClassDef))
+    names = Counter(node.name.lstrip("_") for _, node in nodes() if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == TWICE.keys()

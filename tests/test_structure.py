@@ -5,7 +5,7 @@ from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 
 from tests.code_lines import code_lines
-from tests.test_layers import IMPORTS, PACKAGE, TREES
+from tests.test_layers import PACKAGE, imports, trees
 
 LATE = {
     "bridge.__main__": "Ctrl-C has its meaning before anything else is imported",
@@ -27,10 +27,10 @@ SOURCES = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = defaultdict[str, set[str]](set)
-    for one in IMPORTS:
+    for one in imports():
         if one.on_loading:
-            whole = one.imported if one.imported in TREES else one.imported.rpartition(".")[0]
-            graph[one.importer] |= {whole} & TREES.keys()
+            whole = one.imported if one.imported in trees() else one.imported.rpartition(".")[0]
+            graph[one.importer] |= {whole} & trees().keys()
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -38,7 +38,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_modules_of_ours_are_imported_at_the_top_and_for_more_than_their_types() -> None:
-    late = {one.importer for one in IMPORTS if one.of("bridge") and not one.on_loading}
+    late = {one.importer for one in imports() if one.of("bridge") and not one.on_loading}
     assert late == set(LATE)
     assert [path for path, source in SOURCES.items() if "TYPE_CHECKING" in source] == []
 
@@ -46,7 +46,7 @@ def test_modules_of_ours_are_imported_at_the_top_and_for_more_than_their_types()
 def test_the_exceptions_of_a_package_have_one_root() -> None:
     bases = {
         (name.split(".")[1], node.name): {ast.unparse(base) for base in node.bases}
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
     }

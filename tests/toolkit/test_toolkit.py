@@ -8,7 +8,7 @@ from bridge import toolkit
 from bridge.mcp.schema import object_of
 from bridge.toolkit import finding as toolsets
 from tests.docs.pages import PAGES
-from tests.test_layers import IMPORTS
+from tests.test_layers import imports
 
 PAGE = PAGES["docs/toolsets.md"]
 
@@ -44,7 +44,7 @@ def test_the_page_names_every_set_of_ours_with_its_tools() -> None:
 def test_our_tools_use_nothing_of_the_mcp_wing_that_others_cannot() -> None:
     taken = {
         one.imported.rpartition(".")[2]
-        for one in IMPORTS
+        for one in imports()
         if one.by("bridge.tools") and one.of("bridge.mcp")
     }
     assert {"tool", "ToolError", "Bounds"} <= taken
