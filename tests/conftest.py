@@ -28,6 +28,7 @@ from tests.servers.server import Endpoint, Transport, XmppServer
 settings.register_profile(
     "patient", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("long", parent=settings.get_profile("patient"), max_examples=1_000)
 settings.load_profile("patient")
 
 ENDPOINTS: tuple[tuple[str, Transport], ...] = (
@@ -80,8 +81,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let soaks come last, so that what is broken shows before they begin."""
+    """Choose what is played; soaks come last, so that what is broken shows before they begin."""
     newer, elsewhere = list[pytest.Item](), list[pytest.Item]()
+    chosen, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        is_long = item.get_closest_marker("long") is not None
+        (chosen if is_long == config.getoption("long") else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = chosen
     for item in items:
         params = [*item.callspec.params.values()] if hasattr(item, "callspec") else []
         fixtures = {*getattr(item, "fixturenames", ())}
@@ -104,6 +111,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--newer-servers",
         action="store_true",
         help="play the tests of Prosody and ejabberd, and no others, on those of Debian 13",
+    )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="play what is marked `long`, and no others",
     )
     parser.addoption(
         "--update-transcripts",

@@ -12,13 +12,19 @@ from tests.capture.writers import WRITERS, written
 DEEDS = 20
 """How many things happen on a stream."""
 
-FORMATS = {"log --stanzas": 600, "arrows": 600}
-"""How many streams are written in a format, with times and without; 60 in each of the others."""
+STREAMS = 60
+"""How many streams are written in a format."""
+MORE_STREAMS = 3_000
 
 
+@pytest.mark.parametrize(
+    "seeds",
+    [range(STREAMS), pytest.param(range(STREAMS, MORE_STREAMS), marks=pytest.mark.long)],
+    ids=["some", "more"],
+)
 @pytest.mark.parametrize("format_", WRITERS)
-def test_nothing_is_found_on_a_healthy_stream(format_: str) -> None:
-    for seed in range(FORMATS.get(format_, 60)):
+def test_nothing_is_found_on_a_healthy_stream(format_: str, seeds: range) -> None:
+    for seed in seeds:
         healthy = Healthy(Random(f"{format_} {seed}"))  # noqa: S311 - nothing is secret
         log = written(format_, healthy.live(DEEDS))
         findings = found(*log.split("\n"))

@@ -144,15 +144,25 @@ async def unexplained(stage: Stage, deeds: Mapping[str, Deed]) -> str:
     return "\n\n".join(missing)
 
 
+def _is_seen_elsewhere(deed: Deed, library: str, server: str) -> bool:
+    """Whether slixmpp does this wrong on this server, and the library does it in the sandbox."""
+    by_both = library != "slixmpp" and "slixmpp" not in deed.without
+    return by_both and bool(deed.rule) and server != "sandbox" and "sandbox" in deed.on
+
+
+@pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["new", "every"]
+)
 @pytest.mark.parametrize("library", ["slixmpp", "xmpp.js"])
 async def test_each_wrong_of_a_real_bot_is_named_and_nothing_in_its_healthy_hour(
-    library: str, debugged: ServerProcess | None, tmp_path: Path
+    library: str, every: bool, debugged: ServerProcess | None, tmp_path: Path
 ) -> None:
     async with stage_of(library, debugged, tmp_path) as stage:
         deeds = {
             name: deed
             for name, deed in DEEDS.items()
             if stage.server.name in deed.on and library not in deed.without
+            if every or not _is_seen_elsewhere(deed, library, stage.server.name)
         }
         assert await unexplained(stage, deeds) == ""
     if debugged is not None and library == "slixmpp":

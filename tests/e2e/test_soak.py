@@ -11,6 +11,7 @@ from tests.e2e.bridge_process import reading, unread
 from tests.servers.server import XmppServer
 
 REQUESTS = 36_000
+MORE_REQUESTS = 1_000_000
 WARM_REQUESTS = 20_000
 """After so many, every cache and every bounded record has what it will ever have."""
 REQUESTS_AT_ONCE = 1_000
@@ -129,19 +130,20 @@ class Talk:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("count", [REQUESTS, pytest.param(MORE_REQUESTS, marks=pytest.mark.long)])
 async def test_many_mixed_requests_leave_the_memory_as_it_was(
-    sandbox: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path, count: int
 ) -> None:
     environment = sandbox.environment(BRIDGE_SEND_RATE="6000")
     async with unread(tmp_path, environment) as (bridge, client), reading(client) as replies:
-        await _soak(Talk(bridge.process, replies))
+        await _soak(Talk(bridge.process, replies), count)
 
 
-async def _soak(talk: Talk) -> None:
+async def _soak(talk: Talk, count: int) -> None:
     opening = asks("initialize", protocolVersion="2025-03-26", capabilities={})
     await talk.exchange(opening, asks("xmppSend", message="for the long run"))
     kinds, warm_kib = cycle(MIX), 0
-    for written in range(REQUESTS_AT_ONCE, REQUESTS + 1, REQUESTS_AT_ONCE):
+    for written in range(REQUESTS_AT_ONCE, count + 1, REQUESTS_AT_ONCE):
         last = asks("xmppSend", message=f"{written} so far")
         await talk.exchange(*islice(kinds, REQUESTS_AT_ONCE), last)
         if written == WARM_REQUESTS:

@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from bridge.store.opening import Place, open_store
 from bridge.text import iso
 from tests.store.member import Member
@@ -14,7 +16,9 @@ from tests.store.recorded import rows, selected
 LATENCY_SECONDS = 0.1
 """How much later than it is said a process may read something, and stamp it."""
 
-ROUNDS = 7
+ROUNDS = 4
+"""How often a process is killed."""
+MORE_ROUNDS = 60
 EACH = 40
 
 
@@ -30,8 +34,9 @@ def _missing(place: Place, said: dict[int, float]) -> set[int]:
     return said.keys() - told - {one.get("jid") for one in found}
 
 
+@pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(MORE_ROUNDS, marks=pytest.mark.long)])
 async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
-    place: Place,
+    place: Place, rounds: int
 ) -> None:
     open_store(place).close()
     seed = time.time_ns() % 10**6
@@ -39,7 +44,7 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
     said: dict[int, float] = {}
     members = [Member(place, f"run{number}") for number in range(3)]
     assert all(member.is_in() for member in members)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for _ in range(EACH):
             mark = len(said) + 1
             said[mark] = time.time()
