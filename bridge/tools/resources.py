@@ -12,6 +12,7 @@ from bridge.tools.occupants import Occupants, occupants_of
 from bridge.tools.paging import ENVELOPE_BYTES, Page
 from bridge.tools.prompts import rooms
 from bridge.tools.status import Status, describe_status
+from bridge.xmpp.checks.evidence import is_signal
 
 STATUS = "bridge://status"
 OCCUPANTS = "bridge://room/occupants"
@@ -76,10 +77,10 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
     The default room is the first. What happens to the connection changes every room.
     """
     match event:
-        case {"kind": "message", "direction": "out"} | {"kind": "message", "payload": _}:
+        case {"kind": "message", "direction": "out"}:
             return []
-        case {"kind": "error", "id": _}:  # it returned a message of ours
-            return []
+        case {"kind": "message", "payload": payload}:
+            return [] if is_signal(payload) else [STATUS]  # of which the cursor has moved
         case {"kind": "message"}:
             of_default, of_room = MESSAGES, room_messages
         case {"kind": "join" | "leave" | "role" | "nick", "sender": _} | {"phase": _}:

@@ -189,13 +189,18 @@ def test_the_resource_is_empty_out_of_the_room() -> None:
 def test_recent_messages_are_those_that_say_something() -> None:
     played = Played()
     heard = played.publish(events.MessageReceived("r/W", "W", "hello"))
-    typing = played.publish(events.MessageReceived("r/W", "W", "", payload=("composing (x)",)))
+    composing = ("composing (http://jabber.org/protocol/chatstates)",)
+    typing = played.publish(events.MessageReceived("r/W", "W", "", payload=composing))
+    mute = played.publish(events.MessageReceived("r/W", "W", "", payload=("answer (x)",)))
+    bounced = played.publish(events.SendFailed("id-1", "not-acceptable"))
     played.publish(events.MessageReceived("r/W", "W", "", encrypted="OMEMO"))
     told = wire(resources.messages.function(played.link))
     assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
     uris = [resources.STATUS, resources.MESSAGES, *_uris(ROOM, "messages")]
     assert resources.changed_by(played.journal.encode(heard), [ROOM]) == uris
     assert resources.changed_by(played.journal.encode(typing), [ROOM]) == []
+    for one in (mute, bounced):  # nothing to read, but the status has another cursor
+        assert resources.changed_by(played.journal.encode(one), [ROOM]) == [resources.STATUS]
 
 
 def test_each_room_has_its_own_resources() -> None:
