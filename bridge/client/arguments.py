@@ -14,8 +14,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from bridge.client.errors import InvalidInputError
-from bridge.client.formatting import objects
-from bridge.mcp.jsonrpc import Json, compact, parse
+from bridge.mcp.jsonrpc import Json, compact, objects, parse
 from bridge.text import one_line
 
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")

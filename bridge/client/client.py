@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 from bridge import __version__
 from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
 from bridge.client.errors import RequestError, ServerError
-from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Json, compact, parse
+from bridge.mcp.jsonrpc import Json, compact, objects, parse
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
 
@@ -170,13 +169,28 @@ class Client:
             return await self.server.request(tool, arguments)
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    async def structured_content(self, tool: str) -> dict[str, Any]:
+    async def subscribe(self, uris: Sequence[str]) -> None:
+        """Ask to be notified when one of these resources changes; raises as `request` does.
+
+        Since 2026-07-28 that is one request, which lasts as long as the subscription.
+        """
+        if self.revision.handshake:
+            for uri in uris:
+                await self.request("resources/subscribe", {"uri": uri})
+        else:
+            wanted = {"resourceSubscriptions": [*uris]}
+            await self.request("subscriptions/listen", {"notifications": wanted})
+
+    async def structured_content(
+        self, tool: str, arguments: Mapping[str, Json] | None = None
+    ) -> dict[str, Any]:
         """Return the object that is a tool's result; empty if it is none or the tool failed.
 
-        The tool is called by MCP, without arguments, even while the dialect is bare.
+        The tool is called by MCP even while the dialect is bare.
         """
         try:
-            result = await self.request("tools/call", {"name": tool, "arguments": {}})
+            params = {"name": tool, "arguments": arguments or {}}
+            result = await self.request("tools/call", params)
         except RequestError:
             return {}
         match result:
@@ -187,12 +201,6 @@ class Client:
                     value = parse(text)
                     return value if isinstance(value, dict) else {}
         return {}
-
-    async def rooms(self) -> list[str]:
-        """Return the rooms in the server's status, its default room first."""
-        status = await self.structured_content("xmppStatus")
-        rooms = [each.get("room") for each in (*objects(status, "rooms"), status)]
-        return [*dict.fromkeys(room for room in rooms if isinstance(room, str))]
 
     async def list_all(self, kind: str) -> dict[str, Any]:
         """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
@@ -218,14 +226,6 @@ class Client:
         lists.tools = {k: parameters(v.get("inputSchema")) for k, v in lists.definitions.items()}
         lists.resources = [str(resource.get("uri")) for resource in resources]
         lists.prompts = {str(prompt.get("name")): prompt_parameters(prompt) for prompt in prompts}
-
-    async def read_nicknames(self) -> None:
-        """Read who is in the room, for completion, if the server is a bridge."""
-        if "xmppOccupants" in self.catalogue.tools:
-            with suppress(ServerError):  # the conversation reports the end of the server
-                page = await self.structured_content("xmppOccupants")
-                occupants = [each for each in objects(page, "occupants") if "nickname" in each]
-                self.catalogue.nicknames = [str(each["nickname"]) for each in occupants]
 
     async def _items(self, kind: str) -> list[dict[str, Json]]:
         """Return all items of a list, none if the server refuses it."""

@@ -13,6 +13,7 @@ from bridge.client.client import LISTS, Client
 from bridge.client.errors import InvalidInputError, RequestError
 from bridge.client.formatting import Answer, client_error, client_message
 from bridge.client.frontend import Frontend
+from bridge.client.rooms import STATUS, names_in
 from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
 from bridge.text import one_line, rooms_named
@@ -34,7 +35,7 @@ class ToolCommand(NamedTuple):
 
 
 TOOL_COMMANDS = {
-    "status": ToolCommand("xmppStatus"),
+    "status": ToolCommand(STATUS),
     "send": ToolCommand("xmppSend", "message", verbatim=True, trailing=True),
     "history": ToolCommand("xmppHistory", "contains"),
     "wait": ToolCommand("xmppWait", "contains"),
@@ -246,7 +247,7 @@ class CommandRunner:
 
     async def _choose_room(self, wanted: str) -> Answer:
         """Make a room of the server the default of this session, or say which one is."""
-        rooms = await self.client.rooms()
+        rooms = names_in(await self.client.structured_content(STATUS))
         if wanted:
             matching = rooms_named(wanted, rooms)
             if len(matching) != 1:

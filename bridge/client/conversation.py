@@ -7,7 +7,6 @@ import signal
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 
 from bridge.client.client import Client
 from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, parse
@@ -18,7 +17,8 @@ from bridge.client.frontend import INSERTED, Frontend, Pipe
 from bridge.client.history import LineFile
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
-from bridge.logs import complain, lines_of, open_log
+from bridge.client.rooms import STATUS, RoomFollower, settled_status
+from bridge.logs import complain, is_timed, lines_of, open_log
 from bridge.mcp.framing import Framing, SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.mcp.revisions import Revision
@@ -32,18 +32,15 @@ GREETING = 'Connected! Type a message or "help" for commands.'
 ROOM_SECONDS = 10.0
 """How long the greeting waits until the bridge is in the room, or says why it is not."""
 
+BRIDGE = "[Server]"
+"""What each line of a bridge's log begins with."""
+
 JOINED = "in the room"
 """How the words about the room begin once the bridge is in it."""
 
 MAX_START_LINES = 1_000
 """Most lines of a server's log that are held back while it starts; if there are more, all are
 shown."""
-
-SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
-"""Phases in which the bridge stays for a while: the greeting waits no longer."""
-
-POLL_SECONDS = 0.05
-"""Pause between two calls of xmppStatus while the greeting waits."""
 
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do. A person has no limit, but Ctrl-C."""
@@ -53,18 +50,6 @@ CLOSING_SECONDS = 1.0
 
 QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
 """Shown when a line is typed while a command is carried out."""
-
-EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
-"""A line of the bridge's log about an event of the room; its group is shown to a person."""
-
-SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
-"""The start of a line about a message that we send. It is not shown: the room's reflection follows.
-
-Lines about other events do not match: they have `<` or `*` after the time, or after the room if
-that is named."""
-
-OCCUPANTS_CHANGED = (" * ", " in the room as ")
-"""Parts of the lines after which the nicknames are read again, for completion."""
 
 
 async def run_client(
@@ -153,10 +138,8 @@ class Conversation:
         """Shows a line of the client's own, or of the server's log."""
         self._start: list[str] | None = []
         """What the server has logged so far while it starts; None once that is shown."""
-        self._following = False
-        """Whether events of the room are shown at the prompt."""
+        self._rooms = RoomFollower(client, frontend.tell)
         self._runner = CommandRunner(client, frontend, interpret)
-        self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
@@ -179,8 +162,8 @@ class Conversation:
             async with asyncio.timeout(self._answer_seconds):
                 await client.read_catalogue()
                 state = JOINED
-                if "xmppStatus" in client.catalogue.tools:
-                    state = await self._room_state()
+                if STATUS in client.catalogue.tools:
+                    state = _standing(await settled_status(client, ROOM_SECONDS))
                     self._note(f"[Client] {state}")
                 failed = not state.startswith(JOINED)
         except TimeoutError:
@@ -190,21 +173,20 @@ class Conversation:
         self._frontend.tell(GREETING)
         loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
-            self._following = True
-            await self._client.read_nicknames()
+            await self._rooms.start()
             # While a line is typed, Ctrl-C is a key and not a signal.
             loop.add_signal_handler(signal.SIGINT, lambda: self._call and self._call.cancel())
         try:
             return 1 if await self._converse() else 0
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-            self._following = False
+            self._rooms.stop()
             self._frontend.close()
 
     def end_start(self, *, failed: bool) -> None:
         """Show what the server logged while it started, or if that went well only its warnings."""
         lines, self._start = self._start or [], None
-        warnings = [line for line in lines if failed or re.search("WARNING|ERROR|CRITICAL", line)]
+        warnings = [line for line in lines if failed or self._warns(line)]
         for line in warnings:
             self._note(one_line(line))
         if left_out := len(lines) - len(warnings):
@@ -221,24 +203,6 @@ class Conversation:
                 return await fill_in(params, self._frontend)
             finally:
                 self._watch_typing()  # the prompt of the form replaced our reader of stdin
-
-    async def _room_state(self) -> str:
-        """Return in words whether the bridge is in the room, once that is settled or time is up."""
-        deadline = monotonic() + ROOM_SECONDS
-        while True:
-            status = await self._client.structured_content("xmppStatus")
-            phase = one_line(str(status.get("phase", "unknown")))
-            if phase in SETTLED_PHASES or monotonic() > deadline:
-                break
-            await asyncio.sleep(POLL_SECONDS)
-        match status:
-            case {"phase": "joined"}:
-                return one_line(f"{JOINED} {status.get('room')} as {status.get('nickname')}")
-            case {"lastError": {"message": message}}:
-                return one_line(f"not in the room: {message}")
-            case {"phase": "unconfigured"}:
-                return "not in the room: settings are missing or wrong; type status to see which"
-        return f"not in the room yet, {phase}; type status to see how far it is"
 
     async def _converse(self) -> bool:
         """Read lines and carry them out until the end of input; return whether any call failed."""
@@ -308,30 +272,30 @@ class Conversation:
         self._frontend.tell(QUEUED)
 
     def _take_log_line(self, line: str) -> None:
-        """Show a line of the server's log; read the nicknames again if they may have changed."""
+        """Show a line of the server's log, unless it tells what is shown of the rooms anyway."""
         if self._start is not None:
             self._start.append(line)
             if len(self._start) == MAX_START_LINES:
                 self.end_start(failed=True)
             return
-        event_line = EVENT_LINE.match(line) if self._following else None
-        if event_line is None or not self._to_terminal:
+        # On one terminal, what happens in the rooms is shown once.
+        if not (self._rooms.is_following and self._to_terminal and is_timed(line, BRIDGE)):
             self._note(one_line(line))
-        if event_line is None:
-            return
-        event = one_line(event_line[1])
-        if not SENDING_LINE.match(event):
-            self._frontend.tell(event)
-        reading = self._reading_nicknames
-        changed = any(words in event for words in OCCUPANTS_CHANGED)
-        if changed and (reading is None or reading.done()):
-            self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
+
+    def _warns(self, line: str) -> bool:
+        """Whether a line of the server's log may be a warning, and not what somebody said."""
+        of_a_room = STATUS in self._client.catalogue.tools and is_timed(line, BRIDGE)
+        return not of_a_room and bool(re.search("WARNING|ERROR|CRITICAL", line))
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
         match message:
             case Notification(method="notifications/message", params={"data": data, **others}):
                 level = one_line(str(others.get("level")), 20)
                 self._note(f"[Client] the server logs ({level}): {preview(data)}")
+            case Notification("notifications/resources/updated", {"uri": uri}):
+                self._rooms.take_update(uri)
+            case Notification("notifications/subscriptions/acknowledged"):
+                self._rooms.take_update()
             case Notification(method=method) if method.endswith("/list_changed"):
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
@@ -339,3 +303,16 @@ class Conversation:
                 self._note(f"[Client] {what}: {preview(error)}")
             case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
                 self._note(f"[Client] the server wrote to stdout what is no message: {reason}")
+
+
+def _standing(status: Mapping[str, Json]) -> str:
+    """Return in words whether the bridge is in its default room."""
+    match status:
+        case {"phase": "joined"}:
+            return one_line(f"{JOINED} {status.get('room')} as {status.get('nickname')}")
+        case {"lastError": {"message": message}}:
+            return one_line(f"not in the room: {message}")
+        case {"phase": "unconfigured"}:
+            return "not in the room: settings are missing or wrong; type status to see which"
+    phase = one_line(str(status.get("phase", "unknown")))
+    return f"not in the room yet, {phase}; type status to see how far it is"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bridge.client.errors import RequestError
-from bridge.mcp.jsonrpc import Json, parse
+from bridge.mcp.jsonrpc import Json, objects, parse
 from bridge.text import one_line, visible, visible_within
 from bridge.xmpp.model.formatting import format_event
 
@@ -163,12 +163,6 @@ def for_pipe(answer: Answer) -> str:
 def for_program(answer: Answer) -> str:
     """Return `answer` as it came over the wire, in one line of ASCII JSON."""
     return json.dumps(answer.raw)
-
-
-def objects(value: Json, key: str) -> list[dict[str, Json]]:
-    """Return the objects in the list that `value` has under `key`; leave out anything else."""
-    items = value.get(key) if isinstance(value, dict) else None
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _page(value: Json) -> str:

@@ -212,6 +212,12 @@ def param(params: Object, name: str, kind: type[T], wanted: str, default: T | No
     return value
 
 
+def objects(value: Json, name: str) -> list[dict[str, Json]]:
+    """Return the objects in the list that `value` has as its member `name`; leave out all else."""
+    items = value.get(name) if isinstance(value, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def preview(value: Json) -> str:
     """Return any value as JSON, escaped and cut to one line, for a log, without `NOT_LOGGED`."""
     if isinstance(value, dict):

@@ -7,17 +7,16 @@ comments and what the user added to the entry.
 import asyncio
 import os
 import sys
-import time
 from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
-from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
+from bridge.client.rooms import rooms_in, settled_status
 from bridge.logs import complain, write_out
 from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry, user_arguments
@@ -34,9 +33,6 @@ LIST_SECONDS = 10.0
 
 JOIN_SECONDS = 20.0
 """How long the started bridge may take to get into its rooms: as long as one join may take."""
-
-LOOK_SECONDS = 0.1
-"""The time between two looks at the status of the started bridge."""
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """The variables of its own environment that a careful client passes on to a server. None is a
@@ -236,13 +232,7 @@ async def try_out(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
 
 async def _standing(mcp: Client) -> str:
     """Return a sentence on whether the bridge got into its rooms within `JOIN_SECONDS`."""
-    until = time.monotonic() + JOIN_SECONDS
-    while True:
-        status = await mcp.structured_content("xmppStatus")
-        rooms = objects(status, "rooms") or [status]
-        if all(map(_is_settled, rooms)) or time.monotonic() > until:
-            break
-        await asyncio.sleep(LOOK_SECONDS)
+    rooms = rooms_in(await settled_status(mcp, JOIN_SECONDS))
     out = [room for room in rooms if room.get("phase") != "joined"]
     if not out:
         others = f" and {len(rooms) - 1} more" if len(rooms) > 1 else ""
@@ -255,10 +245,6 @@ async def _standing(mcp: Client) -> str:
             case {"lastError": {"message": message, "hint": hint}}:
                 sentence += f"{message} {hint}"
     return one_line(sentence.rstrip())
-
-
-def _is_settled(room: Mapping[str, Any]) -> bool:
-    return "lastError" in room or room.get("phase") in {"joined", "unconfigured", None}
 
 
 def _approval(tool: str, file: ConfigFile, *, given: bool) -> Edit:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.client.client import Client
-from bridge.client.conversation import MAX_START_LINES, SENDING_LINE, Conversation
+from bridge.client.conversation import MAX_START_LINES, Conversation
 from bridge.mcp import revisions
 from bridge.mcp.revisions import Revision
 from tests.client import hostile_server, other_server
@@ -48,20 +48,6 @@ def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
     greeted = lines.index(GREETING)
     assert any(line.startswith("[Client] in the room ") for line in lines[:greeted])
     assert any(line.startswith("[Server] ") for line in lines[:greeted])
-
-
-@pytest.mark.parametrize(
-    ("event", "hidden"),
-    [
-        ("T sending, id c3: hi", True),
-        ("T lobby@muc.example: sending, id c3: hi", True),
-        ("T <Ann: sending, id c3> hi", False),
-        ("T *: sending, id c3: is here", False),
-        ("T lobby@muc.example: <Ann: sending, id c3> hi", False),
-    ],
-)
-def test_only_our_own_sending_is_left_to_its_reflection(event: str, hidden: bool) -> None:
-    assert bool(SENDING_LINE.match(event)) is hidden
 
 
 @pytest.mark.parametrize(

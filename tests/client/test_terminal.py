@@ -8,6 +8,7 @@ from asyncio import to_thread
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
+from xml.etree.ElementTree import Element
 
 import pytest
 
@@ -105,6 +106,35 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
         assert await to_thread(terminal.end) == 0
     # The news and the server's log both tell it; one of them is enough.
     assert len([one for one in terminal.screen.lines if "elsewhere" in one]) == 1
+
+
+@pytest.mark.parametrize("level", ["INFO", "ERROR"])
+async def test_every_room_and_kind_is_shown_whatever_the_server_logs(
+    level: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    lobby, logs = sandbox.room(), sandbox.room()
+    settings = sandbox.environment(MUC_ROOM=f"{lobby},{logs}", LOG_LEVEL=level)
+    with Terminal(tmp_path, [], settings, columns=160) as terminal:
+        await to_thread(terminal.prompts)
+        async with Witness(sandbox, sandbox.witness, logs, "W") as witness:
+            await to_thread(terminal.tells, f"{logs}: * <W> is here")
+            witness.say("an ERROR")
+            await to_thread(terminal.tells, f"{logs}: <W> an ERROR")
+            mute = witness.client.make_message(logs, mtype="groupchat")
+            mute.append(Element("{urn:example}answer"))
+            mute.send()
+            await to_thread(terminal.tells, f"{logs}: <W> (no body: answer (urn:example))")
+            witness.client.send_presence(pto=f"{logs}/W", pshow="away")
+            await to_thread(terminal.tells, f"{logs}: * <W> is now (participant, none, away)")
+        await to_thread(terminal.tells, f"{logs}: * <W> left")
+        terminal.type(f"send to the lobby{ENTER}")
+        await to_thread(terminal.tells, f"{lobby}: <McpDebug> (our own) to the lobby")
+        await to_thread(terminal.prompts)
+        terminal.type(CTRL_D)
+        assert await to_thread(terminal.end) == 0
+    lines = terminal.screen.lines
+    assert len([line for line in lines if "an ERROR" in line]) == 1
+    assert not [line for line in lines if "sending, id" in line]
 
 
 def test_in_the_newest_revision_the_room_is_followed_as_well(tmp_path: Path) -> None:
