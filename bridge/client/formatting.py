@@ -10,20 +10,15 @@ from dataclasses import dataclass, field
 
 from bridge.client.errors import RequestError
 from bridge.mcp.jsonrpc import Json, objects, parse
-from bridge.text import one_line, visible, visible_within
-from bridge.xmpp.model.formatting import format_event
-
-SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")
-"""The fields of a page that are shown under its entries; the others are the same on every page."""
-
-ROOM_FIELDS = ("to", "room")
-"""The fields of a result with its room, which a person is shown first."""
-
-FOR_MODELS = "notice"
-"""The field of a result that a person is not shown: it says to a model how to treat the rest."""
+from bridge.text import one_line, visible
+from bridge.views.results import as_json, lines_of
+from bridge.views.screen import Display
 
 FIRST_LINE_CHARACTERS = 100
 """Most characters of a name, a title or a description in a list."""
+
+PLAIN = Display(coloured=False)
+"""Where a line may be as long as it is."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,7 @@ def resource_contents(result: Json) -> Answer:
     texts = []
     for part in objects(result, "contents"):
         value = _parsed(str(part.get("text")))
-        texts.append(_content_block(part) if value is None else _as_json(value, indent=2))
+        texts.append(_content_block(part) if value is None else as_json(value, indent=2))
     return Answer(result, result, "\n".join(texts))
 
 
@@ -136,15 +131,16 @@ def first_line(text: Json) -> str:
     return one_line(str(text).strip().partition("\n")[0], FIRST_LINE_CHARACTERS)
 
 
-def for_person(answer: Answer) -> str:
+def for_person(answer: Answer, display: Display = PLAIN) -> str:
     """Return `answer` in several lines, with the time it took."""
     text = answer.text
-    if not text and answer.instruction:
-        text = f"{_short(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
-    elif not text and answer.value is not None:
-        text = _page(answer.value) or _table(answer.value) or _short(answer.value)
-        if answer.whole:
-            text = _as_json(answer.value, indent=2)
+    if not text and answer.value is not None:
+        lines = [as_json(answer.value, indent=2)]
+        if not answer.whole:
+            lines = lines_of(answer.data or answer.value, display)
+        if answer.instruction:
+            lines += ["", f"How to read this: {visible(answer.instruction)}"]
+        text = "\n".join(lines)
     if answer.seconds is None:
         return text
     note = f"; {answer.note}" if answer.note else ""
@@ -154,68 +150,15 @@ def for_person(answer: Answer) -> str:
 def for_pipe(answer: Answer) -> str:
     """Return `answer` in one line; only a text of the client's own may have several."""
     if answer.value is not None:
-        return _as_json(answer.value)
+        return as_json(answer.value)
     if answer.failed:
-        return _as_json({"error": answer.text})
+        return as_json({"error": answer.text})
     return answer.text if answer.own else answer.text.replace("\n", "\\u{A}")
 
 
 def for_program(answer: Answer) -> str:
     """Return `answer` as it came over the wire, in one line of ASCII JSON."""
     return json.dumps(answer.raw)
-
-
-def _page(value: Json) -> str:
-    """Return a page of events or stanzas, a line for each; empty for any other object."""
-    if not isinstance(value, dict) or not isinstance(entries := value.get("entries"), list):
-        return ""
-    lines = []
-    for entry in entries:
-        match entry:
-            case {"at": at, "xml": xml}:
-                arrow = "<-" if entry.get("direction") == "in" else "->"
-                lines.append(one_line(f"{at} {arrow} {xml}"))
-            case {"at": _, "kind": _}:
-                lines.append(format_event(entry))
-            case _:
-                return ""
-    around = {k: value[k] for k in SHOWN_BESIDE_ENTRIES if value.get(k) not in (None, False)}
-    return "\n".join([*(lines or ["(nothing)"]), _as_json(around)])
-
-
-def _table(value: Json) -> str:
-    """Return a line for each stage of a check or finding of a diagnosis; empty without these."""
-    rows = objects(value, "phases") or objects(value, "findings")
-    outcome = value.get("diagnosis", value.get("verdict")) if isinstance(value, dict) else None
-    if not rows or not isinstance(value, dict) or outcome is None:
-        return ""
-    names = [one_line(str(row.get("name")), FIRST_LINE_CHARACTERS) for row in rows]
-    width = max(map(len, names))
-    lines = []
-    for name, row in zip(names, rows, strict=True):
-        passed = row.get("ok")
-        mark = "?" if passed is None else "ok" if passed is True else "FAILED"
-        took = f"{row['ms']!s:>9} ms" if "ms" in row else ""
-        words = (str(row[key]) for key in ("room", "detail", "hint") if row.get(key))
-        lines.append(f"{name:{width}}  {mark:6}{took}  {'; '.join(words).replace('.; ', '. ')}")
-    lines += ["", str(outcome), str(value.get("standing") or "")]
-    return "\n".join(one_line(line).rstrip() for line in lines).rstrip()
-
-
-def _short(value: Json) -> str:
-    """Return an object with a line for each field, and for each item that is an object."""
-    if not isinstance(value, dict):
-        return _as_json(value, indent=2)
-    lines = []
-    value = {key: field_ for key, field_ in value.items() if key != FOR_MODELS}
-    for name, field_ in ({key: value[key] for key in ROOM_FIELDS if key in value} | value).items():
-        items = objects(value, name)
-        if isinstance(field_, list) and len(items) < len(field_):
-            items = []
-        text = one_line(field_) if isinstance(field_, str) else _as_json(field_)
-        lines.append(f"{one_line(name)}:{'' if items else f' {text}'}")
-        lines += [f"  {_as_json(item)}" for item in items]
-    return "\n".join(lines)
 
 
 def _content_block(block: Json) -> str:
@@ -226,7 +169,7 @@ def _content_block(block: Json) -> str:
         case {"type": "resource_link", **link}:
             return one_line(f"[{link.get('name')} {link.get('uri')}]")
         case {"type": "json", "json": data}:
-            return _as_json(data, indent=2)
+            return as_json(data, indent=2)
         case {"text": text} | {"type": "interpret", "prompt": text}:
             return visible(str(text))
         case {**members}:
@@ -234,7 +177,7 @@ def _content_block(block: Json) -> str:
             size = f", {len(data)} characters of base64" if isinstance(data, str) else ""
             kind = members.get("type") or members.get("uri") or "something"
             return one_line(f"[{kind}, {members.get('mimeType') or 'of no type'}{size}]")
-    return _as_json(block)
+    return as_json(block)
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:
@@ -249,10 +192,6 @@ def _parsed(text: str) -> Json:
     """Return the JSON value in a text; None if it is not JSON, or cannot be shown."""
     with suppress(ValueError, RecursionError):
         value = parse(text)
-        _as_json(value)
+        as_json(value)
         return value
     return None
-
-
-def _as_json(value: Json, indent: int | None = None) -> str:
-    return json.dumps(visible_within(value), ensure_ascii=False, indent=indent, allow_nan=False)

@@ -8,6 +8,7 @@ typed, and we write the prompt again after each line of ours.
 
 import os
 import sys
+from functools import partial
 
 from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
@@ -28,6 +29,7 @@ from bridge.client.frontend import INSERTED
 from bridge.client.history import LineFile
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
+from bridge.views.output import display_of
 
 PROMPT = "echo> "
 
@@ -45,7 +47,8 @@ class Terminal:
     ) -> None:
         """`lines` keeps the commands for the next session."""
         self._catalogue = catalogue
-        self._format = formatting.for_program if json else formatting.for_person
+        for_person = partial(formatting.for_person, display=display_of(sys.stdout))
+        self._format = formatting.for_program if json else for_person
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
         os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
         os.environ["TERM"] = os.environ.get("TERM") or "dumb"

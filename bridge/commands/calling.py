@@ -26,7 +26,7 @@ from bridge.text import one_line
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS, xmpp_send
 from bridge.views.output import display_of, show
-from bridge.views.results import View
+from bridge.views.results import lines_of
 from bridge.views.termination import taking_part, until_terminated
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.muc.participant import Participant
@@ -44,7 +44,7 @@ Call: TypeAlias = Callable[
 
 
 def run_call(
-    parsed: argparse.Namespace, says: str | None, call: Call, view: View, *, must_show: bool = True
+    parsed: argparse.Namespace, says: str | None, call: Call, *, must_show: bool = True
 ) -> int:
     """Run `call` in the room of `--room`, or the default room, and show its result.
 
@@ -74,7 +74,7 @@ def run_call(
             return USAGE if isinstance(error, ArgumentError) else FAILURE
         if sys.stdout is None:
             return code
-        lines = [json.dumps(result)] if parsed.json else view(result, display_of(sys.stdout))
+        lines = [json.dumps(result)] if parsed.json else lines_of(result, display_of(sys.stdout))
         return code if show(lines) or not must_show else FAILURE
 
     if not can_print() and must_show:

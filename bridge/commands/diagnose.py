@@ -9,7 +9,6 @@ from bridge.commands.exit import FAILURE, SUCCESS, UNDECIDED
 from bridge.settings.table import Configuration
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.link import RoomLink
-from bridge.views.results import diagnosis
 from bridge.xmpp.checks.diagnosis import OF_OTHERS
 
 JOIN_SECONDS = 30.0
@@ -18,7 +17,7 @@ JOIN_SECONDS = 30.0
 
 def run(parsed: argparse.Namespace) -> int:
     """Look once, and with `--say` say something before."""
-    return run_call(parsed, parsed.say, _diagnose, diagnosis)
+    return run_call(parsed, parsed.say, _diagnose)
 
 
 async def _diagnose(

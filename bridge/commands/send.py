@@ -9,7 +9,6 @@ from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.logs import complain
 from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
-from bridge.views.results import sent
 from bridge.xmpp.model.message_body import MAX_BODY_BYTES
 
 
@@ -22,7 +21,7 @@ def run(parsed: argparse.Namespace) -> int:
         # Without the line break at its end; of a text that is too long, enough to be refused.
         data = sys.stdin.buffer.read(MAX_BODY_BYTES + 2) if sys.stdin else b""
         parsed.text = data.removesuffix(b"\n").decode("utf-8", "surrogateescape")
-    return run_call(parsed, parsed.text, _send, sent, must_show=False)  # said is said
+    return run_call(parsed, parsed.text, _send, must_show=False)  # said is said
 
 
 async def _send(

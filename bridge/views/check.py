@@ -5,115 +5,59 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from statistics import median
 
 from bridge.logs import complain, write_out
+from bridge.mcp.jsonrpc import Object
 from bridge.settings.table import Configuration
 from bridge.text import one_line
-from bridge.views import monitoring
+from bridge.views import monitoring, results
 from bridge.views.monitoring import Level, Limits
 from bridge.views.output import complain_of, display_of
 from bridge.views.screen import ERASE_LINE_ABOVE, Display, moves_cursor
 from bridge.xmpp.checks.probe import probe
 from bridge.xmpp.checks.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
-NAME_WIDTH = 11
-HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
-"""Columns before what a stage found."""
 
-RUN_WIDTH = 6 + len("FAILED") + len("999999.9 ms") + 2
-"""Columns before the reason why one run of several failed."""
+def title(rooms: Sequence[str], display: Display) -> list[str]:
+    """Return the title of a check."""
+    where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
+    return display.paragraph(f"Checking the way into {where}")
 
 
-@dataclass(eq=False)
-class CheckView:
-    """Writes the stages of a check as lines for a terminal.
+def run_lines(number: int, report: Report, display: Display) -> list[str]:
+    """Return the outcome of one run of several, and why it failed."""
+    stages = [stage.name for stage in report.phases if not stage.ok and stage.room is None]
+    why = "" if report.ok else ": ".join([*stages, report.diagnosis])
+    named = {"name": f"run {number}", "ok": report.ok, "ms": report.ms, "detail": why}
+    return results.row(named, display)
 
-    Long lines are broken and indented here: if the terminal broke them, text that a stranger wrote
-    could begin a line.
-    """
 
-    display: Display
+def spread(reports: Sequence[Report], display: Display) -> list[str]:
+    """Return a line for each stage, with the median and the worst time of several runs."""
+    width = results.NAME_WIDTH
+    lines = [f"{'':<{width}}{'passed':>9}{'median':>14}{'worst':>14}"]
+    former = None
+    for (name, room), stages in by_stage(reports).items():
+        passed = sum(stage.ok for stage in stages)
+        middle, worst = _middle_and_worst(stages)
+        head = f"{name:<{width}}{f'{passed}/{len(reports)}':>9}"
+        head += f"{middle:>11.1f} ms{worst:>11.1f} ms"
+        lines += [*results.heading(room, former, display), head]
+        former = room
+    return lines
 
-    def title(self, rooms: Sequence[str]) -> list[str]:
-        """Return the title."""
-        where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
-        return self.display.paragraph(f"Checking the way into {where}")
 
-    def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
-        """Return lines with the name, the outcome and the time of a stage, and what it found.
-
-        If there are several rooms, a line with the name of the stage's room comes first, unless the
-        `former` stage was in the same room.
-        """
-        head = f"{stage.name:<{NAME_WIDTH}}{self.display.mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
-        heading = self._heading(stage.room, former.room if former else None)
-        return [*heading, *self._hanging(head, HEAD_WIDTH, stage.detail)]
-
-    def verdict(self, report: Report) -> list[str]:
-        """Return the last lines: the outcome, and what to do."""
-        return self._conclusion(report.diagnosis, [report])
-
-    def run(self, number: int, report: Report) -> list[str]:
-        """Return the outcome of one run of several, and why it failed."""
-        head = f"{number:>4}  {self.display.mark(ok=report.ok)}{report.ms:>8.1f} ms"
-        stages = [stage.name for stage in report.phases if not stage.ok and stage.room is None]
-        why = "" if report.ok else ": ".join([*stages, report.diagnosis])
-        return self._hanging(head, RUN_WIDTH, why)
-
-    def spread(self, reports: Sequence[Report]) -> list[str]:
-        """Return a line for each stage, with the median and the worst time of several runs."""
-        lines = [f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"]
-        former = None
-        for (name, room), stages in by_stage(reports).items():
-            passed = sum(stage.ok for stage in stages)
-            middle, worst = _middle_and_worst(stages)
-            head = f"{name:<{NAME_WIDTH}}{f'{passed}/{len(reports)}':>9}"
-            head += f"{middle:>11.1f} ms{worst:>11.1f} ms"
-            lines += [*self._heading(room, former), head]
-            former = room
-        return lines
-
-    def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
-        """Return the last lines of several runs; `times` were asked for."""
-        text = f"{sum(report.ok for report in reports)} of {len(reports)} passed."
-        if len(reports) < times:
-            text += f" {times} were asked for, but to try this again would do harm."
-        # Servers may keep the room for a while, so that the later runs did not make it.
-        text += next((report.remarks for report in reports if report.remarks), "")
-        return self._conclusion(text, reports)
-
-    def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:
-        """Return `text`, and what to do after these runs: failures first, each advice once."""
-        paint = self.display.bold if all(report.ok for report in reports) else self.display.red
-        failed, passed = [], []
-        for report in reports:
-            conditions = {room.room: room.condition for room in report.rooms or ()}
-            for stage in report.phases:
-                if not stage.ok:
-                    condition = conditions.get(stage.room or "", report.condition)
-                    failed.append(f"[{condition}] {stage.hint}".rstrip())
-                elif stage.hint and stage.hint not in report.diagnosis:
-                    passed.append(f"{stage.name}: {stage.hint}")
-        lines = [*map(paint, self.display.paragraph(text))]
-        for advice in dict.fromkeys([*failed, *passed]):
-            lines += self.display.paragraph(advice)
-        return lines
-
-    def _heading(self, room: str | None, former: str | None) -> list[str]:
-        """Return the name of a stage's room, unless the `former` stage was in the same room.
-
-        The room is None if the stage belongs to no room, or there is only one.
-        """
-        if room in (None, former):
-            return []
-        return [*map(self.display.bold, self.display.paragraph(room))]
-
-    def _hanging(self, head: str, used: int, text: str) -> list[str]:
-        first, *rest = self.display.hanging(f"{head}  ", used, text, used)
-        return [first.rstrip(), *rest]
+def several_outcome(reports: Sequence[Report], times: int, display: Display) -> list[str]:
+    """Return the last lines of several runs; `times` were asked for."""
+    text = f"{sum(report.ok for report in reports)} of {len(reports)} passed."
+    if len(reports) < times:
+        text += f" {times} were asked for, but to try this again would do harm."
+    # Servers may keep the room for a while, so that the later runs did not make it.
+    text += next((report.remarks for report in reports if report.remarks), "")
+    return results.outcome(text, [report.encode() for report in reports], display)
 
 
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
@@ -136,22 +80,22 @@ async def check(
     limits = Limits(parsed.warn, parsed.crit, parsed.cert_days)
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
-    view = screen.view
+    display = screen.display
     say = screen.put if form == "text" else lambda lines: None
     show = screen.show_stage if form == "text" and times == 1 else lambda stage: None
-    say(view.title(settings.rooms))
+    say(title(settings.rooms, display))
     show(first)
     if times > 1:
-        say([*view.stage_lines(first), ""])
+        say([*results.stage(vars(first), {}, display), ""])
     # No further run after a refused password: servers lock accounts after several.
     while not reports or (len(reports) < times and reports[-1].may_repeat and not screen.error):
         reports.append(await probe(settings, show, send=send, must_exist=parsed.room_must_exist))
         if times > 1:
-            say(view.run(len(reports), reports[-1]))
+            say(run_lines(len(reports), reports[-1], display))
     if times > 1:
-        say(["", *view.spread(reports), "", *view.outcome(reports, times)])
+        say(["", *spread(reports, display), "", *several_outcome(reports, times, display)])
     else:
-        say(["", *view.verdict(reports[0])])
+        say(["", *results.outcome(reports[0].diagnosis, [reports[0].encode()], display)])
     level, reasons = limits.judge(reports, now := datetime.now(UTC))
     match form:
         case "text":
@@ -199,24 +143,24 @@ class _Screen:
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
         self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
-        self.view = CheckView(display_of(stdout))
+        self.display = display_of(stdout)
         self._expected = expected
-        self._former: CheckStage | None = None
+        self._former: Object = {}
         self._erase = ""
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
         """Write lines in place of the stage that was under way, and `under_way` below them."""
         erase, self._erase = self._erase, ""
         if under_way and self._moves_cursor:
-            lines = [*lines, f"{under_way:<{NAME_WIDTH}}..."]
+            lines = [*lines, f"{under_way:<{results.NAME_WIDTH}}..."]
             self._erase = ERASE_LINE_ABOVE
         problem = write_out(erase + "\n".join(lines))
         self.error = self.error or problem
 
     def show_stage(self, stage: CheckStage) -> None:
         """Write what a stage found, and which one comes next."""
-        lines = self.view.stage_lines(stage, self._former)
-        self._former = stage
+        lines = results.stage(vars(stage), self._former, self.display)
+        self._former = vars(stage)
         following = self._expected[self._expected.index((stage.name, stage.room)) + 1 :]
         if not stage.ok:  # the other stages of its room are left out, or all if it has none
             following = [each for each in following if stage.room not in (None, each[1])]

@@ -15,6 +15,7 @@ from bridge.recording.recorded import Walk
 from bridge.store.database import Recorded
 from bridge.store.errors import left_out
 from bridge.text import iso, one_line
+from bridge.views.results import entry_line
 from bridge.views.watch import RoomView
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.formatting import format_event
@@ -144,8 +145,7 @@ class Log:
             around = {"cursor": walk.cursor_of(row.id), "at": at, **room}
             return json.dumps(around | row.event | ({"observer": by} if by else {}))
         if row.event["kind"] == "stanza":
-            arrow = "<--" if row.event["direction"] == "in" else "-->"
-            return one_line(f"{at} {arrow} {row.event['xml']}")
+            return entry_line(row.event | {"at": at})
         if self.view is not None:
             return self.view.event(walk.record(row), by)
         head = f"{at} [{one_line(by)}]" if by else at

@@ -1,58 +1,199 @@
-"""The results of tools as lines for a person: what was sent, and what a diagnosis found.
+"""What the result of a tool looks like to a person: as lines. Pure.
 
-No text of a stranger begins at the left edge.
+`send`, `diagnose`, `check` and the client show results by this module alone. The client may talk to
+any server, so any value of a result may be any JSON. No text of a stranger begins at the left edge,
+except for a room's name.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import json
+from collections.abc import Callable, Sequence
 
-from bridge.text import one_line
-from bridge.views.screen import Display
+from bridge.mcp.jsonrpc import Json, Object, objects
+from bridge.text import one_line, visible_within
+from bridge.views.screen import Display, cut, padded, width
 from bridge.xmpp.model.formatting import format_event
 
-View: TypeAlias = Callable[[dict[str, Any], Display], list[str]]
-"""Returns a result as lines."""
-
 NAME_WIDTH = 11
-"""Columns for the name of a finding, as for the stages of a check."""
+"""Columns for the name of a stage or of a finding; a longer name pushes its line to the right."""
 
-HEAD_WIDTH = NAME_WIDTH + len("FAILED") + 2
-"""Columns before what was found."""
+NAME_LIMIT = 20
+"""Columns after which such a name is cut: servers that are no bridge choose names, too."""
+
+MARK_WIDTH = len("FAILED")
+"""Columns for the outcome of a stage or of a finding."""
+
+MAX_MS = 1e9
+"""Milliseconds beyond which a server that is no bridge means something else by `ms`."""
 
 INDENT = " " * 2
-"""What stands before an answer."""
+"""What stands before an answer, and before an object in a list."""
+
+BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")
+"""The fields of a page that are shown under its entries; the others are the same on every page."""
+
+ENTRY_FIELDS = frozenset({"kind", "xml"})
+"""The fields of which an entry of a page has one: it is an event, or a stanza."""
+
+ARROWS = {"in": "<--", "out": "-->"}
+"""What stands before a stanza that came, and before one that was sent."""
+
+ROOM_FIELDS = ("to", "room")
+"""The fields of a result with its room, which come first."""
+
+FOR_MODELS = "notice"
+"""The field of a result that a person is not shown: it says to a model how to treat the rest."""
 
 
-def sent(result: dict[str, Any], display: Display) -> list[str]:
+def lines_of(result: Json, display: Display) -> list[str]:
+    """Return a result as lines, in the form that its fields call for."""
+    if not isinstance(result, dict):
+        return display.paragraph(as_json(result, indent=2), indent=0)
+    match result:
+        case {"sent": True, "to": _, "roundTripMs": _}:
+            return _sent(result, display)
+        case {"verdict": text, "findings": list()} | {"diagnosis": text, "phases": list()}:
+            return _found(result, text, display)
+        case {"entries": list(entries)} if all(map(_is_entry, entries)):
+            return _page(result, entries, display)
+    return _fields(result, display)
+
+
+def row(finding: Object, display: Display) -> list[str]:
+    """Return the name, the outcome and the time of a stage or a finding, and its detail.
+
+    The further lines of the detail stand below its first.
+    """
+    name = padded(cut(_text(finding.get("name")), NAME_LIMIT), NAME_WIDTH)
+    ok, took = finding.get("ok"), f"{_ms(finding['ms']):>8} ms" if "ms" in finding else ""
+    head = f"{name}{display.mark(ok=ok if isinstance(ok, bool) else None)}{took}  "
+    used = width(name) + MARK_WIDTH + len(took) + 2
+    first, *rest = display.hanging(head, used, _text(finding.get("detail") or ""), used)
+    return [first.rstrip(), *rest]
+
+
+def stage(stage: Object, former: Object, display: Display) -> list[str]:
+    """Return the row of a stage, below its room unless the `former` stage was in the same room."""
+    return [*heading(stage.get("room"), former.get("room"), display), *row(stage, display)]
+
+
+def heading(room: Json, former: Json, display: Display) -> list[str]:
+    """Return the room of a stage; nothing if it has none, or if it is that of the `former` stage.
+
+    A stage has no room if it belongs to none, or if there is only one.
+    """
+    if room in (None, former):
+        return []
+    return [*map(display.bold, display.paragraph(_text(room)))]
+
+
+def outcome(text: Json, reports: Sequence[Object], display: Display) -> list[str]:
+    """Return `text`, and what to do after these checks: failures first, each advice once."""
+    failures, hints = [], []
+    for report in reports:
+        conditions = {str(room.get("room")): room for room in objects(report, "rooms")}
+        for finding in _rows(report):
+            hint = _text(finding.get("hint") or "")
+            if finding.get("ok") is False:
+                condition = conditions.get(str(finding.get("room")), report).get("condition")
+                failures.append(f"[{_text(condition)}] {hint}".rstrip() if condition else hint)
+            elif hint and hint not in str(report.get("diagnosis", text)):
+                hints.append(f"{_text(finding.get('name'))}: {hint}")
+    paint = display.red if failures else display.bold
+    said = [paint(line) for line in display.paragraph(_text(text))]
+    return said + _paragraphs([*failures, *hints], display)
+
+
+def entry_line(entry: Object) -> str:
+    """Return an event, or a stanza as it was on the wire, as one line with its time."""
+    if "xml" not in entry:
+        return format_event(entry)
+    arrow = ARROWS["in" if entry.get("direction") == "in" else "out"]
+    return one_line(f"{entry.get('at')} {arrow} {entry['xml']}")
+
+
+def as_json(value: Json, indent: int | None = None) -> str:
+    """Return a value as JSON, with hidden characters as escapes."""
+    return json.dumps(visible_within(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _rows(result: Object) -> list[dict[str, Json]]:
+    """Return the stages of a check, or the findings of a diagnosis."""
+    return objects(result, "phases") or objects(result, "findings")
+
+
+def _found(result: Object, text: Json, display: Display) -> list[str]:
+    """Return each stage or finding, the answers, the outcome, which is `text`, and what to do."""
+    lines, former = list[str](), dict[str, Json]()
+    for finding in _rows(result):
+        lines += stage(finding, former, display)
+        former = finding
+    lines += [*_answers(result, display), "", *outcome(text, [result], display)]
+    since = f"Looked at what happened since {_text(result['since'])}." if "since" in result else ""
+    return lines + _paragraphs([result.get("standing"), since], display)
+
+
+def _sent(result: Object, display: Display) -> list[str]:
     """Return the room, the time that its copy took, and the answers that were waited for."""
-    text = f"{one_line(result['to'])} sent it back after {result['roundTripMs']:.1f} ms"
-    lines = display.paragraph(text)
+    text = f"{_text(result['to'])} sent it back after {_ms(result['roundTripMs'])} ms"
+    if "heardAs" in result:
+        text += f", with another text: {_text(result['heardAs'])}"
+    lines = _paragraphs([text], display)
     if result.get("answers") == []:
         lines.append(display.red("No answer."))
     lines += _answers(result, display)
-    for warning in result.get("warnings", ()):
-        lines += map(display.red, display.paragraph(warning))
-    return lines
+    warnings = result.get("warnings")
+    return lines + _paragraphs(warnings if isinstance(warnings, list) else [], display, display.red)
 
 
-def diagnosis(result: dict[str, Any], display: Display) -> list[str]:
-    """Return each finding, the answers, the verdict, and what to do."""
+def _answers(result: Object, display: Display) -> list[str]:
     lines = []
-    for finding in result["findings"]:
-        head = f"{finding['name']:<{NAME_WIDTH}}{display.mark(ok=finding['ok'])}  "
-        lines += display.hanging(head, HEAD_WIDTH, finding["detail"], HEAD_WIDTH)
-    lines += [*_answers(result, display), ""]
-    lines += map(display.bold, display.paragraph(result["verdict"]))
-    hints = dict.fromkeys(each["hint"] for each in result["findings"] if each["ok"] is False)
-    for text in (*hints, f"Looked at what happened since {result['since']}."):
-        lines += display.paragraph(text)
-    return lines
-
-
-def _answers(result: dict[str, Any], display: Display) -> list[str]:
-    lines = []
-    for answer in result.get("answers", ()):
+    for answer in objects(result, "answers"):
         event = {name: value for name, value in answer.items() if name != "at"}
-        text = f"after {answer['answerMs']:.1f} ms {format_event(event)}"
+        text = f"after {_ms(answer.get('answerMs'))} ms {format_event(event)}"
         lines += display.hanging(INDENT, len(INDENT), text, len(INDENT))
     return lines
+
+
+def _is_entry(entry: Json) -> bool:
+    """Whether an entry of a page is a stanza or an event."""
+    return isinstance(entry, dict) and "at" in entry and not entry.keys().isdisjoint(ENTRY_FIELDS)
+
+
+def _page(result: Object, entries: Sequence[Object], display: Display) -> list[str]:
+    around = {k: result[k] for k in BESIDE_ENTRIES if result.get(k) not in (None, False)}
+    lines = [*(map(entry_line, entries) if entries else ["(nothing)"]), as_json(around)]
+    return [part for line in lines for part in display.paragraph(line)]
+
+
+def _fields(result: Object, display: Display) -> list[str]:
+    """Return a line for each field, and for each item that is an object."""
+    fields = {name: result[name] for name in ROOM_FIELDS if name in result} | {**result}
+    lines = []
+    for name, value in fields.items():
+        if name == FOR_MODELS:
+            continue
+        items = objects(result, name)
+        if isinstance(value, list) and len(items) < len(value):
+            items = []
+        text = "" if items else f" {one_line(value) if isinstance(value, str) else as_json(value)}"
+        lines += display.paragraph(f"{one_line(name)}:{text}")
+        for item in items:
+            lines += display.hanging(INDENT, len(INDENT), as_json(item), 2 * len(INDENT))
+    return lines
+
+
+def _paragraphs(
+    texts: Sequence[Json], display: Display, paint: Callable[[str], str] = str
+) -> list[str]:
+    """Return each text that says something once, from the left edge on."""
+    said = dict.fromkeys(_text(text) for text in texts if text)
+    return [paint(line) for text in said for line in display.paragraph(text)]
+
+
+def _text(value: Json) -> str:
+    return one_line(value if isinstance(value, str) else as_json(value))
+
+
+def _ms(value: Json) -> str:
+    """Return a number of milliseconds, to a tenth."""
+    return f"{value:.1f}" if isinstance(value, int | float) and value < MAX_MS else "?"

@@ -13,6 +13,7 @@ from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import one_line, visible
 from bridge.views.output import Output, complain_of, display_of
+from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
 from bridge.views.selection import Selection
 from bridge.views.termination import run_until_signal
@@ -42,8 +43,6 @@ INDENT = EVENT_INDENT + len("<>") + NICKNAME_WIDTH + 2
 
 STANZA_INDENT = 4
 """Columns by which a stanza is indented."""
-
-ARROWS = {"in": "<--", "out": "-->"}
 
 MINOR = (
     events.OccupantPresence

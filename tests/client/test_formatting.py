@@ -42,35 +42,6 @@ def test_an_object_is_json_in_one_line_or_laid_out() -> None:
     assert for_person(replace(answer, whole=True)) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
 
 
-def test_a_result_about_a_room_begins_with_the_room_and_has_a_line_for_each_part() -> None:
-    sent = {"sent": True, "answers": [{"sender": "Bob"}, {"sender": "Al"}], "to": "lab@x\n"}
-    *lines, first, second = for_person(tool_result(sent)).splitlines()
-    assert lines == ["to: lab@x\\u{A}", "sent: true", "answers:"]
-    assert (first, second) == ('  {"sender": "Bob"}', '  {"sender": "Al"}')
-
-
-@pytest.mark.parametrize(
-    ("rows", "outcome"),
-    [("phases", "diagnosis"), ("findings", "verdict")],
-    ids=["check", "diagnose"],
-)
-def test_a_check_and_a_diagnosis_are_tables_with_the_outcome_below(rows: str, outcome: str) -> None:
-    found = [
-        {"name": "resolve", "ok": True, "ms": 1.5, "detail": "found"},
-        {"name": "sasl", "ok": False, "ms": 20.25, "detail": "refused", "hint": "XMPP_PASSWORD"},
-        {"name": "join", "ok": None, "detail": "not seen"},
-    ]
-    answer = tool_result({rows: found, outcome: "It failed.", "standing": "Waiting."})
-    assert for_person(answer).splitlines() == [
-        "resolve  ok          1.5 ms  found",
-        "sasl     FAILED    20.25 ms  refused; XMPP_PASSWORD",
-        "join     ?       not seen",
-        "",
-        "It failed.",
-        "Waiting.",
-    ]
-
-
 def test_a_failure_is_an_error_in_both_dialects() -> None:
     told = "No.\nCondition: c\nHint: h"
     mcp = tool_result(_result(told, isError=True))

@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.text import one_line
-from bridge.views.check import HEAD_WIDTH, CheckView
+from bridge.views import check, results
 from bridge.views.screen import Display, width
 from bridge.xmpp.checks.report import CheckStage, Report, Visit, by_stage, report_of
 from bridge.xmpp.model.faults import Fault, Retry
+
+HEAD_WIDTH = results.NAME_WIDTH + results.MARK_WIDTH + len(" 99999.9 ms") + 2
+"""Columns before what a stage found."""
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"
@@ -78,22 +81,21 @@ SEVERAL = report_of(
 )
 
 
-def _at(columns: int | None, *, paint: bool = False) -> CheckView:
-    return CheckView(Display(paint, lambda: columns))
+def _at(columns: int | None, *, paint: bool = False) -> Display:
+    return Display(paint, lambda: columns)
 
 
-def _once(view: CheckView, report: Report) -> str:
-    stages = (FIRST, *report.phases)
-    lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
-    for former, stage in zip((None, *stages), stages, strict=False):
-        lines += view.stage_lines(stage, former)
-    lines += ["", *view.verdict(report)]
-    return "".join(f"{line}\n" for line in lines)
+def _once(display: Display, report: Report) -> str:
+    rooms = [ROOM] if report.rooms is None else [one.room for one in report.rooms]
+    found = results.lines_of(report.preceded_by(FIRST).encode(), display)
+    return "".join(f"{line}\n" for line in [*check.title(rooms, display), *found])
 
 
-def _often(view: CheckView, *reports: Report, times: int) -> str:
-    lines = [line for number, one in enumerate(reports, 1) for line in view.run(number, one)]
-    lines += ["", *view.spread(reports), "", *view.outcome(reports, times)]
+def _often(display: Display, *reports: Report, times: int) -> str:
+    runs = enumerate(reports, 1)
+    lines = [line for number, one in runs for line in check.run_lines(number, one, display)]
+    lines += ["", *check.spread(reports, display)]
+    lines += ["", *check.several_outcome(reports, times, display)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -185,16 +187,16 @@ HOSTILE = [
     columns=st.none() | st.integers(1, 200) | st.sampled_from([80, 50, 20, 5, 1]),
 )
 def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int | None) -> None:
-    view = _at(columns)
+    display = _at(columns)
     # As a probe makes them: `one_line` has been over all texts but the fault's.
     failed = CheckStage("join", False, 1.0, one_line(text), one_line(text))
     fault = Fault(text, text, text)
     report = report_of([ROOM], (failed,), 0.1, [], fault)
     for lines, begins in (
-        (view.stage_lines(failed), "join "),
-        (view.run(1, report), "   1  FAILED"),
-        (view.verdict(report)[:1], ""),
-        (view.title([text]), "Checking"[: columns or 99]),
+        (results.stage(vars(failed), {}, display), "join "),
+        (check.run_lines(1, report, display), "run 1      FAILED"),
+        (results.outcome(report.diagnosis, [report.encode()], display)[:1], ""),
+        (check.title([text], display), "Checking"[: columns or 99]),
     ):
         first, *rest = lines
         assert first.startswith(begins) or columns == 1
