@@ -17,6 +17,7 @@ from bridge.mcp.jsonrpc import (
     Response,
     decode,
     encode,
+    objects,
     preview,
 )
 
@@ -193,3 +194,19 @@ def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
     for _ in range(100_000):
         nested = [nested]
     assert preview(nested) == "(nested too deeply)"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"tools": [{"name": "echo"}, 3, None, [], {}]}, [{"name": "echo"}, {}]),
+        ({"tools": {"name": "echo"}}, []),
+        ({}, []),
+        ([{"tools": []}], []),
+        (None, []),
+    ],
+)
+def test_the_objects_of_a_list_are_found_among_whatever_else_it_has(
+    value: object, found: list[object]
+) -> None:
+    assert objects(value, "tools") == found
