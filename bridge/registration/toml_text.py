@@ -56,15 +56,11 @@ def put(text: str, path: Path, value: object) -> str:
     if held:
         return text[: held[0].start] + _replaced(held[0].text, value) + text[held[0].end :]
     headers = [each for each in statements if each.path == each.table == path[:-1]]
-    if isinstance(value, dict) and value:
-        words = "\n\n".join(_tables(path, value))
-    elif headers:
+    if headers and not (isinstance(value, dict) and value):
         line = f"{_keys(path[-1:])} = {_value(value)}"
         at, above = headers[0].end, text[: headers[0].end]
         return above + (f"{line}{newline}" if above.endswith("\n") else newline + line) + text[at:]
-    else:
-        words = "\n\n".join(_tables(path[:-1], {str(path[-1]): value}))
-    words = words.replace("\n", newline)
+    words = "\n\n".join(_tables(path[:-1], {str(path[-1]): value})).replace("\n", newline)
     # Without a last line end there is none afterwards, so that the edit can be undone.
     if text and not text.endswith("\n"):
         return f"{text}{newline}{newline}{words}"
