@@ -242,8 +242,8 @@ def _add_log(command: argparse.ArgumentParser) -> None:
 def _add_record(command: argparse.ArgumentParser) -> None:
     """Stay in the room and record what happens there.
 
-    Stays in the room, with no agent, and records what happens there for whoever asks later; every
-    bridge finds it. It takes part under the nickname with `-record` after it, so that a bridge may
+    Stays in the room, with no agent, and records what happens there, so that any bridge can look it
+    up later. It takes part under the nickname with `-record` after it, so that a bridge may
     be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
     room refuses it for good, 2 if the settings are wrong. Where the store is a team's database, its
     role must be allowed to make the tables, unless they are there.
@@ -326,9 +326,9 @@ def _add_sandbox(command: argparse.ArgumentParser) -> None:
 def _add_register(command: argparse.ArgumentParser) -> None:
     """Tell a coding agent's program how to start this bridge.
 
-    Registers this bridge in a client's configuration file, of which a copy is kept. What is
-    registered is the path of this command and the path of your settings file; no password. First
-    the command is started once, to see that it answers and whether it gets into the room.
+    Registers this bridge in a client's configuration file, and keeps a copy of the file. The entry
+    has the path of this command and the path of your settings file; no password. First the command
+    is started once, to see that it answers and whether it gets into the room.
 
         xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
     """
