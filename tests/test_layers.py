@@ -34,7 +34,7 @@ LAYERS = (
     ("bridge.capture", "bridge.store", "bridge.sandbox"),
     ("bridge.wire", "bridge.settings"),
     ("bridge.logs",),
-    ("bridge.files", "bridge.text"),
+    ("bridge.files", "bridge.newest", "bridge.text"),
 )
 """From top to bottom. What stands side by side in one layer does not know of each other."""
 
@@ -48,7 +48,7 @@ SETS = ("bridge.samples",)
 PURE = frozenset(
     f"bridge.{package}{name}"
     for package, *names in (
-        ("", "text", "views.screen", "llm.prompt"),
+        ("", "newest", "text", "views.screen", "llm.prompt"),
         ("wire.", "meaning", "names", "speech"),
         ("client.", "arguments", "errors", "formatting"),
         ("capture.", "capture", "causes", "connecting", "finding", "formats", "reader", "rules"),

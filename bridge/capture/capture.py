@@ -256,7 +256,8 @@ class Capture:
         for examined in reversed(self.streams):
             former = examined.stream
             if former.resumption_id == resumption_id and former is not stream:
-                stream.account, stream.rooms = former.account, former.rooms.copy()
+                stream.account = former.account
+                stream.rooms.update(former.rooms)
                 stream.resumption_id = resumption_id
                 return
 

@@ -5,11 +5,11 @@
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from bridge.capture.finding import key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza, outline
+from bridge.newest import Newest
 from bridge.wire.names import REPLACE, lower_bare
 from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named
 
@@ -82,6 +82,10 @@ class Room:
         return self.state in {RoomState.ASKED, RoomState.INSIDE}
 
 
+Question: TypeAlias = tuple[str, str, str]
+"""What has to be answered: its kind, its id, and the other side."""
+
+
 class Awaited(NamedTuple):
     """Something that has to be answered."""
 
@@ -149,19 +153,19 @@ class Stream:
     """Whether the server or the client has ended the stream."""
     restarting: bool = False
     """Whether the next header continues the stream, after TLS or SASL (RFC 6120, 4.3.3)."""
-    rooms: dict[str, Room] = field(default_factory=dict)
-    messages: dict[str, Stanza] = field(default_factory=dict)
+    rooms: Newest[str, Room] = field(default_factory=lambda: Newest(MAX_ROOMS))
+    messages: Newest[str, Stanza] = field(default_factory=lambda: Newest(MAX_MESSAGES))
     """The newest messages that the client sent, by id, each as its `outline`."""
-    waiting: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
-    """What has to be answered, oldest first: by its kind, id and other side."""
-    overdue: dict[tuple[str, str, str], Awaited] = field(default_factory=dict)
+    waiting: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
+    """What has to be answered, oldest first."""
+    overdue: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
     """What was not answered in time, and still may be."""
     disproved: list[str] = field(default_factory=list)
     """The keys of the findings of which the latest stanza shows that they were wrong."""
-    early_answer: tuple[tuple[str, str, str], int] = ("", "", ""), 0
+    early_answer: tuple[Question, int] = ("", "", ""), 0
     """The latest answer to nothing that waited, and how many stanzas had passed: some libraries log
     an answer before its request, since they log what they sent once it is written."""
-    answered: dict[str, int] = field(default_factory=dict)
+    answered: Newest[str, int] = field(default_factory=lambda: Newest(MAX_MESSAGES))
     """How often the client answered a message, by its `key_of`. Words that it once passed over are
     taken out: a client that speaks unasked seems to answer whatever was said just before."""
     heard: Heard | None = None
@@ -237,9 +241,7 @@ class Stream:
                 break
             del self.waiting[key]
             late.append((key[0], waiting))
-            self.overdue[key] = waiting
-            if len(self.overdue) > MAX_WAITING:
-                del self.overdue[next(iter(self.overdue))]
+            self.overdue.add(key, waiting)
         return late
 
     def wait(self, kind: str, id_: str, other: str, stanza: Stanza, what: str) -> None:
@@ -248,9 +250,7 @@ class Stream:
         answered, number = self.early_answer
         if answered == key and self.count - number <= PATIENCE_STANZAS:
             return
-        self.waiting[key] = Awaited(outline(stanza), self.count, what[:MAX_TEXT])
-        if len(self.waiting) > MAX_WAITING:
-            del self.waiting[next(iter(self.waiting))]
+        self.waiting.add(key, Awaited(outline(stanza), self.count, what[:MAX_TEXT]))
 
     def answer(self, kind: str, id_: str, other: str) -> None:
         """Note that the answer has come."""
@@ -267,14 +267,20 @@ class Stream:
         for key in [key for key in self.waiting if key[0] == "silent"]:
             del self.waiting[key]
 
+    def forget_talk(self) -> None:
+        """Forget what was said: what comes next answers none of it, and continues no turns."""
+        self.heard = self.reflection = self.history = self.said = None
+        self.turns = 0
+
     def forget(self) -> None:
         """Forget what only rules need: no further stanza comes."""
         self.messages.clear()
         self.waiting.clear()
         self.overdue.clear()
         self.answered.clear()
-        self.heard = self.reflection = self.history = self.said = None
-        self.rooms = dict(islice(self.rooms.items(), MAX_ROOMS_SHOWN))
+        self.forget_talk()
+        while len(self.rooms) > MAX_ROOMS_SHOWN:
+            self.rooms.popitem()
 
     def other_side(self, jid: str | None) -> str:
         """Return who is asked or answers; empty for the client's own server."""

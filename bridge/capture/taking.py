@@ -8,8 +8,6 @@ from xml.etree.ElementTree import Element
 from bridge.capture.finding import key_of_finding
 from bridge.capture.stanza import FOOTER, HOLE, MAX_TEXT, Stanza, outline, spaces_of
 from bridge.capture.stream import (
-    MAX_MESSAGES,
-    MAX_ROOMS,
     Heard,
     Room,
     RoomState,
@@ -47,8 +45,7 @@ def take_of_any(stream: Stream, stanza: Stanza) -> None:
         return
     stream.react()
     if stanza.element.tag == "message":
-        stream.heard = stream.reflection = stream.history = stream.said = None
-        stream.turns = 0
+        stream.forget_talk()
         _remember_sent(stream, stanza)
 
 
@@ -72,8 +69,7 @@ def _forget_waiting(stream: Stream) -> None:
     for room in stream.rooms.values():
         room.state = RoomState.INSIDE
     stream.waiting.clear()
-    stream.heard = stream.reflection = stream.history = stream.said = None
-    stream.turns = 0
+    stream.forget_talk()
     stream.is_complete = False
 
 
@@ -193,14 +189,7 @@ def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
         asked.was_inside = room is not None and room.state is RoomState.INSIDE
         if room and room.had_conflict and nickname != room.nickname:
             asked.former_nickname, asked.had_conflict = room.nickname, True
-        stream.rooms.pop(asked.jid, None)
-        stream.rooms[asked.jid] = asked
-        _forget_rooms(stream)
-
-
-def _forget_rooms(stream: Stream) -> None:
-    if len(stream.rooms) > MAX_ROOMS:
-        del stream.rooms[next(iter(stream.rooms))]
+        stream.rooms.add(asked.jid, asked)
 
 
 def _is_subscribed(message: Element) -> bool:
@@ -225,9 +214,9 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
     stream.account = stream.account or element.get("to", "")[:MAX_TEXT]
     room = stream.rooms.get(jid)
     if room is None and stream.is_complete and (is_public or _is_subscribed(element)):
-        room = stream.rooms[jid] = Room(jid, "", RoomState.INSIDE, stanza.place)
+        room = Room(jid, "", RoomState.INSIDE, stanza.place)
+        stream.rooms.add(jid, room)
         stream.disproved.append(key_of_finding("never-joined", "", jid))
-        _forget_rooms(stream)
     if room and room.state is RoomState.ASKED and element.get("type") == "groupchat":
         room.state = RoomState.INSIDE  # who gets the room's messages is in it
     if not body:
@@ -278,9 +267,7 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
     if heard is not None and stream.is_prompt(heard, stanza):
         if message.room == heard.room and message.is_public == heard.is_public:
             words = key_of(heard.body)
-            stream.answered[words] = stream.answered.pop(words, 0) + 1
-        if len(stream.answered) > MAX_MESSAGES:
-            del stream.answered[next(iter(stream.answered))]
+            stream.answered.add(words, stream.answered.get(words, 0) + 1)
     else:
         stream.turns = 0
     stream.said, stream.heard = message, None
@@ -288,9 +275,7 @@ def _take_sent_message(stream: Stream, stanza: Stanza, message: Heard) -> None:
 
 def _remember_sent(stream: Stream, stanza: Stanza) -> None:
     if id_ := stanza.element.get("id", ""):
-        stream.messages[id_[:MAX_TEXT]] = outline(stanza)
-        if len(stream.messages) > MAX_MESSAGES:
-            del stream.messages[next(iter(stream.messages))]
+        stream.messages.add(id_[:MAX_TEXT], outline(stanza))
 
 
 def _take_late_answer(stream: Stream, message: Heard) -> None:

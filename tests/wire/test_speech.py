@@ -23,7 +23,8 @@ NO_COMMANDS = (
 def test_a_command_is_the_same_in_a_room_and_in_a_log(body: str, is_one: bool) -> None:
     assert is_command(body) is is_one
     # A log's rules expect an answer to a command after one answer, to other words after two.
-    stream = Stream(answered={key_of(body): 1})
+    stream = Stream()
+    stream.answered.add(key_of(body), 1)
     assert stream.names_it(body, "") is is_one
     # In a room, commands of one sign have one form.
     (record,) = evidence([(1.0, said("Eve", body or "-"))]).acts

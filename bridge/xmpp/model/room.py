@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from bridge.newest import Newest
 from bridge.text import iso, quoted, seconds_of, visible
 from bridge.wire.meaning import REMOVALS
 from bridge.xmpp.model import events
@@ -296,16 +297,16 @@ class Room:
         self._status = RoomStatus(phase, since, nickname, service)
         """The status without the occupants and the last message, which change too often."""
         self._last_incoming: LastIncoming | None = None
-        self.unheard: dict[str, None] = {}
+        self.unheard = Newest[str, None](MAX_UNHEARD)
         """The ids of our messages that the room has not sent back, oldest first."""
         self._former: dict[str, Occupant] = {}
         """Who was in the room when we left it; kept until the room has listed who is there now."""
-        self._departures: dict[str, Departure] = {}
+        self._departures = Newest[str, Departure](MAX_DEPARTURES)
         self._spoke: dict[str, float] = {}
         """When each occupant who has said something last did so."""
         self.listed = 0
         """How many others the room has listed in this stay, with those who left since."""
-        self._unlisted: dict[str, Occupant] = {}
+        self._unlisted = Newest[str, Occupant](MAX_UNLISTED)
         """Who spoke and is not shown by the room, by occupant JID; who spoke last comes last."""
 
     @property
@@ -410,9 +411,7 @@ class Room:
             case events.SendFailed(condition=condition) if condition.startswith("remote-server-"):
                 self._status = replace(self._status, unreached_at=record.at)
             case events.MessageSent(id=id_):
-                self.unheard[id_] = None
-                if len(self.unheard) > MAX_UNHEARD:
-                    del self.unheard[next(iter(self.unheard))]
+                self.unheard.add(id_, None)
 
     def _hear(self, message: events.MessageReceived, at: float) -> None:
         if message.own:
@@ -437,11 +436,8 @@ class Room:
     def _list_speaker(self, message: events.MessageReceived, at: float) -> None:
         """Note who speaks and is not shown by the room."""
         jid, name, unknown = message.from_, message.sender, events.UNKNOWN
-        self._unlisted.pop(jid, None)
         speaker = Occupant(jid, name, unknown, unknown, None, last_message_at=at)
-        self._unlisted[jid] = speaker
-        if len(self._unlisted) > MAX_UNLISTED:
-            del self._unlisted[next(iter(self._unlisted))]
+        self._unlisted.add(jid, speaker)
 
     def _change_phase(
         self, event: events.ConnectionChanged, at: float, *, of_connection: bool
@@ -488,10 +484,7 @@ class Room:
             self._former = {}
 
     def _depart(self, departure: Departure) -> None:
-        self._departures.pop(departure.nickname, None)  # so that the newest come last
-        self._departures[departure.nickname] = departure
-        if len(self._departures) > MAX_DEPARTURES:
-            del self._departures[next(iter(self._departures))]
+        self._departures.add(departure.nickname, departure)
 
     def _rename(self, event: events.NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)

@@ -1,10 +1,11 @@
 """Makes events of what a room sends: drops forgeries and duplicates, and dates its history."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
+from bridge.newest import Newest
 from bridge.text import iso, seconds_of
 from bridge.wire import names
 from bridge.wire.xmlstream import DamagedElement
@@ -12,7 +13,7 @@ from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 from bridge.xmpp.muc import reading
 from bridge.xmpp.muc.history import HistoryWindow
-from bridge.xmpp.muc.reflections import REMEMBERED, RecentlyAdded
+from bridge.xmpp.muc.reflections import REMEMBERED
 from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.disco import Description
 
@@ -37,7 +38,7 @@ class Intake:
     ) -> None:
         self._room = room
         self._clock = clock
-        self._seen = RecentlyAdded[str](capacity)
+        self._seen = Newest[Hashable, str](capacity)
         self._gives_ids = False
         self.ours = frozenset[str | None]()
         """Our account and configured occupant JID, under which a former run of the bridge may have

@@ -8,12 +8,12 @@ Some rooms give no ids back. There the text proves it, under the conditions of `
 import asyncio
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
+from bridge.newest import Newest
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.connection import Connection
 from bridge.xmpp.model import faults
@@ -27,22 +27,6 @@ REMEMBERED = 5_000
 LATE_SECONDS = 60.0
 """A message that the room has not sent back for so long is taken for lost. Until then, a copy with
 the same text may be this one, and is no proof of a later one. xmppSend waits no longer."""
-
-Value = TypeVar("Value")
-
-
-class RecentlyAdded(OrderedDict[Hashable, Value], Generic[Value]):
-    """The last `capacity` keys that were added, each with its value."""
-
-    def __init__(self, capacity: int) -> None:
-        super().__init__()
-        self._capacity = capacity
-
-    def add(self, key: Hashable, value: Value) -> None:
-        """Add a key, and forget the oldest one if there are too many."""
-        self[key] = value
-        if len(self) > self._capacity:
-            self.popitem(last=False)
 
 
 class Reflection(NamedTuple):
@@ -91,9 +75,9 @@ class Reflections:
     """What we said in one room, and what the room sent back of it."""
 
     def __init__(self, capacity: int = REMEMBERED) -> None:
-        self._texts = RecentlyAdded[int](capacity)
+        self._texts = Newest[str | None, int](capacity)
         """A hash of the text of each message that we sent, by its id."""
-        self._unheard = RecentlyAdded[_Said](capacity)
+        self._unheard = Newest[str | None, _Said](capacity)
         """What the room has not sent back in this stay, by its id, the oldest first."""
         self._waiting: dict[str, Outstanding] = {}
         self.gives_ids_back = False

@@ -6,7 +6,7 @@ import pytest
 from bridge.xmpp.model.events import MessageReceived, SendFailed, Source
 from bridge.xmpp.model.journal import Record
 from bridge.xmpp.muc import reflections
-from bridge.xmpp.muc.reflections import RecentlyAdded, Reflections
+from bridge.xmpp.muc.reflections import Reflections
 
 LATER = (Source.HISTORY, Source.ARCHIVE)
 MINE = MessageReceived("r@muc/Me", "Me", "hello", id="mine", own=True)
@@ -52,10 +52,6 @@ async def test_the_oldest_is_forgotten_at_the_capacity() -> None:
         said.sent(id_, "hello")
     said.begin()
     assert [claimed(said, replace(MINE, id=id_)) for id_ in "abc"] == [False, True, True]
-    kept = RecentlyAdded[None](1)
-    kept.add("a", None)
-    kept.add("b", None)
-    assert [*kept] == ["b"]
 
 
 @pytest.mark.parametrize("id_", [None, "", "theirs"])
