@@ -416,28 +416,21 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments of a tool with this input schema as their caller meant them.
 
     Only what the schema refuses as it is, and what can mean one thing alone, is changed. Clients
-    give null for what they leave out, or, if it is optional, an empty string. Models write a
-    number, a boolean, an array, an object or null as a string of JSON, and clients read a string
-    of digits as a number. Clients add arguments of their own, whose names begin with `_`, and give
-    any to a tool that takes none, since some models must be given a schema that has one.
+    give null for what they leave out. Models write a number, a boolean, an array or an object as a
+    string of JSON. Clients add arguments of their own, whose names begin with `_`.
     """
-    properties, required = schema.get("properties"), schema.get("required")
+    properties = schema.get("properties")
     declared = properties if isinstance(properties, dict) else {}
-    needed = required if isinstance(required, list) else []
     closed = schema.get("additionalProperties") is False
     meant: dict[str, object] = {}
     for name, value in given.items():
         if name not in declared:
-            if not closed or (declared and not name.startswith("_")):
+            if not (closed and name.startswith("_")):
                 meant[name] = value
             continue
         types = _types_of(declared[name])
-        if value == "" and "" not in types and name not in needed:
-            continue
         if isinstance(value, str) and "string" not in types:
             value = _read_written(value, types)
-        elif type(value) is int and "string" in types and "number" not in types:
-            value = str(value)
         if value is not None or "null" in types:
             meant[name] = value
     return meant
@@ -446,21 +439,20 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
 def _types_of(schema: object) -> set[str]:
     """Return the types of JSON that may fit `schema`: all of them where it does not say.
 
-    An integer counts as a number. The empty string is among them if it fits.
+    An integer counts as a number.
     """
     own = schema if isinstance(schema, dict) else {}
     if variants := own.get("anyOf") or own.get("oneOf"):
         return {name for variant in variants for name in _types_of(variant)}
     if choices := [own["const"]] if "const" in own else own.get("enum"):
-        return {"" if choice == "" else _TYPES.get(type(choice), "object") for choice in choices}
+        return {_TYPES.get(type(choice), "object") for choice in choices}
     types = own.get("type") or [*_TYPES.values()]
     names = [types] if isinstance(types, str) else types
-    empty = {""} if "string" in names and not own.get("minLength") else set[str]()
-    return empty | {"number" if name == "integer" else name for name in names}
+    return {"number" if name == "integer" else name for name in names}
 
 
 def _read_written(text: str, types: set[str]) -> object:
-    """Return the value of which `text` is exactly the JSON, if it is null or has one of `types`.
+    """Return the value of which `text` is exactly the JSON, if it has one of `types`.
 
     Return `text` itself for all else.
     """
@@ -470,7 +462,7 @@ def _read_written(text: str, types: set[str]) -> object:
         value = parse(text)
     except ValueError:
         return text
-    is_meant = value is None or _TYPES[type(value)] in types
+    is_meant = value is not None and _TYPES[type(value)] in types
     return value if is_meant and _is_flat(value, MAX_WRITTEN_LEVELS) else text
 
 

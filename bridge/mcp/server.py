@@ -483,5 +483,5 @@ def _argument_error(of: Tool | Prompt, error: MismatchError) -> ArgumentError:
     return ArgumentError(
         f"{of.name}: {error}",
         condition="bad-request",
-        hint=f"Its arguments: {expected}.",
+        hint=f"Its arguments: {expected}." if expected else "It takes no arguments.",
     )

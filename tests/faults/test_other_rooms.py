@@ -176,8 +176,8 @@ async def test_the_last_message_of_the_history_has_its_own_time_and_never_a_futu
 
 @pytest.mark.parametrize(
     "between",
-    [subject("so"), said("Fred", "live", "l1")],
-    ids=["the subject", "a live message"],
+    [subject("so"), former_subject("so", BY_ROOM), said("Fred", "live", "l1")],
+    ids=["the subject", "a subject with a stamp", "a live message"],
 )
 async def test_a_delay_proves_nothing_once_the_history_has_ended(
     between: str, tmp_path: Path
@@ -212,9 +212,8 @@ HISTORY = said("Wilma", "old", "h1", BY_WILMA)
         own(110) + NOTICE + HISTORY + subject(""),
         HISTORY + own(110) + subject(""),
         said("Wilma", "live", "l1") + HISTORY + own(110) + subject(""),
-        own(110) + former_subject("then", BY_ROOM) + HISTORY,
     ],
-    ids=["after a notice", "before our presence", "after a live message", "after a former subject"],
+    ids=["after a notice", "before our presence", "after a live message"],
 )
 async def test_the_history_may_come_in_another_order(arrival: str, tmp_path: Path) -> None:
     async with beside(OtherRoom(arrival), home=tmp_path) as bridge:

@@ -98,13 +98,12 @@ class Intake:
         """Return `event` without claims that an occupant may have made in the room's name.
 
         A stamp counts only while the room may be sending its history. What comes without a stamp,
-        or later, is live. A subject with a stamp may be a part of the history. What the room says
-        in its own name may come before the history.
+        or later, is live. A subject ends the history, with or without a stamp: Prosody stamps the
+        current one. What the room says in its own name may come before the history.
         """
         match event:
             case SubjectChanged():
-                if not names.is_stamped(stanza):
-                    self.history.close()
+                self.history.close()
             case MessageReceived(type="groupchat", delayed_from=None, body=body, sender=sender):
                 if body and sender:
                     self.history.close()
