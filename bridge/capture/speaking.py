@@ -10,7 +10,7 @@ from bridge.capture.stream import PATIENCE, RoomState, Stream
 from bridge.text import quoted
 from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS, REMOVALS, SIGNALS
-from bridge.wire.speech import FEWEST_LOOP_MESSAGES, LOOP_MESSAGES, is_named
+from bridge.wire.speech import LOOP_MESSAGES, SELF_ANSWERS, is_named
 
 BODILESS = SIGNALS | {
     names.MUC_USER,
@@ -181,7 +181,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
     name, what, other = "", "", ""
     if (reflection := stream.reflection) and stream.is_prompt(reflection, stanza):
         repeats = stream.self_answers + 1 if stream.answers_itself(stanza) else 0
-        name = "answers-itself" if repeats >= FEWEST_LOOP_MESSAGES else ""
+        name = "answers-itself" if repeats >= SELF_ANSWERS else ""
     elif (history := stream.history) and stream.is_prompt(history, stanza):
         # Who comes may greet, in several messages.
         is_answer = is_named(history.nickname, body) or stream.repeats(body)

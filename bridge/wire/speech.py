@@ -20,16 +20,16 @@ THREAD_SECONDS = 60.0
 that ask a language model take so long."""
 
 LOOP_MESSAGES = 12
-"""So many messages in turn are a loop even if it may be a person who gives a command again and
-again, or if others before or after them were slow: no two people answer each other so fast for so
-long."""
+"""So many messages in turn are a loop of two programs: no two people answer each other so fast for
+so long. Fewer may be a person who gives a command again and again."""
 
-FEWEST_LOOP_MESSAGES = 6
-"""So many messages in turn are a loop if both sides are known to be programs."""
+SELF_ANSWERS = LOOP_MESSAGES // 2
+"""So many messages in a row of a client, each at once after the copy that the room sent back of the
+one before, and with its words, are a client that answers itself."""
 
 LOOP_REPEATS = 3
-"""So many messages in a row, each of which repeats the one before it, are a program's that answers
-itself in a room."""
+"""In a room, so many messages in a row are a program that answers itself if each has the words of
+the one before, and nothing else was said. A log may lack what others said, so it takes more."""
 
 COMMAND_CHARACTERS = 200
 """The most characters at the beginning of a message that are read as a command: commands are short,
