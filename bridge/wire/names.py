@@ -8,6 +8,9 @@ import re
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
+XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
+"""The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
+
 CLIENT = "jabber:client"
 STREAMS = "http://etherx.jabber.org/streams"
 STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"

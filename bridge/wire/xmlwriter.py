@@ -6,10 +6,7 @@ not escaped, users would see stanzas that nobody sent.
 
 from xml.etree.ElementTree import Element
 
-from bridge.wire.names import split
-
-XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
-"""The namespace of `xml:lang`; its prefix is always declared (Namespaces in XML 1.0, section 3)."""
+from bridge.wire.names import XML_NAMESPACE, split
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 """Escapes for text, in which a parser reads a bare CR as a line feed (XML 1.0, section 2.11)."""

@@ -549,7 +549,7 @@ class Connection:
 
     def _may_answer(self, sender: str | None, to: str | None) -> bool:
         """Whether an answer from `sender` counts for a request to `to`: others may guess its id."""
-        if to is None or to == self._jid.partition("/")[0]:
+        if to is None or to == names.bare(self._jid):
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
         return sender == to or (prepared(sender or "") or "") == prepared(to)
 

@@ -80,7 +80,7 @@ class Join:
         self._connection = connection
         self._place = place
         self._occupant = occupant
-        self._room = occupant.partition("/")[0]
+        self._room = names.bare(occupant)
         self._admit = admit
         self._unmarked: OccupantJoined | None = None
         """The presence of the wanted nickname, if it came without the code 110."""

@@ -16,7 +16,6 @@ from bridge.text import iso_of, stamp_of
 from bridge.wire import names
 from bridge.wire.meaning import ENCRYPTIONS
 from bridge.wire.xmlstream import DamagedElement
-from bridge.wire.xmlwriter import XML_NAMESPACE
 from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.from_slixmpp import prepared
 from bridge.xmpp.model import events
@@ -29,7 +28,7 @@ ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 CAPTCHA_FOR = "{jabber:x:data}x/{jabber:x:data}field[@var='from']/{jabber:x:data}value"
 GIVEN_ID = f"{{{names.STANZA_ID}}}stanza-id"
 STATUS = f"{{{names.CLIENT}}}status"
-LANGUAGE = f"{{{XML_NAMESPACE}}}lang"
+LANGUAGE = f"{{{names.XML_NAMESPACE}}}lang"
 
 MARKS = {
     "{urn:xmpp:fallback:0}fallback": "fallback",

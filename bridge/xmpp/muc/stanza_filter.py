@@ -64,7 +64,7 @@ class StanzaFilter:
 def _ends(xml: Element | str) -> set[str]:
     """Return the bare JIDs that a stanza is from and to, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
-    return {prepared(jid.partition("/")[0]) or "" for jid in ends}
+    return {prepared(names.bare(jid)) or "" for jid in ends}
 
 
 def encode(traced: TracedStanza, cursor: str) -> dict[str, object]:
