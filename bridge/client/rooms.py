@@ -73,6 +73,8 @@ class RoomFollower:
         self._tell = tell
         self._cursor: Json = None
         """The cursor after the last event that was shown."""
+        self._begun = asyncio.Event()
+        """Set once the subscription stands, or is refused."""
         self._updated = asyncio.Event()
         self._occupants_changed = False
         self._task: asyncio.Task[None] | None = None
@@ -91,6 +93,7 @@ class RoomFollower:
             self.is_following = isinstance(self._cursor, str)
             if self.is_following:
                 self._task = asyncio.create_task(self._follow(status))
+                await self._begun.wait()
 
     def stop(self) -> None:
         """Show no more."""
@@ -102,6 +105,7 @@ class RoomFollower:
         """Take note that this resource has changed, or that the subscription begins."""
         self._occupants_changed |= str(uri).endswith("/occupants")
         self._updated.set()
+        self._begun.set()
 
     async def _follow(self, status: dict[str, Any]) -> None:
         whole = [room for room in rooms_in(status) if "truncated" not in room]
@@ -119,6 +123,7 @@ class RoomFollower:
                     await self._read_on()
         except* (ServerError, RequestError):
             self.is_following = False
+            self._begun.set()
 
     async def _subscribe(self, uris: list[str]) -> None:
         await self._client.subscribe(uris)
