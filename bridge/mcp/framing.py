@@ -35,8 +35,10 @@ _IN_TEXT = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 """What stands within a text. It ends before a backslash that is the last byte so far."""
 _BETWEEN = rb'[^"{}\[\]]*+'
 """What stands between texts and brackets."""
-_TOKEN = rb'(?:%b"%b")*+%b(["{}\[\]]|\Z)' % (_BETWEEN, _IN_TEXT, _BETWEEN)
-"""The next bracket, or the begin of a text that does not end in the data; all else is passed."""
+_TOKEN = rb'(?:%b"%b"){,999}%b(["{}\[\]]|\Z)' % (_BETWEEN, _IN_TEXT, _BETWEEN)
+"""The next bracket, or the begin of a text that does not end in the data, or is the thousandth; all
+else is passed. The number bounds the memory that `re` takes for the repetition. By `*+` it would
+take none, but Python 3.11.2, which Debian 12 has, then goes on behind what failed within it."""
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 """The change of depth at a bracket, in levels."""
 
