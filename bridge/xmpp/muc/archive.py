@@ -3,8 +3,8 @@
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
 it. ejabberd 23.01 compares it with real JIDs only; a user who may not see those gets an empty page
 and `complete`. Neither searches the text of a room's messages. So our queries filter by time alone.
-Prosody 13 takes `end` as exclusive, and read backward it gives one message after `end`. So our
-queries request one microsecond more, and results outside the bounds are dropped.
+Prosody 13 takes `end` as exclusive. When we read backward, it gives one message after `end`. So our
+queries request one microsecond more, and we drop the results outside the bounds.
 """
 
 import asyncio
@@ -39,26 +39,26 @@ PAGE = 100
 """Results requested for one page; servers give fewer: Prosody up to 50, ejabberd up to 250."""
 
 MAX_RESULTS = 1_000
-"""Most results that are accepted for one page, however few were requested: four times what known
-servers give."""
+"""We accept at most so many results for one page, however few we requested. Known servers give a
+quarter of that."""
 
 MAX_ID_BYTES = 128
-"""Most bytes of an id in an archive: it is sent back as a cursor. Real ids have twenty or
-thirty."""
+"""We use an archive's id of at most so many bytes, since we send it back as a cursor. Real ids have
+twenty or thirty."""
 
 REQUEST_SECONDS = 15.0
 """Seconds for one answer. Prosody's file storage reads the whole archive anew for each."""
 
 MAX_PAGE_WEIGHT = 8 * 1024 * 1024
-"""Most bytes of memory of the texts in all results of one page. A page with more is requested
-again, with half as many results."""
+"""The texts of one page may take so many bytes of memory. If they take more, we request the page
+again with half as many results."""
 
 MAX_PAGES = 500
-"""Most pages that one `search` requests, with about 50,000 results: a server could go on for
-ever."""
+"""One `search` requests at most so many pages, with about 50,000 results. Without a limit a server
+could go on for ever."""
 
 NO_ARCHIVE = frozenset({"service-unavailable", "feature-not-implemented"})
-"""The conditions with which a room answers that has no archive."""
+"""A room without an archive answers with one of these conditions."""
 
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
@@ -73,10 +73,10 @@ class ArchiveError(XmppError):
         self.situation = situation
         """What happened, as `faults` names it."""
         self.error = error
-        """The error that the archive answered, if the situation does not say all of it."""
+        """The error that the archive answered; None if the situation says all of it."""
 
     def fault(self, place: Place) -> Fault:
-        """Return the fault of the archive at a place, with the text of its error, if it has one."""
+        """Return the archive's fault at this place, with the text of the archive's error if any."""
         if self.error is None:
             return faults.of(self.situation, place)
         condition, text = self.error.condition, self.error.text
@@ -92,7 +92,7 @@ class ArchiveResult(NamedTuple):
     """When the room received it, in ISO 8601 as the archive writes it; Prosody 0.12 omits
     fractions."""
     events: tuple[MessageReceived | SubjectChanged, ...]
-    """Empty for presence, and for whatever else is no message of the room."""
+    """Empty if the stanza is no message of the room, such as a presence."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class ArchiveQuery:
 
     @property
     def ends(self) -> "ArchiveQuery":
-        """The query for the one result that is the last in the direction of this query."""
+        """The query for a single result: the last in the direction of this query."""
         return replace(self, after=None, before=None if self.backward else "", most=1)
 
     def following(self, id_: str | None) -> "ArchiveQuery":
@@ -209,8 +209,8 @@ class RoomArchive:
     async def exists(self) -> bool:
         """Return whether the room announces an archive (XEP-0313, section 7); raises like `page`.
 
-        A query would not show it: with archiving off, rooms of Prosody still answer with what they
-        archived before, and rooms of ejabberd with their short history.
+        A query would not show it. With archiving off, Prosody's rooms still send what they archived
+        before, and ejabberd's rooms send their short history.
         """
         try:
             asking = self.connection.request("get", self.room, disco.info_query())
@@ -238,7 +238,7 @@ class RoomArchive:
             size += _weight(result)
             if (entry := read_result(result, room=self.room, own=self.own)) is not None:
                 results.append(entry)
-            # The first always fits: the stream has its own limit for an element.
+            # The first result always fits, since the stream limits the size of an element.
             return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_WEIGHT)
 
         collecting = self.connection.collect(id_, self.room, query.payload(id_), take)
@@ -248,7 +248,7 @@ class RoomArchive:
             raise _refusal(refused, positioned=query.position is not None) from refused
         except TooManyResultsError as error:
             if came <= query.most > 1:
-                # Their number was right, so the texts are too long.
+                # The server sent no more results than requested, so the texts are too long.
                 return await self.page(replace(query, most=query.most // 2))
             raise ArchiveError("archive-odd") from error
         read = page_of(results, answer)
@@ -257,8 +257,8 @@ class RoomArchive:
     async def pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield page after page in the direction of `query`; raises as `page` does.
 
-        It ends before a page that leads back to a former one. The number of pages has no limit
-        here: the caller has to set one.
+        The pages end before one that leads back to a former page. Their number has no limit here:
+        the caller has to set one.
         """
         visited: set[str | None] = {None, query.after, query.before}
         given = query
@@ -278,8 +278,8 @@ class RoomArchive:
     async def _check_position(self, query: ArchiveQuery) -> None:
         """Raise `ArchiveError` if the archive does not have the id to page from.
 
-        The page after it was empty. So it has to be the last in that direction. Prosody 13 and
-        ejabberd answer an unknown id like that.
+        The page after that id was empty. If the archive has the id, it is the last in that
+        direction. Prosody 13 and ejabberd also answer an unknown id with an empty page.
         """
         if query.position is None:
             return
@@ -303,8 +303,9 @@ class RoomArchive:
         """Read the archive until `limit` results were kept, or `keep` had no space for one.
 
         `keep` gets each result in the direction of `query`. The search stops sooner at the end of
-        the archive, after `MAX_PAGES`, and when `seconds` have passed. Raises `ArchiveError`, also
-        if not even one page came in time, and `ConnectionFailedError`.
+        the archive, after `MAX_PAGES`, and when `seconds` have passed.
+
+        Raises `ConnectionFailedError` and `ArchiveError`; the latter also if no page came in time.
         """
         position, kept, pages = query.position, 0, 0
         try:
@@ -347,7 +348,7 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """Return a time with a zone; None for what is no such time, or has no microsecond after it."""
+    """Return a time with a zone; None if `text` is none, or no microsecond can follow it."""
     try:
         moment = datetime.fromisoformat(text or "")
         return moment.astimezone(UTC) if moment.tzinfo and moment.year < MAXYEAR else None
@@ -406,7 +407,7 @@ def _jid_in(message: Element) -> str | None:
     """Return the real JID that the archive adds; None if there are two.
 
     The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3). If there
-    are two, one may be such a forgery.
+    are two, the sender may have forged one of them.
     """
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
     jids = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]

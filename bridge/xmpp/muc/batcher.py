@@ -11,10 +11,9 @@ log = logging.getLogger(__name__)
 
 
 class TurnBatcher(Generic[Item]):
-    """Collects items, and at the end of each turn calls its `listeners` with those of the turn.
+    """Collects items, and calls its `listeners` at the end of each turn with the turn's items.
 
-    A flood brings many items in one turn, and a log line of its own for each would double the cost
-    of an item.
+    A flood brings many items in one turn. Logging each item by itself would double its cost.
     """
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ from bridge.xmpp.model.faults import ConnectionFailedError
 from bridge.xmpp.muc.archive import ArchiveError, RoomArchive
 
 OVERLAP_SECONDS = 60.0
-"""We also ask for messages from so many seconds before the last that we saw, since the room's clock
-may differ from ours."""
+"""We ask for messages from so many seconds before the last one that we saw. The room's clock may
+differ from ours."""
 
 CATCHING_UP_SECONDS = 60.0
 """How long the room's archive may take to send what we missed."""
@@ -27,7 +27,7 @@ class CatchingUp:
         self._last_seen: float | None = None
         """When the room last sent something in the former stay."""
         self._missed_since: float | None = None
-        """The time from which on messages are still missing; None if none are."""
+        """Messages since this time are still missing; None if none are."""
         self.failed = False
         """Whether the archive has failed to send what we missed. If so, we use the history."""
 
@@ -37,11 +37,11 @@ class CatchingUp:
         self.failed = False
 
     def heard_until(self, at: float) -> None:
-        """Note that a stay has ended, and when the room last sent something in it."""
+        """Note that a stay has ended, in which the room last sent something at `at`."""
         self._last_seen = at
 
     def since(self) -> str | None:
-        """Return the time from which on we ask the room for messages; None in the first stay."""
+        """Return the time since which we ask the room for messages; None in the first stay."""
         if self._missed_since is None:
             self._missed_since = self._last_seen
         missed = self._missed_since

@@ -1,7 +1,7 @@
 """What a room says of its configuration, and what changes in it.
 
-A room says that its configuration changed, and not how (XEP-0045, section 10.2.1). So it is asked,
-and the notice is published together with what its answer shows.
+A room says that its configuration changed, but not how (XEP-0045, section 10.2.1). So we ask the
+room, and publish the notice together with what the room's answer shows.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
 ASK_SECONDS = 10.0
-"""The time from one question to the next, and the most for an answer. An owner may change a hundred
-options one by one."""
+"""Seconds from one question to the next, since an owner may change a hundred options one by one. We
+wait as long for an answer."""
 
 MAX_OPTIONS = 20
 """Most options that are compared; real rooms show up to 20."""
@@ -26,17 +26,18 @@ MAX_CHARACTERS = 60
 """Most characters of a name and of a value."""
 
 NOT_OPTIONS = frozenset({"occupants", "subject", "subjectmod"})
-"""What a room tells among its options though nobody configures it (XEP-0045, section 15.5)."""
+"""Fields that a room lists among its options, although owners cannot set them (XEP-0045, section
+15.5)."""
 
 _NAMED_OTHERWISE = frozenset({"logs", "roomname", "roomdesc", "description", "lang"})
-"""Fields of the form that `room_configuration` has under names of its own."""
+"""Fields of the form to which `room_configuration` gives other names."""
 
 
 class Options:
-    """The configuration of one room, as far as the room shows it.
+    """The configuration of one room, as much of it as the room shows.
 
-    `ask` sends the room a question; its answer comes to `answer`. `publish` gets a change once it
-    is known, or not to be found out.
+    `ask` sends the room a question; its answer comes to `answer`. `publish` gets a change once we
+    know what has changed, or have given up finding out.
     """
 
     def __init__(self, ask: Callable[[], None], publish: Callable[[events.Event], object]) -> None:
@@ -50,7 +51,7 @@ class Options:
         """The next question, or the end of the wait for an answer."""
 
     def takes(self, codes: frozenset[int]) -> bool:
-        """Whether a notice with these codes is published later, with what has changed."""
+        """Whether we publish a notice with these codes later, together with what has changed."""
         return SETTING_CHANGED in codes or bool(self._codes)
 
     def change(self, codes: frozenset[int]) -> None:
@@ -71,7 +72,7 @@ class Options:
             self.conclude(tuple(_changed(*pair) for pair in pairs if pair[1] != pair[2]))
 
     def conclude(self, changed: tuple[str, ...] = ()) -> None:
-        """Publish what has changed, if anything waits for that."""
+        """Publish what has changed, if a notice waits to be published."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

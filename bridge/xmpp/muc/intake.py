@@ -19,7 +19,7 @@ from bridge.xmpp.queries.disco import Description
 
 GIVES_IDS = frozenset({names.STANZA_ID, names.MAM})
 """The features of a room that gives its messages stanza ids. With either feature, the room has to
-remove ids that others gave in its name (XEP-0359, XEP-0313)."""
+remove ids that others wrote in the room's name (XEP-0359, XEP-0313)."""
 
 
 class Intake:
@@ -46,7 +46,7 @@ class Intake:
         self._occupant_id: str | None = None
         """The occupant id that the room gives our account (XEP-0421); None until it does."""
         self.description = Description()
-        """What the room has said of itself last."""
+        """The newest description that the room gave of itself."""
         self._on_description = on_description
         self.history = HistoryWindow()
         """The time in which the room may be sending its history."""
@@ -82,8 +82,8 @@ class Intake:
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
 
-        Live messages are never dropped: two different ones may be alike. The archive may name a
-        stanza id that the message came without.
+        Live messages are never dropped, since two different ones may be alike. A copy from the
+        archive may have a stanza id although the live message had none.
         """
         content = _content(message)
         key = content if message.stanza_id is None else hash(message.stanza_id)
@@ -97,9 +97,10 @@ class Intake:
     def _believed(self, stanza: Element, event: Event, now: float) -> Event:
         """Return `event` without claims that an occupant may have made in the room's name.
 
-        A stamp counts only while the room may be sending its history. What comes without a stamp,
-        or later, is live. A subject ends the history, with or without a stamp: Prosody stamps the
-        current one. What the room says in its own name may come before the history.
+        A stamp counts only while the room may be sending its history. A stanza without a stamp is
+        live, and so is every stanza after that time. A subject ends the history, with or without a
+        stamp: Prosody stamps the current one. What the room says in its own name may come before
+        the history.
         """
         match event:
             case SubjectChanged():
@@ -134,8 +135,8 @@ def _dated(message: MessageReceived, now: float) -> MessageReceived:
 def _content(message: MessageReceived) -> int:
     """Return a hash of what a message says: it is small, however long the message is.
 
-    Python seeds its hashes anew in each process, so nobody can write two messages with the same
-    hash.
+    Python seeds its hashes anew in each process, so an occupant cannot write two messages with the
+    same hash.
     """
     concerns = (message.reacts_to, message.reactions, message.retracts)
     silent = (message.encrypted, message.payload)

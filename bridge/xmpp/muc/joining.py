@@ -1,4 +1,4 @@
-"""Enters a room: one attempt, its deadline, and what decides it."""
+"""Enters a room: one attempt, its deadline, and the stanzas that decide it."""
 
 import asyncio
 import logging
@@ -33,10 +33,12 @@ from bridge.xmpp.queries import disco
 from bridge.xmpp.queries.ping import MUCH_BYTES, answers
 
 PATIENCE_SECONDS = 5.0
-"""How long a room may send nothing before its service is asked whether it is a room service."""
+"""Once a room has sent nothing for so many seconds, we ask its service whether it is a room
+service."""
 
 LISTING_ROUNDS = 6
-"""How many times the limit of a join a room may take to list who is there: some have thousands."""
+"""A room that goes on listing its occupants has so many times the limit of a join: some rooms have
+thousands of occupants."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ def suffixed(nickname: str, suffix: str) -> str:
 
 
 def malformed(place: Place) -> Fault:
-    """Return the fault of a room or a nickname that no occupant JID can have."""
+    """Return the fault of a room or a nickname that cannot be part of an occupant JID."""
     local, _, service = place.room.partition("@")
     situation, text, form = "malformed-nickname", place.nickname, f"{place.room}/{{}}"
     if prepared(place.room) is None:
@@ -61,12 +63,12 @@ class Join:
     """One attempt to enter a room under one nickname (XEP-0045, section 7.2).
 
     A room lets us in by our own presence, which has the status code 110. Some rooms never send that
-    code. There, presence of the wanted nickname may be ours or that of somebody who has it. It is
-    ours if no refusal and no presence with the code comes before the subject, or before the room
-    has been quiet for a while.
+    code. There, presence of the wanted nickname may be ours, or may belong to another occupant who
+    has the nickname. We take it for ours once the subject has come or the room has been quiet for a
+    while, if neither a refusal nor a presence with the code came before.
 
-    A domain that is no room service often says nothing to a join, but answers service discovery. So
-    the service is asked what it is if the room's address denies being a room, or does not answer.
+    A domain that is no room service often ignores a join, but answers service discovery. So we ask
+    the service what it is if the room's address denies being a room, or does not answer.
     """
 
     def __init__(
@@ -83,9 +85,9 @@ class Join:
         self._room = names.bare(occupant)
         self._admit = admit
         self._unmarked: OccupantJoined | None = None
-        """The presence of the wanted nickname, if it came without the code 110."""
+        """The wanted nickname's presence that came without the code 110; None before."""
         self._quiet: asyncio.TimerHandle | None = None
-        """Lets us in by that presence, unless the room sends something before."""
+        """Takes `_unmarked` for our presence, unless the room sends something before."""
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
         self._heard = 0
         """How many events the room has sent."""
@@ -100,13 +102,13 @@ class Join:
     ) -> OccupantJoined:
         """Ask to be let in; return our own presence, with which the room lets us in.
 
-        `since` is the time, in UTC, from which the room's history is wanted; without `history`
-        no history is asked for. Raises `ConnectionFailedError`.
+        We ask for the room's history since the time `since`, in UTC; without `history`, for none.
+        Raises `ConnectionFailedError`.
         """
         connection, seconds = self._connection, DEADLINES[Stage.JOIN]
         secret = password.reveal() if password else None
-        # The room answers this before it sends its history, and so says whether the stanza ids in
-        # the history can be trusted.
+        # The room answers this before it sends its history. The answer says whether we can trust
+        # the stanza ids in the history.
         connection.send(
             stanzas.iq_request("get", self._room, secrets.token_hex(8), disco.info_query())
         )
@@ -148,7 +150,7 @@ class Join:
             case RoomDestroyed(reason=reason, venue=venue):
                 self._refuse(faults.of_destruction(reason, venue, self._place))
             case RoomError(condition=condition) if self._unmarked and condition == CAPTCHA_REQUIRED:
-                pass  # who is inside may get such a message from an occupant
+                pass  # inside a room, an occupant may send such a message
             case RoomError(condition=condition, text=text, venue=venue):
                 self._refuse(faults.of_join_error(condition, text, self._place, venue))
         if self._unmarked is not None:
@@ -175,7 +177,7 @@ class Join:
         if prepared(iq.get("from", "")) != self._room:
             return  # it comes from an occupant
         if iq.get("type") == "error":
-            # A room that does not exist yet is no denial: joining may make it.
+            # This does not deny that the address is a room: joining may make the room.
             denies = names.error_of(iq).condition != "item-not-found"
         else:
             denies = roomservice.denies(disco.description_in(iq))
@@ -185,10 +187,10 @@ class Join:
     async def _hear_out(self, seconds: float) -> None:
         """Give up when the room has sent nothing for `seconds`.
 
-        A room that sends something in that time has as long again, up to `LISTING_ROUNDS` times.
-        If the server has sent much in the second half of that time, the room's answer may be
-        waiting behind a long stanza of another occupant. Then the server is pinged: once it
-        answers, what the room has sent before has arrived.
+        A room that sends something in that time has as long again, up to `LISTING_ROUNDS` times. If
+        the server has sent much in the second half of that time, the room's answer may be waiting
+        behind a long stanza of another occupant. Then we ping the server. Once it answers,
+        everything that the room sent before has arrived.
         """
         for _ in range(LISTING_ROUNDS):
             heard = self._heard

@@ -1,10 +1,10 @@
 """Our membership in one room: joining, staying, speaking, coming back.
 
-A membership outlives connections: `begin` gives it one after another, and `run` keeps us in the
-room on that connection. `run` enters, stays until we are out of the room, reports why, waits, and
-enters again. The connection and the other rooms go on when we are out of one room. One `State` says
-whether we are inside, and only `_become` changes it. The other fields explain that state (why the
-room removed us), or wake the task that waits in it (`_changed`).
+A membership outlives connections. `begin` gives it one connection after another, and `run` keeps us
+in the room on that connection. `run` enters, stays until we are out of the room, reports why,
+waits, and enters again. When we are out of one room, the connection and the other rooms go on. One
+`State` says whether we are inside, and only `_become` changes it. The other fields explain that
+state (why the room removed us), or wake the task that waits in it (`_changed`).
 """
 
 import asyncio
@@ -44,15 +44,15 @@ from bridge.xmpp.queries.keepalive import TIMING, Timing
 from bridge.xmpp.queries.ping import Verdict, ping_patiently
 
 NICKNAME_TRIES = 5
-"""How many nicknames are tried: `name`, `name-2`, and so on. The last one ends in random characters
-that nobody can guess, so that somebody who takes the others cannot keep us out."""
+"""How many nicknames are tried: `name`, `name-2`, and so on. The last one ends in random
+characters, so that an occupant who takes the others cannot keep us out."""
 
 STABLE_ID = "http://jabber.org/protocol/muc#stable_id"
 """The feature of a room that gives the ids of messages back (XEP-0045, section 7.4)."""
 
 OUTLASTS_CONNECTIONS = frozenset({faults.Retry.MINUTE, faults.Retry.LATER, faults.Retry.NEVER})
-"""After these faults the pause goes on if the connection is replaced, since that does not cure
-them."""
+"""After these faults the pause goes on when the connection is replaced, since a new connection does
+not cure them."""
 
 
 class Membership:
@@ -101,8 +101,8 @@ class Membership:
         self._changed = asyncio.Event()
         """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
         self._backing_off: tuple[faults.Fault, float | None] | None = None
-        """The fault after which we wait, and the time on the loop's clock until which we wait; that
-        time is None if we wait for ever. None while we do not wait for the sake of the room."""
+        """While we wait after a fault of the room: the fault, and the time on the loop's clock at
+        which the wait ends (None if it never ends). Otherwise None."""
         self._last_heard = 0.0
         """When the room last sent anything, on the loop's clock."""
         self._last_seen = clock()
@@ -112,9 +112,9 @@ class Membership:
         """Rooms of the service with similar names, once it was asked for them."""
         self._reflections = Reflections()
         self._counted = 0
-        """How many others the room has counted in this stay, with those who left since."""
+        """How many others the room has counted in this stay, including occupants who left since."""
         self._comes_first = False
-        """Whether the room sent our own presence first: it may list the others after it."""
+        """Whether the room sent our own presence first. Then it may list the others afterwards."""
         self._nickname = OwnNickname()
 
     @property
@@ -129,7 +129,7 @@ class Membership:
 
     @property
     def place(self) -> faults.Place:
-        """The server, account and room, as sentences name them."""
+        """The server, account and room, as faults name them."""
         if self._connection is None:
             return self._place
         nickname = self.occupant.partition("/")[2] or self._place.nickname
@@ -406,8 +406,8 @@ class Membership:
             # If we were renamed meanwhile, we ask again under the new name.
             elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
                 return faults.of("ghost", self.place)
-            # Give up when a check interval and two more ping deadlines no longer fit into
-            # `max_unconfirmed`.
+            # Give up once `max_unconfirmed` has no time left for a check interval and two ping
+            # deadlines.
             elif (
                 asked - self._last_heard
                 >= timing.max_unconfirmed - timing.check_interval - 2 * timing.ping_deadline
@@ -415,7 +415,7 @@ class Membership:
                 return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
     async def _look_around(self) -> None:
-        """Look for rooms with similar names if joining made this one, and read what we missed."""
+        """If joining made this room, look for rooms with similar names. Read what we missed."""
         if self.room.status().room_created:
             service = self.jid.partition("@")[2]
             similar = await roomservice.similar_rooms(self._attached, self.jid, service)
@@ -428,7 +428,7 @@ class Membership:
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         """Say `body` in the room, and return the room's reflection of it (XEP-0045, section 7.4).
 
-        Waits for the first join while that is under way and has not failed yet, but never for a
+        Waits for the first join while it is under way and has not failed, but never for a
         reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`, `NotReflectedError`
         or `BouncedError`. Nothing is queued and nothing sent twice.
         """
@@ -444,7 +444,7 @@ class Membership:
         return await self._reflections.say(self.connection, message, deadline, timeout_seconds)
 
     def hears(self, sender: stanzas.Address) -> bool:
-        """Whether what comes from this address may concern us here.
+        """Whether a stanza from this address may concern this membership.
 
         While we are entering, the room's service may say why it does not let us in.
         """
@@ -470,7 +470,8 @@ class Membership:
         arriving = history.is_open(now)
         listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
         for event in self._intake.read(stanza, own=own, now=now):
-            # A stanza that cannot be read may be an invitation, which comes to those outside, too.
+            # A stanza that we cannot read may be an invitation, and a room sends these to accounts
+            # outside, too.
             if not isinstance(event, events.StanzaDamaged):
                 self._last_heard = now
             publishing = [event] if self._join is None else self._join.take(event)
@@ -493,8 +494,8 @@ class Membership:
 
     def _admit(self, me: events.OccupantJoined) -> None:
         """Take our own presence, by which the room lets us in."""
-        # The room decides the nickname (XEP-0045, section 7.2.3), and what follows this presence is
-        # already reflected under it.
+        # The room decides the nickname (XEP-0045, section 7.2.3). It already uses that nickname for
+        # our messages that it reflects after this presence.
         self.occupant = me.from_
         self._become(State.INSIDE)
         self._comes_first = not self.room.status().occupants
@@ -524,7 +525,7 @@ class Membership:
             case events.NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
             case events.SubjectChanged():
-                self._comes_first = False  # it comes after all who were there before us
+                self._comes_first = False  # the others who were there before us have come by now
             case events.SendFailed(condition=condition, by=by) if condition in UNREACHED:
                 self._service.bounce = names.StanzaError(condition, by=by)
                 self.doubt()
@@ -532,13 +533,14 @@ class Membership:
                 events.SendFailed(condition="not-acceptable" | "item-not-found")
                 | events.RoomError()
             ):
-                self.doubt()  # a room answers this if we are not in it (XEP-0045, 7.4)
+                self.doubt()  # a room answers so if we are not in it (XEP-0045, 7.4)
 
     def _claimed(self, message: events.MessageReceived) -> events.MessageReceived:
         """Return `message` with `own` only if this session said it.
 
-        Under our nickname the text proves that only where nobody else can speak under it, and the
-        room gives no ids back. Where it does, a message without ours is of another session.
+        The text of a message under our nickname is proof only if no other session can speak under
+        it, and the room gives no ids back. If the room gives ids back, a message without our id is
+        from another session.
         """
         gives_ids = STABLE_ID in self._intake.description.features
         account = prepared(self._place.account)
@@ -552,7 +554,7 @@ class Membership:
         return claimed
 
     def _puts_off(self, event: events.Event, happened: events.Event) -> bool:
-        """Whether `event`, which is new as `happened`, is published later or not at all."""
+        """Whether to publish `event` later or not at all; `happened` is what is new in it."""
         match event, happened:
             case events.OccupantJoined(), events.OccupantChanged():
                 if self.room.differs_in_payload_only(event):
@@ -564,21 +566,21 @@ class Membership:
         return False
 
     def _take_payload(self, presence: events.OccupantJoined) -> None:
-        """Take a presence that differed in its payload some seconds ago, if it still counts."""
+        """Take a presence whose payload changed some seconds ago, if it still counts."""
         if self.inside and self.room.has(presence.from_):
             self._handle(presence)
 
     def _ask_for_configuration(self) -> None:
         """Ask for the room's configuration; `_intake` reads the answer.
 
-        The room sends in order: a change that it reports before its answer is in the answer.
+        The room sends in order, so its answer includes every change that it reported before.
         """
         with suppress(faults.ConnectionFailedError):  # `ended` says so, soon
             id_ = secrets.token_hex(8)
             self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
     async def recount(self) -> None:
-        """Ask the room how many are in it: somebody whom it hides may have come since we came."""
+        """Ask the room how many occupants it has: hidden ones may have come since we came."""
         description, _ = await roomservice.ask(self.connection, self.jid)
         if description.features:
             self._describe(description)

@@ -1,8 +1,9 @@
-"""What a room shows of our own nickname: whether it is ours alone, and who chose it.
+"""Whether our nickname in a room is ours alone, and who chose it, as the room shows.
 
-Several sessions of one account may share a nickname, which XEP-0045, section 7.2.9, leaves to the
-room. Prosody lists all of them in our own presence. ejabberd sends us the presence of another
-session as if it were our own, without the code 110, and nothing if it was there before us.
+A room may let several sessions of one account share a nickname (XEP-0045, section 7.2.9). Prosody
+lists all of them in our own presence. ejabberd sends us the presence of another session as if it
+were our own, without the code 110. If the other session was there before us, ejabberd sends nothing
+about it.
 """
 
 from bridge.xmpp.link.from_slixmpp import prepared
@@ -29,14 +30,14 @@ class OwnNickname:
         self.is_shared = self.was_changed = False
 
     def see(self, event: Event, happened: Event | None) -> None:
-        """Take an event of the room, and what it is, given who is there; None if nothing is new."""
+        """Take an event, and as `happened` what it changes in the room; None if nothing."""
         match event:
             case NicknameChanged(self_=True):
                 self.was_changed = True
             case OccupantJoined(self_=True, codes=codes, sessions=sessions):
                 self.was_changed |= 210 in codes
-                # Some rooms leave the code out when they change our role. All else in our presence
-                # only a session of ours can change, and this one never does.
+                # Some rooms leave the code out when they change our role. Everything else in our
+                # presence can be changed only by a session of ours, and this session never does.
                 same = happened is None or (
                     isinstance(happened, OccupantChanged)
                     and happened.former_role is happened.former_affiliation is None

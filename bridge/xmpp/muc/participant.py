@@ -1,6 +1,6 @@
 """Keeps one connection to the server and takes part in the rooms on it.
 
-It never has a second connection. Only a check opens others, which are its own (`checks.probe`).
+It never has a second connection. A check opens connections of its own (`checks.probe`).
 """
 
 import asyncio
@@ -67,8 +67,8 @@ class Participant:
         self._former: StreamManagement | None = None
         """The stream management of the session that the next connection may resume."""
         self._has_session = False
-        """Whether there is a session. If so, each membership that is out of its room tries again by
-        itself."""
+        """Whether there is a session. During a session, each membership that is out of its room
+        tries again by itself."""
         self._again = asyncio.Event()
         """Set when the next connection need not wait, or when there are other settings for it."""
         if settings is not None:
@@ -93,7 +93,7 @@ class Participant:
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         """Call `listener` with each record, in order, as it is written.
 
-        Return a function that ends that.
+        Return a function that stops these calls.
         """
         return self.publisher.listen(listener)
 
@@ -124,7 +124,7 @@ class Participant:
     def begin_anew(self, settings: Settings) -> bool:
         """Try at once with these settings: they changed, or the obstacle is known to be gone.
 
-        Return False if nothing is to be done: we are in all rooms with the same settings, or are
+        Return False if there is nothing to try: we are in all rooms with the same settings, or are
         leaving for good.
         """
         if self._phase is Phase.CLOSED:
@@ -167,10 +167,10 @@ class Participant:
             self._phase = Phase.RESOLVING
 
     async def _attempt(self, settings: Settings, attempt: int) -> tuple[Fault, float]:
-        """Connect and stay; return what ended it, and for how many seconds there was a session."""
+        """Connect and stay; return the fault that ended it, and the seconds of the session."""
         connection = Connection(
             settings,
-            # A new one each time: somebody who learnt our full JID does not know the next one.
+            # A new resource each time: others who learnt our full JID cannot guess the next.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
             on_stage=lambda stage: self._change(
                 ConnectionChanged(PHASE_OF_STAGE[stage], attempt=attempt)
@@ -221,12 +221,12 @@ class Participant:
             await asyncio.wait(staying)
 
     def _route(self, stanza: Element) -> None:
-        """Hand a stanza to the membership in the room, or those at the service, it comes from."""
+        """Hand a stanza to its room's membership; one from a service, to all memberships there."""
         sender = stanzas.sender_of(stanza)
         self.publisher.stanza = self.trace.number_of(stanza)
         try:
             if sender is None:
-                if isinstance(stanza, DamagedElement):  # it may be of any room
+                if isinstance(stanza, DamagedElement):  # any room may have sent it
                     self.publisher.publish(StanzaDamaged("", "", stanza.reason))
                 return
             of_room = self._by_jid.get(sender.bare)

@@ -1,4 +1,4 @@
-"""Folds the changes of what presence carries: clients often send several within seconds."""
+"""Folds the changes of a presence's payload: clients often send several within seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,20 +6,21 @@ from collections.abc import Callable
 from bridge.xmpp.model.events import OccupantJoined
 
 FOLD_SECONDS = 10.0
-"""The time after such a change in which further ones of the same occupant are folded into one.
-Clients add their capabilities and their avatar one after the other."""
+"""Further changes of an occupant's payload within so many seconds are folded into one. Clients add
+their capabilities and their avatar one after the other."""
 
 
 class Payloads:
-    """Hands on one change of an occupant's payload in `FOLD_SECONDS`, and at their end the last."""
+    """Hands on an occupant's first change of the payload, and after `FOLD_SECONDS` the last one."""
 
     def __init__(self, hand_on: Callable[[OccupantJoined], None]) -> None:
         self._hand_on = hand_on
         self._later: dict[str, OccupantJoined | None] = {}
-        """The presence to hand on when the time of an occupant JID is over; None: none."""
+        """The presence to hand on when an occupant JID's `FOLD_SECONDS` are over; None if there was
+        no further change."""
 
     def folds(self, presence: OccupantJoined) -> bool:
-        """Take a change of the payload alone; return whether it waits for further ones."""
+        """Take a change of the payload alone; return whether it is held back for now."""
         jid = presence.from_
         if jid in self._later:
             self._later[jid] = presence

@@ -14,8 +14,13 @@ from bridge.xmpp.model.room import Room
 class Publisher:
     """Takes the events of a connection and of the rooms on it.
 
-    The journal gives an event its number and time, the state of its room is updated, and the
-    listeners are called with its record. The caller of `publish` gets the record too.
+    For each event:
+
+    - The journal gives it a number and a time.
+    - The state of its room is updated.
+    - The listeners are called with its record.
+
+    The caller of `publish` gets the record too.
     """
 
     def __init__(self, journal: Journal, clock: Callable[[], float] = time.time) -> None:
@@ -24,11 +29,11 @@ class Publisher:
         self.rooms: dict[str, Room] = {}
         """The state of each room, by the room's name as configured."""
         self.stanza = 0
-        """The number in the trace of the stanza that is being read; 0 while none is."""
+        """The trace's number for the stanza that is being read; 0 while none is."""
         self._listeners: list[Callable[[Record], None]] = []
 
     def publish(self, event: Event, room: str = "", *, earlier: bool = False) -> Record:
-        """Record `event`. Without a room it is an event of the connection, and concerns all.
+        """Record `event`; without a room it is an event of the connection, and concerns all rooms.
 
         `earlier` says whether the room told us of it because we entered.
         """
@@ -43,7 +48,7 @@ class Publisher:
         return record
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
-        """Call `listener` with each later record, in order; return a function that ends that."""
+        """Call `listener` with each later record, in order; return a function that stops this."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
 
@@ -52,7 +57,7 @@ class NextRecord:
     """Waits for the next record that is published, in a `with` block or for good."""
 
     def __init__(self, listen: Callable[[Callable[[Record], None]], Callable[[], None]]) -> None:
-        """`listen` is that of a publisher."""
+        """`listen` is the method of a `Publisher` or a `Participant`."""
         self._came = asyncio.Event()
         self._stop_listening = listen(lambda record: self._came.set())
 

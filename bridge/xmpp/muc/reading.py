@@ -1,9 +1,9 @@
 """Reads stanzas of a room as events.
 
 A claim in a stanza counts only from an entity that may make it: a stanza id only from the room
-itself (XEP-0359, section 6), presence only from its occupants. A delay says who made it; `intake`
-knows when it counts.
-The answers of service discovery and archives are read in `queries.disco` and `archive`.
+itself (XEP-0359, section 6), presence only from its occupants. A delay names the entity that made
+it; `intake` decides when a delay counts. The answers of service discovery and archives are read in
+`queries.disco` and `archive`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,13 +35,15 @@ MARKS = {
     "{urn:xmpp:feature-fallback:0}fallback": "fallback",
     "{http://jabber.org/protocol/xhtml-im}html": "xhtml",
 }
-"""The elements that show people something else than the body, and what they are called."""
+"""Elements because of which a client may show something else than the body, and the names that
+users see for them."""
 
 OTR = "?OTR:"
 """The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
 PASSED_ON = frozenset({f"{{{names.MUC_USER}}}invite", f"{{{names.MUC_USER}}}decline"})
-"""The tags that say who wrote a message that the room passes on in its own name."""
+"""A room passes invitations and their refusals on in its own name. These tags in them say who wrote
+them."""
 
 METADATA = frozenset(
     {
@@ -57,11 +59,11 @@ METADATA = frozenset(
 """Namespaces of elements that carry metadata of a message rather than content."""
 
 MAX_PAYLOAD = 8
-"""Most names of elements that are listed for a message without a body; real ones have one or
+"""We list at most so many names of elements for a message without a body. Real ones have one or
 two."""
 
 MAX_PRESENCE_PAYLOAD = 20
-"""Most names of elements that are listed for a presence; real ones have up to ten."""
+"""We list at most so many names of elements for a presence. Real ones have up to ten."""
 
 HAT_TITLES = ("title", "displayName", "name", "uri")
 """The attributes with the title of a hat; the last two are addresses, for want of a title."""
@@ -74,7 +76,7 @@ OF_STREAM = f"{{{names.CLIENT}}}"
 """The beginning of the tags in the stream's own namespace, which are no extensions."""
 
 CACHED_PAYLOADS = 256
-"""Most lists of names that are shared among occupants."""
+"""We keep at most so many lists of names to share among occupants."""
 
 MAX_REACTIONS = 32
 """Most reactions in one message: people send few, and each is a character or two."""
@@ -94,8 +96,8 @@ def read(
     """Yield the events in `stanza`; `room` and `own`, our occupant JID, are prepared.
 
     `own` is empty while we are not inside. Then the room's service may have sent the stanza, too.
-    Unless the room `gives_ids`, anybody may have put stanza ids into its messages, and they are
-    left out. Unless it `names_accounts` by occupant ids (XEP-0421), these are left out, too.
+    Unless the room `gives_ids`, stanza ids are left out, since any occupant may have put them into
+    a message. Unless it `names_accounts` by occupant ids (XEP-0421), these are left out, too.
     """
     address = stanzas.sender_of(stanza)
     if address is None:
@@ -121,10 +123,10 @@ def read(
 
 
 def _is_passed_on(stanza: Element) -> bool:
-    """Whether a message in the room's name was written by somebody who invites or declines.
+    """Whether a message in the room's name is an invitation, or declines one.
 
-    Servers pass on all that such a person puts into it, ejabberd with any message type (XEP-0045,
-    section 7.8.2).
+    Servers pass on everything that the person who invites or declines puts into it. ejabberd passes
+    it on with any message type (XEP-0045, section 7.8.2).
     """
     return not PASSED_ON.isdisjoint(child.tag for child in stanza.iterfind(f"{names.EXTENSION}/*"))
 
@@ -148,8 +150,9 @@ def _read_message(
     type_ = stanza.get("type", "normal")
     body, languages = _in_one_language(stanza, names.BODY)
     subject = _new_subject(stanza, nickname) if type_ == "groupchat" else None
-    # Whoever solves a CAPTCHA is let in (XEP-0158, section 3). Some rooms send it from the occupant
-    # JID that we asked for. Once we are inside, an occupant may have sent such a message.
+    # A room lets a user in who solves a CAPTCHA (XEP-0158, section 3). Some rooms send the CAPTCHA
+    # from the occupant JID that we asked for. Once we are inside, an occupant may have sent such a
+    # message.
     from_room = not nickname or (not own and type_ != "groupchat")
     if from_room and stanza.find(names.CAPTCHA) is not None:
         yield events.RoomError(events.CAPTCHA_REQUIRED, body)
@@ -196,9 +199,9 @@ def _read_message(
 def _stamp(stanza: Element, room: str) -> tuple[str | None, str]:
     """Return a message's stamp and who made it: the room's if there is one, else the last.
 
-    ejabberd does not remove stamps that others put there in the room's name, even if the name is in
-    another case. If such a stamp is no time, ejabberd adds its own after it: so the last one of the
-    room counts. If it is a time, ejabberd adds none.
+    ejabberd does not remove stamps that others wrote in the room's name, even if the name is in
+    another case. If such a stamp is no time, ejabberd adds its own after it, so the room's last
+    stamp counts. If it is a time, ejabberd adds none.
     """
     last: tuple[str | None, str] = (None, "")
     for child in stanza:
@@ -219,10 +222,16 @@ def _marks(stanza: Element) -> tuple[str, ...]:
 
 
 def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the text of the child `tag` that people see, and the languages of the others.
+    """Return the text of the child `tag` that clients show, and the languages of the others.
 
-    That is the child without `xml:lang` (RFC 6121, section 5.2.3), or else the one in the language
-    of the stanza, in English, or the first. The text is None if there is no such child.
+    Clients show the first of these that exists:
+
+    - the child without `xml:lang` (RFC 6121, section 5.2.3)
+    - the child in the stanza's language
+    - the child in English
+    - the first child
+
+    The text is None if there is no such child.
     """
     children = stanza.findall(tag)
     if len(children) < 2:
@@ -241,8 +250,9 @@ def _in_one_language(stanza: Element, tag: str) -> tuple[str | None, tuple[str, 
 def _new_subject(stanza: Element, nickname: str) -> str | None:
     """Return the subject that a message in the room sets; None if it sets none.
 
-    A message with a body or a thread sets none (XEP-0045, section 8.1): anybody may send one. But
-    old rooms say in their own name who set the subject, in a body beside it.
+    A message with a body or a thread sets none (XEP-0045, section 8.1), since any occupant may send
+    one. There is an exception: old rooms send the subject in their own name with a body beside it
+    that says who set it.
     """
     talks = nickname and stanza.findtext(names.BODY)
     sets = not talks and stanza.find(names.THREAD) is None
@@ -282,7 +292,7 @@ def _shared(payload: tuple[str, ...]) -> tuple[str, ...]:
 def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
     """Return the names of the elements of a stanza, without metadata, and the titles of hats.
 
-    A hat says what somebody is in the room, as its owner names it (XEP-0317). Each revision has a
+    A hat is a title that the room's owner gives an occupant (XEP-0317). Each revision has a
     namespace and an attribute of its own.
     """
     payload = []
@@ -299,7 +309,7 @@ def _payload(elements: Iterable[Element], most: int = MAX_PAYLOAD) -> tuple[str,
 
 
 def _bounded(payload: Iterable[str], most: int = MAX_PAYLOAD) -> tuple[str, ...]:
-    """Return each of these names once, as many and as much of them as are listed."""
+    """Return each name once, at most `most` names, each cut to `MAX_PAYLOAD_CHARACTERS`."""
     each = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(payload)]
     more = len(each) - most
     return tuple(each[:most]) + ((f"... and {more} more",) if more > 0 else ())
@@ -332,7 +342,7 @@ def _with_references(message: events.MessageReceived, stanza: Element) -> events
 def _taking_back(
     message: events.MessageReceived, retraction: Element, id_: str
 ) -> events.MessageReceived:
-    """Return `message`, which takes back another one; from the room also with who did it and why.
+    """Return `message` with what it takes back; if the room sent it, also with who did it and why.
 
     XEP-0425 has had two shapes: `moderated` is in `apply-to` and has the reason in it, or is in
     `retract` beside the reason.
@@ -397,8 +407,8 @@ def _read_presence(
         return
     if not nickname:
         return
-    # Some gateways leave the extension out, and a damaged one cannot be read: nobody comes or goes
-    # unseen for that.
+    # Some gateways leave the extension out, and a damaged one cannot be read. We report that the
+    # occupant came or went all the same.
     extension = None if isinstance(stanza, DamagedElement) else stanza.find(names.EXTENSION)
     if extension is None:
         extension = Element(names.EXTENSION)

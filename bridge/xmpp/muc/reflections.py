@@ -1,8 +1,9 @@
 """Says something in a room, and recognises it when the room sends it back (XEP-0045, section 7.4).
 
-A message under our nickname is not always ours: several sessions may share a nickname, which
-section 7.2.9 leaves to the room, and somebody else may have had ours before. The proof is our id.
-Some rooms give no ids back. There the text proves it, under the conditions of `Reflections.claim`.
+A message under our nickname is not always ours. A room may let several sessions share a nickname
+(section 7.2.9), and another account may have had ours before. The id that we gave the message is
+the proof. Some rooms give no ids back. There the text is the proof, under the conditions of
+`Reflections.claim`.
 """
 
 import asyncio
@@ -22,11 +23,12 @@ from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from bridge.xmpp.model.journal import Record
 
 REMEMBERED = 5_000
-"""Most messages that are remembered: more than a room sends in the overlap of two stays."""
+"""We remember at most so many messages: more than a room sends in the overlap of two stays."""
 
 LATE_SECONDS = 60.0
-"""A message that the room has not sent back for so long is taken for lost. Until then, a copy with
-the same text may be this one, and is no proof of a later one. xmppSend waits no longer."""
+"""If the room has not sent a message back for so many seconds, we take it for lost. Until then, a
+copy with the same text may be this message, and so proves nothing about a later one. xmppSend waits
+no longer."""
 
 
 class Reflection(NamedTuple):
@@ -51,7 +53,7 @@ class Outgoing(NamedTuple):
 
 @dataclass
 class Outstanding:
-    """A message of ours for which somebody waits until the room sends it back."""
+    """A message of ours for which a caller waits until the room sends it back."""
 
     text: int
     """A hash of the text."""
@@ -60,11 +62,11 @@ class Outstanding:
     )
     """The room's copy, or the error that returned the message."""
     unproved: bool = False
-    """Whether something came under our nickname that cannot be proved to be ours."""
+    """Whether a message came under our nickname of which we cannot prove that it is ours."""
 
 
 class _Said(NamedTuple):
-    """What we said in this stay, and the room has not sent back."""
+    """A message that we sent in this stay, and that the room has not sent back."""
 
     text: int
     at: float
@@ -72,13 +74,13 @@ class _Said(NamedTuple):
 
 
 class Reflections:
-    """What we said in one room, and what the room sent back of it."""
+    """The messages that we sent to one room, and which of them the room sent back."""
 
     def __init__(self, capacity: int = REMEMBERED) -> None:
         self._texts = Newest[str | None, int](capacity)
         """A hash of the text of each message that we sent, by its id."""
         self._unheard = Newest[str | None, _Said](capacity)
-        """What the room has not sent back in this stay, by its id, the oldest first."""
+        """The messages that the room has not sent back in this stay, by id, the oldest first."""
         self._waiting: dict[str, Outstanding] = {}
         self.gives_ids_back = False
         """Whether the room has given one of our ids back in this stay."""
@@ -99,7 +101,7 @@ class Reflections:
     ) -> Reflection:
         """Say something, and return the room's reflection of it.
 
-        `deadline` is a time of the loop's clock, `seconds` after the call for the error to name.
+        `deadline` is a time of the loop's clock. The error names `seconds` as the time waited.
         Raises `NotSentError`, `NotReflectedError` or `BouncedError`.
         """
         id_, started, waiting = secrets.token_hex(12), 0.0, None
@@ -136,8 +138,8 @@ class Reflections:
         """Return `message`; if it came under our nickname, with `own` as it is proved to be.
 
         Our id is proof. While we are away, others can take our nickname and repeat an id of ours,
-        so a message of the history must have our text too, unless we sent it in this stay.
-        Otherwise the room may change texts.
+        so a message of the history must have our text too, unless we sent it in this stay. In other
+        cases the text may differ, since the room may change texts.
 
         With `by_text`, our text is proof as well, in a room that has given none of our ids back:
         `reflects` then has our id. Of several messages with one text, the oldest comes first.
@@ -165,8 +167,8 @@ class Reflections:
     async def expected(self, id_: str, body: str) -> AsyncIterator[Outstanding]:
         """Wait in this block for the answer to our message `id_`: its reflection, or an error.
 
-        Where the text may have to prove it, this waits first until the answer to another message
-        with the same text has come, or is no longer awaited.
+        If the text may have to be the proof, this first waits for another message with the same
+        text: until its answer has come, or is no longer awaited.
         """
         waiting = Outstanding(_hash(body))
         while not self.gives_ids_back:
@@ -207,6 +209,6 @@ def _hash(text: str) -> int:
     """Return a hash of a text: it is small, however long the text is.
 
     Blanks around the text do not count, since gateways remove them. Python seeds its hashes anew in
-    each process, so nobody can write two texts with the same hash.
+    each process, so an occupant cannot write two texts with the same hash.
     """
     return hash(text.strip())

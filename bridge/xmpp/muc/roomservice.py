@@ -19,22 +19,23 @@ DISCO_SECONDS = 5.0
 """Seconds for one answer to a query; a query without an answer does not make joining fail."""
 
 MAX_SERVICES_ASKED = 10
-"""Most items of the server that are asked whether they are room services."""
+"""We ask at most so many items of the server whether they are room services."""
 
 MAX_ROOMS_LISTED = 500
-"""Most rooms of a service that are listed, or whose names are compared with the name of ours."""
+"""We list at most so many rooms of a service, and compare at most so many names with our room's
+name."""
 
 MAX_NAME_CHARACTERS = 60
-"""Most characters of a room's name that is compared: the time grows with their square."""
+"""We compare at most so many characters of a room's name: the time grows with their square."""
 
 MAX_SIMILAR = 5
-"""Most rooms that are reported for their similar names."""
+"""We report at most so many rooms with similar names."""
 
 ITEM_NOT_FOUND = "item-not-found"
-"""The condition of a room that does not exist (XEP-0045, section 6.4)."""
+"""The condition of the error for a room that does not exist (XEP-0045, section 6.4)."""
 
 SILENCE = "remote-server-timeout"
-"""The condition of an address that does not answer."""
+"""The condition of the error for an address that does not answer."""
 
 
 async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
@@ -59,7 +60,7 @@ def denies(description: Description) -> bool:
 
 
 def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
-    """Return why no room of a service with this answer can be joined; None if one may be."""
+    """Return why we can join no room of a service with this answer; None if we may."""
     if refusal is not None and refusal.condition == "remote-server-not-found":
         return faults.of_join_error(refusal.condition, refusal.text, place, None)
     return faults.of("no-room-service", place) if denies(description) else None
@@ -68,7 +69,7 @@ def denial(place: Place, description: Description, refusal: StanzaError | None) 
 async def room_services(connection: Connection, domain: str, doubted: str = "") -> list[str]:
     """Return the room services that the server of `domain` lists, but for the `doubted` one.
 
-    Those that were not found within `DISCO_SECONDS` are left out. Raises `ConnectionFailedError`
+    Services that do not answer within `DISCO_SECONDS` are left out. Raises `ConnectionFailedError`
     when the connection ends.
     """
     services: list[str] = []
@@ -84,21 +85,21 @@ async def room_services(connection: Connection, domain: str, doubted: str = "") 
 
 
 def gone(place: Place, condition: str) -> Fault:
-    """Return the fault of a room whose service is gone, as an error with this condition showed."""
+    """Return the fault of a room whose service is gone; an error with `condition` showed it."""
     return faults.of("service-gone", place, condition=condition)
 
 
 class ServiceHealth:
-    """What the errors of one room show of whether its service is there."""
+    """Whether the service of one room is there, as the room's errors show."""
 
     def __init__(self) -> None:
         self.has_let_in = False
-        """Whether it has let us into the room, so that its name is right."""
+        """Whether the service has let us into the room. If so, its name is right."""
         self.bounce: StanzaError | None = None
-        """The error of a message that came back, of which the service was not asked yet."""
+        """The error with which a message came back, if we have not asked the service since."""
 
     async def loss(self, connection: Connection, place: Place) -> Fault | None:
-        """Return the fault of a service that is gone, after a `bounce`; None without such a doubt.
+        """After a `bounce`, ask the service; return a fault if the service is gone, otherwise None.
 
         Raises `ConnectionFailedError`.
         """
@@ -114,7 +115,7 @@ class ServiceHealth:
 
         `refused` says that the room did not let us in. Raises `ConnectionFailedError`.
         """
-        # A server that answered nothing is not asked again: its fault would be told late.
+        # We do not ask a server again that did not answer: the fault would be reported late.
         if fault.condition == SILENCE:
             return fault
         guesses = faults.guesses_service(fault, place)
@@ -157,7 +158,7 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
         if item.jid != room and len(name := item.jid.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
-    # In a thread: somebody may choose names for which the comparison takes half a second.
+    # In a thread, since strangers may choose names for which the comparison takes half a second.
     similar = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR)
     return [names[name] for name in similar]
 

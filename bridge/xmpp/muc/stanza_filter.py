@@ -23,13 +23,13 @@ class StanzaFilter:
 
     direction: Direction | None = None
     room: str | None = None
-    """A bare JID, prepared, that the stanza is from or to."""
+    """The bare JID, prepared, of the stanza's sender or receiver."""
     sender: str | None = None
     """A nickname, an occupant JID or a real JID, with or without its resource."""
     contains: str | None = None
     """Text in the XML, whatever the case of its letters."""
     rooms: Collection[str] = ()
-    """The bare JIDs, prepared, of the rooms in which a resource is a nickname."""
+    """The bare JIDs, prepared, of the rooms. In an address of these, the resource is a nickname."""
     own: Collection[str] = ()
     """Our own JIDs and nicknames, since the stanzas that we send do not name their sender."""
 
@@ -50,7 +50,7 @@ class StanzaFilter:
             return False
         if traced.direction == "out":
             return not wanted.isdisjoint(self.own)
-        # A message that an archive or a carbon copy forwards has a sender of its own.
+        # Archives and carbon copies forward messages. The message inside has a sender of its own.
         for stanza in (traced.xml, *traced.xml.iter(names.MESSAGE)):
             if (address := stanzas.sender_of(stanza)) is not None:
                 known = {address.jid, address.bare}
@@ -62,7 +62,7 @@ class StanzaFilter:
 
 
 def _ends(xml: Element | str) -> set[str]:
-    """Return the bare JIDs that a stanza is from and to, prepared."""
+    """Return the bare JIDs of a stanza's sender and receiver, prepared."""
     ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
     return {prepared(names.bare(jid)) or "" for jid in ends}
 
@@ -120,8 +120,8 @@ def archived(traced: Iterable[TracedStanza], room: str, id_: str) -> set[int]:
 def stanzas_of(record: Record, traced: list[TracedStanza]) -> set[int]:
     """Return the numbers of the stanzas that an event came from; `traced` is in order.
 
-    A message of ours has two: the one that we sent, and the one with which the room sent it back or
-    refused it. A message from an archive has the result that contains it.
+    A message of ours came from two stanzas: the one that we sent, and the one with which the room
+    sent it back or refused it. A message from an archive came from the result that contains it.
     """
     event, room = record.event, prepared(record.room) or ""
     match event:

@@ -2,12 +2,12 @@
 
 We are out of a room until we ask to be let in. From then on we are entering it: the room lists who
 is there. Our own presence says that we are inside (XEP-0045, section 7.1.2). The room may put us
-out again, by a kick, a ban or its own end. Then we are removed, for a reason that is known. However
-an attempt or a stay ends, we are out of the room after it, and the next attempt begins there. If a
-connection resumes the former session (XEP-0198), we are still inside if we were; with any other
-connection we are out.
+out again, by a kick, a ban or its own end. Then we are removed, and know the reason. After every
+attempt and every stay we are out of the room, and the next attempt begins there. If a connection
+resumes the former session (XEP-0198), we are still inside if we were; with any other connection we
+are out.
 
-`TRANSITIONS` has every step that is possible. Any other is a mistake of ours.
+`TRANSITIONS` has every step that is possible. Any other step is a mistake in this program.
 """
 
 from enum import Enum, auto
