@@ -1,4 +1,4 @@
-"""Asks occupants what `bridge.xmpp.checks.diagnosis` needs to know of them."""
+"""Asks occupants for what `bridge.xmpp.checks.diagnosis` needs to know."""
 
 import asyncio
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from bridge.xmpp.queries import disco, iq_errors, ping
 
 
 async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Ping]:
-    """Ping an occupant, and those who may be the same program; return the results by nickname."""
+    """Ping an occupant, and any who may be the same program; return the results by nickname."""
     everybody = [occupant, *namesakes(membership.status(), occupant)]
     pings: dict[str, Ping] = {}
     with suppress(NotInRoomError, ConnectionFailedError):  # the status says so
@@ -33,10 +33,10 @@ async def ping_alike(membership: Membership, occupant: Occupant) -> dict[str, Pi
 
 
 class Declared(NamedTuple):
-    """What occupants say that they are."""
+    """What occupants declare themselves to be."""
 
     programs: dict[str, bool]
-    """Who is a program and who is not, by nickname; only of those who say."""
+    """Whether an occupant is a program, by nickname; occupants who do not say are left out."""
     bridges: frozenset[str]
     """The nicknames of other debug bridges."""
 

@@ -19,7 +19,7 @@ class Attempt:
     """What a connection showed on its way to the list of rooms."""
 
     fault: Fault | None = None
-    """Why it failed; None if it did not."""
+    """Why the attempt failed; None if it did not."""
     findings: list[str] = field(default_factory=list)
     """What the last stage of the connection tried and found."""
     certificate: Certificate | None = None
@@ -33,7 +33,7 @@ class Attempt:
 
 
 async def try_out(settings: Settings, *, log_in: bool = True, room: str = "") -> Attempt:
-    """Log in, and list the rooms of the server's room services, or look at `room` if it is given.
+    """Log in, and list the rooms of the server's room services; with `room`, look at that instead.
 
     Without `log_in` the stream is secured and ended, and no account is named.
     """
@@ -76,7 +76,7 @@ async def look_at_certificate(settings: Settings) -> Attempt:
 
 
 async def log_in_unbound(settings: Settings) -> Fault | None:
-    """Log in once more, without a word on channel binding; return why that failed, if it did."""
+    """Log in as a client that knows no channel binding; return why that failed, if it did."""
     connection = Connection(
         settings,
         resource="",

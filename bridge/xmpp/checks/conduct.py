@@ -1,6 +1,6 @@
 """Finds causes in how a program and the others in a room treat each other. Pure.
 
-`bridge.xmpp.checks.diagnosis` has the causes that lie in one occupant alone, and names all.
+`bridge.xmpp.checks.diagnosis` has the causes that lie in one occupant alone, and names all causes.
 """
 
 import re
@@ -41,36 +41,36 @@ from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import MAKE_PERSISTENT, TEMPORARY, Occupant, RoomStatus
 
 STAYS = 3
-"""Who leaves and comes back so often within `STAYS_SECONDS` comes and goes."""
+"""An occupant who leaves and comes back so often within `STAYS_SECONDS` "comes and goes"."""
 
 STAYS_SECONDS = 3_600.0
-"""The time in which departures are counted."""
+"""The seconds in which departures are counted."""
 
 REGULAR = 0.1
-"""Departures are regular if the times between them differ by no more than this part of one."""
+"""Departures are regular if the times between them differ by no more than this fraction."""
 
 HISTORY_SECONDS = 5.0
-"""What a program says so soon after it came may answer the history."""
+"""A message that a program says within so many seconds after it came may answer the history."""
 
 HISTORY_ANSWERS = 2
-"""How many of the messages in the history are answered by who answers the history. One that seems
-to be an answer may be chance."""
+"""An occupant answers the history if it answers so many of its messages. A single message that
+seems to be an answer may be chance."""
 
 HISTORY_MESSAGES = 50
-"""The most messages that a room's history is taken to have; rooms send 20 by default."""
+"""We assume that a room's history has at most so many messages; rooms send 20 by default."""
 
 QUOTED_CHARACTERS = 3
-"""A message with fewer characters may be in another one by chance."""
+"""Another message may contain a text of fewer characters by chance."""
 
 MAX_NAMESAKES = 3
-"""The most occupants that are pinged because they may be the same program."""
+"""We ping at most so many occupants because they may be the same program."""
 
 _SUFFIX = re.compile(r"[\W_\d]+|[\W_][0-9a-f]{8,}")
 """What a program adds to a nickname that is taken."""
 
 
 def namesakes(status: RoomStatus, occupant: Occupant) -> list[Occupant]:
-    """Return those who may be the same program: the same person, or of a like nickname."""
+    """Return the occupants who may be the same program: the same person, or a similar nickname."""
     others = [other for other in status.others if other.jid != occupant.jid]
     person = Person.of(occupant)
     are_same = [(other, person.is_same(Person.of(other))) for other in others]
@@ -91,7 +91,8 @@ def _is_like(nickname: str, other: str) -> bool:
 def ghost(evidence: Evidence) -> Finding:
     """Find out whether a dead session of the program has its nickname.
 
-    A like nickname alone proves nothing, and a dead namesake is no fault of who is alive.
+    A similar nickname alone proves nothing. A dead session of another person is no fault of the
+    occupant.
     """
     if evidence.occupant is None or evidence.ping is None:
         return absent(evidence)
@@ -125,7 +126,7 @@ def _answers(ping: Ping) -> bool:
 
 
 def pair(evidence: Evidence) -> Finding:
-    """Find out whether the occupant and somebody else answer each other without end."""
+    """Find out whether the occupant and another one answer each other without end."""
     for run in alternations(evidence.acts, evidence.nickname):
         nicknames = [sender_of(record) for record in run[:2]]
         if evidence.bridges & {*nicknames} or is_commanded(run):
@@ -139,7 +140,8 @@ def pair(evidence: Evidence) -> Finding:
             detail += f"{words_of(body_of(run[0]))}."
             hint = "Let each ignore what programs say. It also ends if one of them answers "
             hint += "commands only, and says nothing that is a command to the other."
-            # That both say they are programs proves nothing: people may speak so slowly, too.
+            # Even if both say that they are programs, slow turns prove nothing: people speak so,
+            # too.
             return Finding(False if fast else None, detail, hint, remark=not fast)
     if not evidence.past.spoken:
         return Finding(None, f"{evidence.who} has said nothing that could be answered.")
@@ -147,7 +149,7 @@ def pair(evidence: Evidence) -> Finding:
 
 
 def partners(evidence: Evidence) -> set[str]:
-    """Return the nicknames of all who may be in a loop with the occupant, which is included."""
+    """Return the nicknames of all who may be in a loop with the occupant, and its own."""
     return {
         sender_of(record)
         for run in alternations(evidence.acts, evidence.nickname)
@@ -242,7 +244,7 @@ def _entries(evidence: Evidence) -> list[Record]:
 
 
 def _greetings(evidence: Evidence) -> set[str]:
-    """Return what the occupant says each time it has come, before anybody else does anything."""
+    """Return what the occupant says each time it has come, before any other occupant acts."""
     entries, said = _entries(evidence), list[set[str]]()
     for came in entries:
         said.append(set())
@@ -256,7 +258,7 @@ def _greetings(evidence: Evidence) -> set[str]:
 
 
 def _came_between(evidence: Evidence, exchange: Answered) -> bool:
-    """Whether the occupant came after the question: it was not asked, unless by the history."""
+    """Whether the occupant came after the question, and so can know it only from the history."""
     numbers = range(exchange.asked.number, exchange.answer.number)
     return any(entry.number in numbers for entry in _entries(evidence))
 
@@ -281,7 +283,7 @@ def _several(said: Sequence[Record], asked: Sequence[Record]) -> list[Record]:
 
 
 def senders(evidence: Evidence) -> Finding:
-    """Compare the bridge with those whom the occupant does answer."""
+    """Compare the bridge with the occupants whom this occupant does answer."""
     who, outcome, acts = evidence.who, evidence.past.outcome, evidence.acts
     if outcome is None or not isinstance(outcome.event, events.MessageReceived):
         return Finding(None, "The bridge has said nothing that could be answered.")
@@ -367,7 +369,7 @@ def encrypted(evidence: Evidence) -> Finding:
 
 
 def room(evidence: Evidence) -> Finding:
-    """Find out whether the room goes when all leave, and the bridge alone is in it."""
+    """Find out whether the bridge is alone in a room that goes when all leave."""
     persistent = evidence.status.persistent
     if persistent is None:
         return Finding(None, "The room does not say whether it stays when all have left.")

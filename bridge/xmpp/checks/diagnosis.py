@@ -28,28 +28,28 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 PING_SECONDS = 5.0
-"""The time for the answer to a ping, and to the further pings that show who is silent."""
+"""Seconds for the answer to a ping, and for the answers to the further pings that show whether
+others are silent too."""
 
 LATE_MS = 5_000
 """An answer that took longer than this, in milliseconds, is late: people ask again by then."""
 
 MESSAGES = 100
-"""How many of the newest messages of the occupant, and of others, are compared."""
+"""We compare so many of the occupant's newest messages with as many of the others'."""
 
 ALIKE_TIMES = 3
 """An occupant who repeats this occupant's messages at least so many times is named. Fewer repeats
-may be chance, or somebody's joke."""
+may be chance, or a joke."""
 
 MAX_COMPARED = 500
-"""Most names that are compared with the name of somebody who is not there. Each takes up to
-0.1 ms."""
+"""We compare at most so many names with the name of an absent occupant. Each takes up to 0.1 ms."""
 
 MAX_ALIKE = 3
 """Most names that a sentence lists."""
 
 UNLESS = "unless it answers what the bridge does not see, such as private messages"
-"""The end of a sentence on a bot that may only answer private messages, which the bridge cannot
-see. Anybody could send it such messages to make it look broken."""
+"""The end of a sentence on a bot that may be answering private messages, which the bridge cannot
+see. Any occupant could send the bot such messages to make it look broken."""
 
 
 def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
@@ -74,7 +74,7 @@ def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
 def look_over(evidence: Evidence) -> tuple[str, Finding]:
     """Return the name and the finding of the first cause that applies to a program.
 
-    If none does, return under the name `program` why it is taken for one.
+    If no cause applies, return under the name `program` why the occupant is taken for a program.
     """
     says = evidence.programs.get(evidence.nickname)
     why = "says that it is a program" if says else "answers as evenly as a program"
@@ -130,9 +130,9 @@ def _present(evidence: Evidence) -> Finding:
 
 
 def _predecessor(evidence: Evidence) -> str:
-    """Return a sentence on who had the nickname before; empty unless that was somebody else.
+    """Return a sentence on who had the nickname before; empty unless that was another person.
 
-    If the room shows too little to tell, it may have been somebody else whom the room put out.
+    If the room shows too little to tell, the person whom the room put out may have been another.
     """
     for gone in evidence.past.gone[:1]:
         same = evidence.past.person.is_same(Person.of(gone.event))
@@ -143,7 +143,7 @@ def _predecessor(evidence: Evidence) -> str:
 
 
 def _who_before(past: Past) -> str:
-    """Return who had the nickname before the one who had it last, for a sentence."""
+    """Return who had the nickname before its last owner, for a sentence."""
     last, before = (Person.of(record.event) for record in past.gone)
     return _who(last.is_same(before))
 
@@ -155,7 +155,7 @@ def _who(same: bool | None) -> str:
 
 
 def _departure(gone: Record) -> tuple[str, str]:
-    """Return how an occupant left, or what the new nickname is, and what to do about it."""
+    """Return how an occupant left, or its new nickname, and what to do about it."""
     event, at = gone.event, iso(gone.at)
     if isinstance(event, events.NicknameChanged):
         return (
@@ -249,10 +249,10 @@ def _loop(evidence: Evidence) -> Finding:
     asking = [record.at for record in reversed(evidence.past.others)]
     repeats = asked = 0
     for before, after in pairwise(reversed(spoken)):
-        if not repeats:  # what happened shortly before may be answered in the same words
+        if not repeats:  # the same words may answer what happened shortly before
             last = bisect(others, before.number)
             asked = last - bisect_left(asking, before.at - LATE_MS / 1000, hi=last)
-        # If anybody did something in between, the occupant may be answering that.
+        # If another occupant did something in between, this occupant may be answering that.
         in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= TURN_SECONDS
         text = body_of(before)  # people in a hurry write "?", "??", "???"
@@ -303,8 +303,8 @@ def _answer(evidence: Evidence) -> Finding:
 def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
     """Return whom else the occupant may have answered, for the end of a sentence.
 
-    That is who spoke after the bridge, unless the occupant said more than others asked. Who said
-    the same as the occupant did not ask for it.
+    They are the occupants who spoke after the bridge. There are none if the occupant said more than
+    others asked. An occupant who said the same as this one did not ask for it.
     """
     replies = [reply for reply in reversed(evidence.past.replies) if is_public(reply)]
     reply = [*replies, outcome][0]
@@ -322,7 +322,7 @@ def _unless_to_another(evidence: Evidence, outcome: Record) -> str:
 
 
 def _is_twice(evidence: Evidence, outcome: Record) -> bool:
-    """Whether the occupant gave the same answer more often than it can have been asked.
+    """Whether the occupant gave the same answer more often than others can have asked for it.
 
     Everything that others did since shortly before the bridge spoke counts as a question.
     """
@@ -407,7 +407,7 @@ TWICE = (
     "Is the program running twice, or does it handle each message twice (in slixmpp, the events "
     "message and groupchat_message both come)?"
 )
-"""A hint about somebody who answers twice."""
+"""A hint about a program that answers twice."""
 
 HOWS = {
     "private": (
@@ -492,9 +492,9 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
 `OF_OTHERS`."""
 
 OF_OTHERS = frozenset({"alike", "commands", "encrypted", "room"})
-"""Causes that a stranger in the room can fake, and what is true of the room alone. So none becomes
-the verdict; a sentence is only added to it: that of `alike` if the occupant has answered, otherwise
-those of `commands` and `encrypted`."""
+"""Causes that a stranger in the room can fake, and the cause that lies in the room alone. So none
+of them becomes the verdict. The verdict only gets a further sentence: the one for `alike` if the
+occupant has answered, otherwise the ones for `commands` and `encrypted`."""
 
 
 def _since(evidence: Evidence) -> str:
@@ -507,7 +507,7 @@ def _by(actor: str | None) -> str:
 
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return those of `names` that a reader may take for `name`, the most similar first."""
+    """Return the names that a reader may take for `name`, the most similar first."""
     spellings = defaultdict[str, list[str]](list)
     for other in names[:MAX_COMPARED]:
         spellings[searchable(other[:NAME_CHARACTERS])].append(other)

@@ -1,6 +1,6 @@
-"""What is known of an occupant who does not do what is expected of them. Pure.
+"""What the bridge knows of an occupant who does not act as expected. Pure.
 
-`bridge.xmpp.checks.diagnosis` looks for causes in it.
+`bridge.xmpp.checks.diagnosis` looks for causes in this evidence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from bridge.xmpp.model.room import Occupant, RoomStatus
 from bridge.xmpp.queries.iq_errors import DecodedError
 
 DEPARTURES = 2
-"""How many departures are kept: somebody else may have had the nickname after the occupant."""
+"""We keep so many departures: after the occupant, another person may have had the nickname."""
 
 VISIBLE_ACTIONS = (
     events.OccupantPresence,
@@ -27,18 +27,18 @@ VISIBLE_ACTIONS = (
     events.SubjectChanged,
     events.StanzaDamaged,
 )
-"""The events, other than messages, in which an occupant does something that everybody sees. A
+"""The events, other than messages, in which an occupant does something that all in the room see. A
 stanza that we cannot read counts too, since others may have read it and acted on it."""
 
 TEXT_CHARACTERS = 100
-"""Most characters of somebody's words in a sentence."""
+"""A sentence quotes at most so many characters of a message."""
 
 MAX_ACTS = 1_000
-"""Most public acts of the occupant, and of others, that are looked at together."""
+"""We look at so many public acts at most, of the occupant and of others together."""
 
 
 class Person(NamedTuple):
-    """Who somebody is: by account, else by occupant id (XEP-0421). Nicknames change hands."""
+    """A person, identified by account, else by occupant id (XEP-0421). Nicknames change hands."""
 
     account: str | None = None
     """The bare real JID, where the room shows it."""
@@ -47,7 +47,7 @@ class Person(NamedTuple):
 
     @classmethod
     def of(cls, event: object) -> "Person":
-        """Return who an event, or an occupant, says that somebody is."""
+        """Return the person that an event or an occupant names."""
         name = "real_jid" if isinstance(event, Occupant) else "jid"
         account = (getattr(event, name, None) or "").partition("/")[0]
         return cls(account or None, getattr(event, "occupant_id", None))
@@ -61,10 +61,10 @@ class Person(NamedTuple):
 
 
 NOBODY = Person()
-"""Somebody of whom the room shows neither."""
+"""A person of whom the room shows neither account nor id."""
 
 MISTAKABLE = " The room shows neither accounts nor ids: others may have had the nickname."
-"""The end of a finding for which people of one nickname had to be told apart."""
+"""The end of a finding that depends on whether one person had a nickname, or several."""
 
 
 class Finding(NamedTuple):
@@ -77,8 +77,9 @@ class Finding(NamedTuple):
     hint: str = ""
     """What to do about it."""
     remark: bool = False
-    """Whether it is never the verdict, but adds its sentence to it: it rests on likeness, on what
-    somebody says of itself, or on what the room does not show."""
+    """Whether the finding never is the verdict, but adds its sentence to the verdict. Such a
+    finding rests on likeness, on what an occupant says of itself, or on what the room does not
+    show."""
 
 
 class Ping(NamedTuple):
@@ -91,28 +92,30 @@ class Ping(NamedTuple):
     """The result in a sentence. If no answer came, it says who is silent: the occupant, or others
     too."""
     alone: bool
-    """Whether the occupant alone did not answer: the room and our server did."""
+    """Whether only the occupant was silent, while the room and our server answered."""
 
 
 @dataclass
 class Past:
-    """What the journal has on one occupant and on our messages, read from the newest event back."""
+    """What the journal says of an occupant and of our messages, read from the newest event back."""
 
     nickname: str
     """As the room has it."""
     there: bool = True
     """Whether they are in the room."""
     person: Person = NOBODY
-    """Who they are, as far as the room shows it; of somebody who left, who left last."""
+    """Who the occupant is, as far as the room shows it. If several people with the nickname have
+    left, the one who left last."""
     since: float | None = None
     """The time of the oldest event that was read."""
     gone: list[Record] = field(default_factory=list)
-    """The last `DEPARTURES` events in which somebody with the nickname left or changed it, the
+    """The last `DEPARTURES` events in which an occupant with the nickname left or changed it, the
     newest first."""
     moves: list[Record] = field(default_factory=list)
     """The events in which they came or left, the newest first."""
     mistakable: bool = False
-    """Whether `moves` may have those of others, since the room shows neither accounts nor ids."""
+    """Whether `moves` may include moves of others, since the room shows neither accounts nor
+    ids."""
     silenced: Record | None = None
     """The event in which they last became a visitor, who has no voice."""
     spoke: Record | None = None
@@ -120,16 +123,16 @@ class Past:
     sent: events.MessageSent | None = None
     """The message that we said last."""
     outcome: Record | None = None
-    """The reflection of our message, or the error that returned it, whichever came first."""
+    """The first answer to our message: its reflection, or the error that returned it."""
     replies: list[Record] = field(default_factory=list)
-    """What they said live after our message, and their errors, the newest first."""
+    """The occupant's live messages after ours, and the occupant's errors, the newest first."""
     spoken: list[Record] = field(default_factory=list)
-    """What they said in public while we watched, the newest first."""
+    """The occupant's public messages while we watched, the newest first."""
     others: list[Record] = field(default_factory=list)
-    """What everybody else did in public, ourselves included, the newest first. The occupant may
-    have reacted to it."""
+    """The public acts of all others, ourselves included, the newest first. The occupant may have
+    reacted to them."""
     foreign: set[int] = field(default_factory=set)
-    """The numbers of what somebody else did under the nickname."""
+    """The numbers of the events in which another person acted under the nickname."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
@@ -161,25 +164,25 @@ class Past:
                 self._see(record, named=named)
 
     def _is_theirs(self, record: Record) -> bool:
-        """Whether the one who did this under the nickname is the occupant."""
+        """Whether the occupant did this, and not another person under the nickname."""
         person = Person.of(record.event)
         same = self.person.is_same(person)
         if same is False:
             self.foreign.add(record.number)
         if same:  # the room may have shown more at one time than at another
             self.person = Person(*(own or it for own, it in zip(self.person, person, strict=True)))
-        # Where neither is shown, somebody else may have had the nickname before they came.
+        # If the room shows neither account nor id, another may have had the nickname before.
         return len(self.gone) <= (0 if self.there else 1) if same is None else same
 
     def _see(self, record: Record, *, named: bool) -> None:
-        """Take in what somebody did that everybody saw, other than speaking."""
+        """Take in a public act other than speaking."""
         match record.event:
             case events.OccupantLeft() | events.NicknameChanged() if named:
                 if not (self.there or self.gone):
                     self.person = Person.of(record.event)
                 self._part(record)
                 self._move(record)
-            case events.OccupantJoined(self_=own):  # nobody reacts to what tells us of ourselves
+            case events.OccupantJoined(self_=own):  # no occupant reacts to our own presence
                 if named and not own:
                     self._move(record)
                 elif not own:
@@ -188,7 +191,7 @@ class Past:
                 self.others.append(record)
 
     def _part(self, record: Record) -> None:
-        """Keep a departure. Who comes and goes often hides no earlier one of somebody else."""
+        """Keep a departure. Frequent departures of one person do not displace another person's."""
         if len(self.gone) == DEPARTURES:
             last, before, person = (Person.of(it.event) for it in (*self.gone, record))
             if not (last.is_same(before) and last.is_same(person) is False):
@@ -197,7 +200,7 @@ class Past:
         self.gone.append(record)
 
     def _move(self, record: Record) -> None:
-        """Take in that the occupant came or left, unless that was somebody else of the name."""
+        """Take in that the occupant came or left, unless another person of that nickname did."""
         same = self.person.is_same(Person.of(record.event))
         if same is not False:
             self.moves.append(record)
@@ -205,31 +208,31 @@ class Past:
 
     def _note(self, id_: str, record: Record) -> None:
         if self.sent is None:
-            self._outcomes[id_] = record  # the oldest stays
+            self._outcomes[id_] = record  # reading goes back, so the oldest stays
 
 
 class Evidence(NamedTuple):
     """Everything by which `diagnosis` decides whether a cause applies."""
 
     nickname: str
-    """The nickname as the room has it; if nobody has it, as the caller wrote it."""
+    """The nickname as the room has it; if no occupant has it, as the caller wrote it."""
     room: str
     status: RoomStatus
     occupant: Occupant | None
     past: Past
     now: float
     answers: Sequence[Mapping[str, object]] = ()
-    """The answers to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
+    """The answers to our last message, the oldest first: `how`, `answerMs`, `body` and more."""
     ping: Ping | None = None
     """The result of a ping; None if they are not in the room."""
     rooms: Sequence[str] = ()
     """Rooms of the service with similar names, looked up if the occupant is not in the room."""
     namesakes: Mapping[str, Ping] = {}
-    """The results of pings to those who may be the same program, by nickname."""
+    """The results of pings to occupants who may be the same program, by nickname."""
     programs: Mapping[str, bool] = {}
-    """Whether somebody is a program, by nickname; only of those who say what they are."""
+    """Whether an occupant is a program, by nickname; occupants who do not say are left out."""
     bridges: frozenset[str] = frozenset()
-    """The nicknames of other debug bridges: they say what their agents have them say."""
+    """The nicknames of other debug bridges. Their agents decide what these say."""
     named: bool = True
     """Whether the caller named the occupant. If not, others may have been asked to answer."""
 
@@ -239,7 +242,7 @@ class Evidence(NamedTuple):
         return name_of(self.nickname)
 
     def is_theirs(self, record: Record) -> bool:
-        """Whether the occupant did this, as far as the room tells people of one nickname apart."""
+        """Whether the occupant did this, as far as the room shows who had the nickname."""
         return (
             sender_of(record) == self.nickname
             and not is_own(record)
@@ -248,9 +251,10 @@ class Evidence(NamedTuple):
 
     @property
     def acts(self) -> list[Record]:
-        """What was done in public, by the occupant and by others, the oldest first.
+        """The public acts of the occupant and of others, the oldest first.
 
-        What clients send by themselves is left out, and what others did under the nickname.
+        Stanzas that clients send by themselves are left out, and so are acts of others under the
+        nickname.
         """
         others = (act for act in self.past.others if act.number not in self.past.foreign)
         parts = (list(islice(part, MAX_ACTS)) for part in (self.past.spoken, others))
@@ -261,7 +265,7 @@ class Evidence(NamedTuple):
 def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
     """Return the occupant with this nickname, which may be written as `visible` escapes it.
 
-    It may be somebody who spoke and is not shown by the room.
+    The occupant may be a speaker whom the room does not list.
     """
     for occupant in (*status.occupants, *status.unlisted):
         if nickname in {occupant.nickname, occupant.visible_nickname}:
@@ -270,12 +274,12 @@ def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
 
 
 def is_public(record: Record) -> bool:
-    """Whether it is something said to everybody in the room."""
+    """Whether the record is a message to all in the room."""
     return getattr(record.event, "type", None) == "groupchat"
 
 
 def is_signal(payload: object) -> bool:
-    """Whether nothing but `SIGNALS` is in the payload of a message."""
+    """Whether a message's payload has only `SIGNALS`."""
     names = payload if isinstance(payload, list | tuple) else ()
     spaces = {str(name).rpartition("(")[2].removesuffix(")") for name in names}
     return bool(spaces) and spaces <= SIGNALS
@@ -287,25 +291,25 @@ def list_of(nicknames: Sequence[str]) -> str:
 
 
 def words_of(text: object) -> str:
-    """Return somebody's words for a sentence."""
+    """Return the text of a message, quoted for a sentence."""
     return quoted(str(text), TEXT_CHARACTERS)
 
 
 def sender_of(record: Record) -> str:
-    """Return the nickname of whoever did it; empty if it was the room, or nobody."""
+    """Return the nickname of the occupant who did it; empty if the room did it, or no occupant."""
     return str(getattr(record.event, "sender", ""))
 
 
 def body_of(record: Record) -> str:
-    """Return what was said; empty if nothing was."""
+    """Return the body of a message; empty if the record has none."""
     return str(getattr(record.event, "body", ""))
 
 
 def absent(evidence: Evidence) -> Finding:
-    """Return the finding about an occupant who is not there to be looked at."""
+    """Return the finding about an occupant who is not in the room, and cannot be examined."""
     return Finding(None, f"{evidence.who} is not there to be looked at.")
 
 
 def is_own(record: Record) -> bool:
-    """Whether it is something that the bridge said."""
+    """Whether the bridge said it."""
     return bool(getattr(record.event, "own", False))

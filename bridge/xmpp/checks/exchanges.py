@@ -1,7 +1,7 @@
-"""Finds out who answers whom in a room, and who does it as only programs can. Pure.
+"""Finds out who answers whom in a room, and who answers as only programs can. Pure.
 
-A program answers fast and evenly. People do so by chance only: more is wanted wherever a person may
-look like a program.
+A program answers fast and evenly. People do so by chance only. Where a person may look like a
+program, we ask for more evidence.
 """
 
 from bisect import bisect_left
@@ -27,11 +27,11 @@ from bridge.xmpp.model import events
 from bridge.xmpp.model.journal import Record
 
 ANSWERS = 3
-"""How many even answers show a program."""
+"""An occupant with so many even answers is a program."""
 
 
 class Answered(NamedTuple):
-    """A message, and the one of somebody else that follows it."""
+    """A message, and the message of another occupant that follows it."""
 
     asked: Record
     answer: Record
@@ -43,7 +43,7 @@ class Answered(NamedTuple):
 
 
 def exchanges(acts: Sequence[Record]) -> list[Answered]:
-    """Return each message with an answer to it, which is the next thing that happens."""
+    """Return each message that has an answer; the answer is the next event."""
     return [
         Answered(asked, answer)
         for asked, answer in pairwise(acts)
@@ -55,10 +55,13 @@ def exchanges(acts: Sequence[Record]) -> list[Answered]:
 
 
 def regulars(acts: Sequence[Record]) -> set[str]:
-    """Return the nicknames of those who answer as only programs do, from the acts in a room.
+    """Return the nicknames of the occupants who answer as only programs do, given the room's acts.
 
-    They have answered at least `ANSWERS` messages of others that have the same form, and half of
-    all these, always fast and evenly; and half of all that they answered they answered fast.
+    Such an occupant
+    - has answered at least `ANSWERS` messages of others that have the same form,
+    - has answered at least half of all messages of that form,
+    - was always fast and even in these answers, and
+    - was fast in at least half of all its answers.
     """
     answers = defaultdict[tuple[str, str], list[Answered]](list)
     fast, total = Counter[str](), Counter[str]()
@@ -89,9 +92,10 @@ def is_steady(seconds: Sequence[float]) -> bool:
 
 
 def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
-    """Return what the occupant and another said in turn, while nobody else did anything.
+    """Return what the occupant and another said in turn, while no third occupant did anything.
 
-    A run has at least `LOOP_MESSAGES`. The newest come first. What the bridge said is left out.
+    A run has at least `LOOP_MESSAGES`. The newest runs come first. Messages of the bridge are left
+    out.
     """
     runs, longest = list[list[Record]]([[]]), THREAD_SECONDS
     for act in acts:
@@ -104,7 +108,7 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
             runs.append([run[-1], act])
         else:
             run.append(act)
-    # Both may answer what others did before: two programs greet everybody who comes.
+    # Both may be answering what others did before: two programs greet each newcomer.
     numbers, times = [act.number for act in acts], [act.at for act in acts]
     return [
         run
@@ -117,9 +121,9 @@ def alternations(acts: Sequence[Record], nickname: str) -> list[list[Record]]:
 
 
 def is_commanded(run: Sequence[Record]) -> bool:
-    """Whether one side mostly gives commands, which the other answers: that is no loop.
+    """Whether one side mostly gives commands and the other answers them, which is no loop.
 
-    An answer may begin with the name of who asked, so names decide only if signs do not.
+    An answer may begin with the asker's name. So names decide only if signs do not.
     """
     sides = run[::2], run[1::2]
     for with_names in (False, True):
@@ -133,7 +137,7 @@ def is_commanded(run: Sequence[Record]) -> bool:
 
 
 def _is_order(record: Record, to: str) -> bool:
-    """Whether it has the sign of a command, is addressed to the nickname `to`, or is secret."""
+    """Whether a message has the sign of a command, is addressed to `to`, or is secret."""
     text, is_secret = _plain(record), bool(getattr(record.event, "encrypted", None))
     return is_secret or is_command(text) or is_addressed(searchable(to), text)
 
@@ -159,10 +163,10 @@ def _plain(record: Record) -> str:
 
 
 def is_message(record: Record) -> bool:
-    """Whether it is a message to everybody in the room, with a body or without."""
+    """Whether the record is a message to all in the room, with a body or without."""
     return isinstance(record.event, events.MessageReceived) and is_public(record)
 
 
 def speaks(record: Record) -> bool:
-    """Whether somebody says something to everybody in the room."""
+    """Whether an occupant says something to all in the room."""
     return is_message(record) and bool(body_of(record)) and bool(sender_of(record))

@@ -1,8 +1,8 @@
 """Runs the check: opens a connection stage by stage, visits each room, and reports each stage.
 
-The check has a connection of its own, with a resource and a nickname that nobody else has, and
-leaves all other connections alone. It changes nothing except what joining a room changes; with
-`send` it also says one line in each room.
+The check has a connection of its own, with an unused resource and nickname, and leaves all other
+connections alone. It changes nothing except what joining a room changes; with `send` it also says
+one line in each room.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ CHECK_SECONDS = 50.0
 """The time for a whole check: MCP clients give up on a call after a minute."""
 
 LOOK_SECONDS = 10.0
-"""The time for a second connection, which reads a certificate that was refused."""
+"""Seconds for a second connection, which reads the certificate that was refused."""
 
 EXPIRED = 10
-"""OpenSSL's code of a certificate that has expired (`X509_V_ERR_CERT_HAS_EXPIRED`)."""
+"""OpenSSL's code for an expired certificate (`X509_V_ERR_CERT_HAS_EXPIRED`)."""
 
 REFLECTION_SECONDS = 10.0
 """The time for the room to send the test message back; `xmppSend` waits as long."""
@@ -60,8 +60,8 @@ MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to
 """The message that the check sends to each room with `send`."""
 
 NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
-"""The conditions with which a service refuses a join if the room does not exist (XEP-0045, section
-7.2)."""
+"""If the room does not exist, a service refuses a join with one of these conditions (XEP-0045,
+section 7.2)."""
 
 _UNCHECKED = (
     "The certificate was not checked, so anybody on the way can pose as the server: unset "
@@ -89,7 +89,7 @@ async def probe(
     within `CHECK_SECONDS`. If it is cancelled, it closes the connection.
     """
     recorder = StageRecorder(on_stage_end)
-    visits: list[_Visitor] = []  # those that have begun; the last may be under way
+    visits: list[_Visitor] = []  # only begun ones; the last may be under way
 
     def route(stanza: Element) -> None:
         """Hand a stanza to the visit under way, if it comes from that room or its service."""
@@ -140,7 +140,7 @@ async def probe(
 
 
 def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
-    """Return a report with what the server showed, offered and used."""
+    """Return a report with what the server showed and offered, and what the check used of it."""
     seen = connection.certificate
     uses = {
         "mechanism": connection.mechanism,
@@ -208,14 +208,14 @@ class StageRecorder:
         self.stage = ""
         """The stage under way; empty when none is."""
         self.room: str | None = None
-        """The room that is visited; None before the first room, or if there is only one."""
+        """The room under visit; None before the first room, or if there is only one."""
         self.advice = ""
-        """The hint of the stage under way if it passes."""
+        """The hint for the stage under way, in case it passes."""
         self._began = 0.0
         self._findings: list[str] = []
 
     def begin(self, stage: str, advice: str = "") -> None:
-        """Begin a stage; the one before, if it is under way, has passed."""
+        """Begin a stage; if another one is under way, it has passed."""
         if self.stage:
             self.end()
         self.stage, self.advice, self._began = stage, advice, time.perf_counter()
@@ -254,10 +254,11 @@ class _Visitor:
         self._connection = connection
         self._recorder = recorder
         self._services: list[str] = []
-        """Other room services of our server. Looked up if the configured one may not be one."""
+        """Other room services of our server. Looked up if the configured service may be no room
+        service."""
 
     async def run(self, send: bool, must_exist: bool) -> None:
-        """Go through the stages of a room until one fails; however it ends, leave the room."""
+        """Go through the stages of a room until one fails. Leave the room in any case."""
         recorder, membership = self._recorder, self.membership
         try:
             recorder.begin("disco")
@@ -294,7 +295,7 @@ class _Visitor:
     async def _look(self, *, must_exist: bool) -> None:
         """Query service and room; raises `ConnectionFailedError` if joining can only fail.
 
-        With `must_exist` it raises that for a room which joining would make, too.
+        With `must_exist` it raises that also if joining would make the room.
         """
         place, add_finding = self.membership.place, self._recorder.add_finding
         service = prepared(place.room_service) or place.room_service
@@ -326,7 +327,7 @@ class _Visitor:
             raise ConnectionFailedError(fault)
 
     async def _find_candidates(self) -> None:
-        """Find rooms that may have been meant; on another service if the domain has no rooms."""
+        """Find rooms that the user may mean; on another service if the domain has no rooms."""
         room = self.membership.jid
         service = (*self._services, room.partition("@")[2])[0]
         self.outcome.candidates = await similar_rooms(self._connection, room, service)
@@ -339,7 +340,7 @@ class _Visitor:
         return f"{len(names)} besides us: {listed(names, MAX_NAMED_OCCUPANTS, name_of)}"
 
     def _explained(self, failed: FaultError) -> Fault:
-        """Return the fault, completed with hints, room services and rooms that the check knows."""
+        """Return the fault with the hints, room services and rooms that the check knows."""
         fault, stage, others = failed.fault, self._recorder.stage, self._services
         silent = isinstance(failed, faults.NotReflectedError)
         if silent and fault.condition == "remote-server-timeout":

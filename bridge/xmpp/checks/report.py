@@ -10,27 +10,27 @@ from bridge.text import listed, one_line
 from bridge.xmpp.model.faults import Fault, similar_named
 
 SETTINGS = "settings"
-"""The stage before those of the connection: reading the settings."""
+"""The stage before the stages of the connection: reading the settings."""
 
 CONNECTION_STAGES = ("resolve", "connect", "tls", "sasl", "bind")
 """The stages of the connection, in order."""
 
 ROOM_STAGES = ("disco", "join", "occupants", "send", "leave")
-"""The stages of each room, in order; `send` only when it is asked for."""
+"""The stages of each room, in order; `send` only if the caller asks for it."""
 
 CREATED_HINT = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
 
 MAX_ROOMS_NAMED = 3
-"""Most rooms that the diagnosis names as failed, as created, or as not visited; the rest are
-counted. There may be 50."""
+"""The diagnosis names at most so many rooms as failed, as created, or as not visited, and counts
+the rest. There may be 50."""
 
 MAX_ROOM_CHARACTERS = 100
 """Most characters of a room's name in the diagnosis; a JID may have 2,000."""
 
 MAX_CAUSE_CHARACTERS = 500
-"""Most characters of the reason why one of several rooms failed; the room's phases have it in
-full."""
+"""If one of several rooms failed, the diagnosis has at most so many characters of the reason. The
+room's phases have it in full."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class CheckedRoom:
     ok: bool
     """Whether every stage passed."""
     condition: str | None
-    """The condition of the failure, or of the one that ended the check before this room; None if
-    every stage passed."""
+    """The condition of the room's failure, or of the failure that ended the check before this room;
+    None if every stage passed."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,18 @@ class Report:
     rooms: list[CheckedRoom] | None
     """The results for several rooms, in order; None if there is only one room."""
     candidates: tuple[str, ...] = ()
-    """Rooms of the service that may have been meant, if MUC_ROOM seems wrong."""
+    """Rooms of the service that the user may have meant, if MUC_ROOM seems wrong."""
     certificate_expires: datetime | None = None
     """When the server's certificate expires, even if it was refused; None if none can be read."""
     offers: Mapping[str, object] = field(default_factory=dict)
     """What the server offers for the login and the session, as `Offer.encode` names it."""
     uses: Mapping[str, object] = field(default_factory=dict)
-    """What of it the check has used."""
+    """What the check has used of `offers`."""
     may_repeat: bool = True
-    """Whether another check does no harm. After a refused password it does: servers lock
+    """Whether another check is harmless. After a refused password it is not: servers lock
     accounts."""
     remarks: str = ""
-    """What the diagnosis says of rooms that joining made and of similar ones, after a blank."""
+    """The diagnosis's sentences on rooms that joining made and on similar rooms, after a blank."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -134,11 +134,11 @@ class Visit:
     others: int = 0
     """The number of other occupants."""
     candidates: Sequence[str] = ()
-    """JIDs of rooms that may have been meant, if this one seems to be a typo."""
+    """JIDs of rooms that the user may have meant, if this room seems to be a typo."""
 
 
 def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
-    """Return the name and the room of each stage of a check in which all goes well, in order."""
+    """Return the name and the room of each stage of a successful check, in order."""
     of_a_room = [name for name in ROOM_STAGES if send or name != "send"]
     return [
         *((name, None) for name in (SETTINGS, *CONNECTION_STAGES)),
@@ -147,7 +147,7 @@ def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str 
 
 
 def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
-    """Return the results of each stage, one for each run that reached it, in order.
+    """Return the results of each stage in order: a result for each run that reached the stage.
 
     A key has the stage's name, and its room if there are several.
     """
@@ -178,7 +178,7 @@ def report_of(
     `visits[i]` is the visit to `rooms[i]`; there may be fewer visits than rooms. `fault`, if any,
     ended the check early.
     """
-    # Rooms that were not visited failed for the reason that ended the check.
+    # The reason that ended the check is also why rooms that were not visited failed.
     causes = [visit.fault for visit in visits] + [fault] * (len(rooms) - len(visits))
     faults = [cause for cause in causes if cause is not None]
     checked = [
@@ -199,7 +199,7 @@ def report_of(
         if len(rooms) > 1:
             made = f"Joining created rooms that did not exist, {_listed(created)}"
         remarks = f" {made}: {CREATED_HINT}"
-    if not faults:  # the message of a fault names them
+    if not faults:  # a fault's message already names similar rooms
         remarks += similar_named(candidates)
     return Report(
         ok=not faults,
@@ -242,7 +242,7 @@ def _listed(rooms: Sequence[str]) -> str:
 
 
 def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
-    """Return the stage of the settings: where they come from, and what is wrong with them."""
+    """Return the stage of the settings: their source, and what is wrong with them."""
     details = [f"{candidate.path}: {candidate.reason}" for candidate in configuration.candidates]
     details += [f"warning: {warning}" for warning in configuration.warnings]
     details += map(str, configuration.problems)
