@@ -1,1 +1,1 @@
-"""What can happen in a room, and what that adds up to: values, without I/O and without slixmpp."""
+"""The events in a room, and the state that they add up to: values, without I/O or slixmpp."""

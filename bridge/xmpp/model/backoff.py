@@ -10,8 +10,8 @@ MOST_SECONDS = 60.0
 """The longest pause, however many failures there were."""
 
 JITTER = 0.25
-"""The fraction by which a pause may be shorter or longer, so that clients do not all come at the
-same time."""
+"""A pause may be shorter or longer by this fraction, so that clients do not all come at the same
+time."""
 
 MINUTE_SECONDS = 60.0
 """The pause after a moderator's kick."""

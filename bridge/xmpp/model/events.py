@@ -47,13 +47,13 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """What users call the kinds of events; each event class has one of them as its `kind`."""
 
 UNKNOWN = "unknown"
-"""The role and the affiliation of somebody whose presence cannot be read."""
+"""The role and the affiliation of an occupant whose presence cannot be read."""
 
 UNREADABLE = "unreadable-stanza"
-"""The condition of a stanza that cannot be read; no standard defines one for that."""
+"""Our condition for a stanza that cannot be read; no standard defines one."""
 
 CAPTCHA_REQUIRED = "captcha-required"
-"""The condition of a room that wants a CAPTCHA solved; XEP-0158 defines none for that."""
+"""Our condition for a room that wants a CAPTCHA solved; XEP-0158 defines none."""
 
 
 class Phase(StrEnum):
@@ -96,10 +96,10 @@ class Tls:
 
 
 class Shared:
-    """Marks the events that everybody in the room sees: a store records each of them once.
+    """Marks the events that all occupants of the room see. A store records each event once.
 
-    Several observers may report the same event. The store recognises it by its fields, except
-    those in `bridge.store.pairing.VARYING`, which the room shows to some occupants only.
+    Several observers may report the same event. The store recognises it by its fields. It leaves
+    out the fields in `bridge.store.pairing.VARYING`, which the room shows to some occupants only.
     """
 
     __slots__ = ()
@@ -109,8 +109,8 @@ class Shared:
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room.
 
-    Everybody in the room sees a message of the type `groupchat`. The class is not `Shared`, since a
-    private message is of this class too.
+    All occupants see a message of the type `groupchat`. The class is not `Shared`, since private
+    messages belong to it too.
     """
 
     kind: ClassVar[Kind] = "message"
@@ -127,14 +127,15 @@ class MessageReceived:
     """The original time of a delayed message (XEP-0203), as `bridge.text` writes times, and never
     in the future. If the stamp is no time, it is kept as it is."""
     stamped_at: str | None = None
-    """The stamp itself, where somebody other than the room made it, or it lies in the future."""
+    """The stamp itself, if the room did not make it, or it lies in the future."""
     stamped_by: str | None = None
-    """Who made the stamp, where that was not the room."""
+    """Who made the stamp; None if the room did."""
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
     reflects: str | None = None
-    """Our id for it, if the room gave it another: the text proved that it is ours."""
+    """Our id for the message, if the room gave it another id, and the text proved that the message
+    is ours."""
     as_ours: bool = False
     """A former run may have said it: it is in the history, under our nickname or account."""
     jid: str | None = None
@@ -148,21 +149,24 @@ class MessageReceived:
     reacts_to: str | None = None
     """The id of the message that `reactions` are to (XEP-0444)."""
     reactions: tuple[str, ...] | None = None
-    """An empty tuple takes all of them back; None where a message is no reaction."""
+    """An empty tuple takes all reactions back; None if the message is no reaction."""
     retracts: str | None = None
     """The id of the message that its sender (XEP-0424) or a moderator (XEP-0425) takes back."""
     moderated_by: str | None = None
-    """The nickname of the moderator who takes it back; a JID if they are not in the room."""
+    """The nickname of the moderator who takes the message back; a JID if the moderator is not in
+    the room."""
     reason: str | None = None
-    """Why the moderator takes it back, in their words."""
+    """Why the moderator takes the message back, in the moderator's words."""
     author: str | None = None
-    """The nickname of whoever wrote the message that a moderator takes back, if we saw it."""
+    """The nickname of the author of the message that a moderator takes back, if we saw the
+    message."""
     languages: tuple[str, ...] = ()
     """The languages of the bodies that are not in `body` (RFC 6121, section 5.2.3); `und` for a
     body in no language."""
     marked: tuple[str, ...] = ()
-    """What people may see instead of `body`: `fallback` if their client knows what the body stands
-    in for (XEP-0428), `xhtml` if it shows XHTML-IM (XEP-0071)."""
+    """Why people may see something else than `body`: `fallback` if their client understands the
+    element for which the body is a substitute (XEP-0428), `xhtml` if it shows XHTML-IM
+    (XEP-0071)."""
     encrypted: str | None = None
     """The name of the encryption (XEP-0380). A body only says that the message is encrypted."""
     payload: tuple[str, ...] = ()
@@ -190,7 +194,8 @@ class SendFailed:
     condition: str
     text: str | None = None
     by: str | None = None
-    """The JID of whoever refused it, where the error says so (RFC 6120, section 8.3.1)."""
+    """The JID of the entity that refused the message, if the error names it (RFC 6120, section
+    8.3.1)."""
 
 
 @dataclass(frozen=True)
@@ -203,13 +208,13 @@ class OccupantError:
     condition: str
     text: str | None = None
     id: str | None = None
-    """The id of the message that it claims to answer. That proves nothing: all occupants see our
-    ids."""
+    """The id of the message that the error claims to answer. That proves nothing: all occupants see
+    our ids."""
 
 
 @dataclass(frozen=True)
 class OccupantPresence(Shared):
-    """What presence says of somebody in the room."""
+    """What a presence says of an occupant."""
 
     from_: str
     sender: str
@@ -224,7 +229,7 @@ class OccupantPresence(Shared):
     """Status codes (XEP-0045, section 15.6)."""
     reason: str | None = None
     actor: str | None = None
-    """Who did it, where the room says so."""
+    """Who caused the change, if the room says so."""
     payload: tuple[str, ...] = ()
     """The names of the extension elements in the presence."""
     occupant_id: str | None = None
@@ -242,7 +247,7 @@ class OccupantJoined(OccupantPresence):
 
 @dataclass(frozen=True)
 class OccupantChanged(OccupantPresence):
-    """Somebody's role, affiliation, show, status text or payload is another than before."""
+    """An occupant's role, affiliation, show, status text or payload has changed."""
 
     kind: ClassVar[Kind] = "role"
     former_role: str | None = None
@@ -255,7 +260,7 @@ class OccupantChanged(OccupantPresence):
 
 @dataclass(frozen=True)
 class AffiliationChanged(Shared):
-    """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
+    """The affiliation of an account that is not in the room has changed (XEP-0045, section 9)."""
 
     kind: ClassVar[Kind] = "role"
     jid: str
@@ -304,7 +309,8 @@ class RoomDestroyed(Shared):
     kind: ClassVar[Kind] = "leave"
     reason: str | None = None
     venue: str | None = None
-    """Where its owner says to go instead; shown, never followed."""
+    """The address to which the owner directs occupants. The bridge shows it, and never follows
+    it."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +329,8 @@ class RoomConfigured(Shared):
     kind: ClassVar[Kind] = "config"
     codes: frozenset[int] = frozenset()
     changed: tuple[str, ...] = ()
-    """Each option that is another than before, with both values, as the room shows them to all."""
+    """Each option that has changed, with its former and its new value, as the room shows them to
+    all."""
 
 
 @dataclass(frozen=True)
@@ -389,7 +396,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Gap:
-    """A time in which we saw nothing, and of which the room could not send us everything later."""
+    """A time in which we saw nothing. The room could not send us everything from it later."""
 
     kind: ClassVar[Kind] = "gap"
     from_: str
@@ -424,8 +431,8 @@ _ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "create
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions", "formerPayload"})
 """Fields that are encoded even if empty. An empty `sender` is the room itself; an empty `subject`
-removes the subject; empty `reactions` take all reactions back; an empty `formerPayload` has become
-another one."""
+removes the subject; empty `reactions` take all reactions back; after an empty `formerPayload`,
+there is a payload now."""
 
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
@@ -439,11 +446,11 @@ _VALUES = {cls: attrgetter(*names) for cls, names in _WIRE_NAMES.items()}
 
 
 def encode(event: Event) -> dict[str, object]:
-    """Return the exact form of `event`: what it says, under the names that users see.
+    """Return the exact form of `event`: its fields, under the names that users see.
 
-    A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as
-    they came: the code that shows them escapes them. `direction` is `in` for what the room sent,
-    `out` for what we sent.
+    A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as they
+    came: the code that shows them escapes them. `direction` is `in` if the room sent the event, and
+    `out` if we sent it.
     """
     encoded: dict[str, object] = {"kind": event.kind}
     if event.kind not in {"connection", "gap"}:
@@ -458,7 +465,7 @@ def encode(event: Event) -> dict[str, object]:
 
 
 def decode(exact: Mapping[str, Any]) -> Event:
-    """Return the event of which this is the exact form, for filters and findings to look at.
+    """Return the event that has this exact form, for filters and findings.
 
     TLS values, and texts such as "logged in" that `encode` adds, are not restored. Raises
     `ValueError` if `exact` is not the form of an event.

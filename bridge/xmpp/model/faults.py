@@ -1,7 +1,7 @@
 """Every way in which connecting, joining, speaking and reading the archive fails. Pure.
 
-Status, check, tools and log take their sentences from here. Conditions are those of RFC 6120 and
-XEP-0045. A failure below XMPP has the name that the operating system or OpenSSL gives it
+Status, check, tools and log take their sentences from here. RFC 6120 and XEP-0045 define the
+conditions. A failure below XMPP has the name that the operating system or OpenSSL gives it
 (`connection-refused`, `certificate-verify-failed`).
 """
 
@@ -18,14 +18,16 @@ from bridge.wire.meaning import MEANINGS, OUR_WORDS, REMOVALS, UNREACHED, first_
 from bridge.xmpp.errors import XmppError
 
 PLAIN_DOMAIN = re.compile("[a-z0-9.-]{1,100}")
-"""The names of room services that a hint may have, which has nothing that a stranger can word."""
+"""A hint names a room service only if its name matches this: strangers must not be able to put
+words into a hint."""
 
 
 class Retry(Enum):
     """Whether trying again can help."""
 
     AT_ONCE = "at once"
-    """Nobody intended it: try again without a pause, and from the second failure on as `SOON`."""
+    """The failure was an accident: try again without a pause, and from the second failure on as
+    `SOON`."""
     SOON = "soon"
     """The cause may pass by itself: try again with growing pauses."""
     MINUTE = "minute"
@@ -81,7 +83,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings, room: str | None = None) -> "Place":
-        """Return the place to which these settings lead: `room`, or else the default room."""
+        """Return the place for these settings, with `room`, or else the default room."""
         return cls(
             service=str(settings.service or f"xmpp://{settings.domain}"),
             domain=settings.domain,
@@ -121,7 +123,7 @@ class NotSentError(FaultError):
 
 
 class NotReflectedError(FaultError):
-    """The room did not reflect the message: whether the others got it is unknown."""
+    """The room did not reflect the message. It is unknown whether the others got it."""
 
 
 class BouncedError(FaultError):
@@ -341,8 +343,8 @@ def of(
     """Return the fault of a situation in the table.
 
     `condition` selects the row if a situation has several. `text` is the explanation that the
-    server or the room sent. `words` fill in the names in braces that `place` does not have. Text
-    from a server or a room in them must be `quoted`, and `quotes` must be set.
+    server or the room sent. `words` fill in the names in braces that `place` does not have. If
+    `words` have text from a server or a room, the text must be `quoted`, and `quotes` must be set.
     """
     row = first_row(_ROWS, situation, condition)
     condition = condition or row.conditions[0]
@@ -366,7 +368,7 @@ def guesses_service(fault: Fault, place: Place) -> bool:
 
 
 def with_services(fault: Fault, place: Place, services: Sequence[str]) -> Fault:
-    """Return `fault` with the room services that the server lists, the first one for the guess."""
+    """Return `fault` with the server's room services; the first one replaces the guess."""
     if not services:
         return fault
     hint = fault.hint
@@ -437,7 +439,7 @@ def unexpected_element(stage: Stage, name: str, place: Place) -> Fault:
 
 
 def _unread(stage: Stage) -> str:
-    """Return the situation of what cannot be read: until TLS stands, the port may be wrong."""
+    """Return the situation of unreadable input: before TLS is up, the port may be wrong."""
     return "protocol" if stage in {Stage.CONNECT, Stage.TLS} else "protocol-later"
 
 
@@ -463,7 +465,7 @@ def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
 def no_mechanism(offered: Sequence[str], place: Place, unused: str = "") -> Fault:
     """Return the fault of a server whose SASL mechanisms we do not use.
 
-    `unused` is a clause on what else it offers.
+    `unused` is a clause on what else the server offers.
     """
     listed = quoted(", ".join(offered)) if offered else "none"
     if unused:
@@ -477,10 +479,11 @@ BINDING_ADVICE = {
     "y": " If user name and password are right, the server's offer of channel binding was lost on "
     "the way: a check tries once more without a word on it.",
 }
-"""What else a refusal may mean, by what the login said of channel binding (RFC 5802, section 7)."""
+"""Other causes that a refusal may have, by the login's flag for channel binding (RFC 5802, section
+7)."""
 
 EXPLAINED = frozenset({"account-disabled", "credentials-expired"})
-"""The conditions of a refused login that leave no doubt of the reason."""
+"""If a login is refused with one of these conditions, the reason is certain."""
 
 _BOUND = {
     "p": "Something in between ends TLS, often a proxy: let it pass TLS on, or give it the "
@@ -488,7 +491,7 @@ _BOUND = {
     "y": "Something in between cuts the offer of channel binding out of what the server says, or "
     "the server misjudges the connection: its log says more.",
 }
-"""What to do if the login was refused for the sake of channel binding."""
+"""What to do if the login was refused because of channel binding."""
 
 
 def of_sasl(condition: str, text: str | None, place: Place, *, genuine: bool = True) -> Fault:
@@ -511,17 +514,17 @@ def of_sasl(condition: str, text: str | None, place: Place, *, genuine: bool = T
 def blames_password(text: str | None) -> bool:
     """Whether the text of a refusal is about the password, and not about channel binding.
 
-    ejabberd says either. A server that says neither may mean both.
+    ejabberd names the one or the other. If a server names neither, the cause may be either.
     """
     words = (text or "").lower()
     return "password" in words and "binding" not in words
 
 
 def after_second_login(refusal: Fault, flag: str, second: Fault | None) -> Fault:
-    """Return the fault of a refused login, with what a second one without channel binding showed.
+    """Return the fault of a refused login, after a second login without channel binding.
 
-    `flag` is what the first one said of channel binding; `second` is why the second failed, if it
-    did.
+    `flag` is the first login's flag for channel binding. `second` is why the second login failed;
+    None if it did not.
     """
     outcome, hint = "succeeded: the password is right", _BOUND[flag]
     if second is not None:
@@ -548,7 +551,7 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
 
 
 def of_bounce(condition: str, text: str | None, place: Place) -> Fault:
-    """Classify the error of a message that came back from a room (XEP-0045, section 7.4)."""
+    """Classify the error with which a message came back from a room (XEP-0045, section 7.4)."""
     situation = "unreached" if condition in UNREACHED else "bounced"
     return of(situation, place, condition=condition, text=text)
 

@@ -16,11 +16,11 @@ MAX_INSTRUCTIONS = 10_000
 takes about four seconds."""
 
 MAX_SEARCHED = 65_536
-"""Most characters of one text that a pattern searches; what people write is shorter."""
+"""A pattern searches at most so many characters of one text. People write shorter texts."""
 
 ASCII_COST, OTHER_COST = 2, 40
-"""The highest cost of `searchable` for each character of an ASCII text, and of any other text. The
-unit is one instruction of a pattern, which takes 5 ns; the costs are 9 and 200 ns."""
+"""`searchable` costs at most so much for each character of an ASCII text, and of any other text: 9
+and 200 ns. The unit is one instruction of a pattern, which takes 5 ns."""
 
 ESCAPE = r"\u{"
 """The start of an escape, as `visible` writes it. Callers see names with hidden characters only in
@@ -28,7 +28,7 @@ this form."""
 
 
 NICKNAMES = ("sender", "new_nickname", "moderated_by")
-"""The fields of an event that hold the nickname of who caused it."""
+"""The fields of an event that hold the nickname of the occupant who caused it."""
 
 
 class PatternError(XmppError, ValueError):
@@ -81,7 +81,7 @@ class Words:
 
     @property
     def searchable(self) -> tuple[str, ...]:
-        """Texts, one of which is in the searchable form of every match; empty if unknown."""
+        """The searchable form of every match has at least one of these texts; empty if unknown."""
         return () if self._unseen else tuple(self._seen)
 
     def is_in(self, text: str) -> bool:
@@ -98,35 +98,35 @@ class EventFilter:
 
     kinds: frozenset[str] | None = None
     sender: str | None = None
-    """A nickname, an occupant JID or a real JID, with or without its resource. If it looks like
-    a JID, it is not compared with nicknames, since anybody can take somebody's JID for a
+    """A nickname, an occupant JID or a real JID, with or without its resource. If it looks like a
+    JID, it is not compared with nicknames, since an occupant can take another's JID for a
     nickname."""
     contains: str | None = None
-    """A text that is looked for in `text_of(event)`, as `Words` does."""
+    """A text to look for in `text_of(event)`, as `Words` does."""
     pattern: Pattern | None = None
-    """A pattern that is looked for in `text_of(event)`."""
+    """A pattern to look for in `text_of(event)`."""
     own: bool = True
     """Whether our own messages match when the room sends them back."""
     silent: bool = True
-    """Whether messages match that have no body, only a `payload`."""
+    """Whether messages that have only a `payload`, and no body, match."""
     history: bool = True
-    """Whether brief output has what the room sent as its history. To xmppWait that is not new."""
+    """Whether brief output has the messages of the room's history. To xmppWait they are not new."""
     unheard: Container[str] | None = None
-    """The ids of our messages that the room has not sent back. With them the output is brief: it
-    has these messages as they were sent, and all others as they came back. None: the output is
-    full, and has both."""
+    """The ids of our messages that the room has not sent back. With these ids the output is brief:
+    it has these messages as we sent them, and our other messages as they came back. With None the
+    output is full, and has both."""
 
     @property
     def nickname(self) -> str:
-        """A nickname that every matching event contains; empty if none is sure to be there."""
+        """A nickname that every matching event contains; empty if there is no such nickname."""
         sender = self.sender or ""
         return "" if "@" in sender or ESCAPE in sender else sender
 
     def may_show(self, event: events.Event) -> bool:
         """Whether the output may have an event of this class, whatever its sender and its text.
 
-        Brief output has the steps of connecting only if `kinds` names their kind. A fault is no
-        such step: brief output has it in any case.
+        Brief output has the steps of connecting only if `kinds` names their kind. It has faults in
+        any case.
         """
         if self.unheard is None:
             return True
@@ -192,7 +192,7 @@ class EventFilter:
 
 
 def text_of(event: events.Event) -> str:
-    """Return what somebody wrote in `event`: a body, subject, status text, text of an error."""
+    """Return the text that a person or a server wrote: body, subject, status text, error text."""
     match event:
         case (
             events.MessageReceived(body=text)
@@ -215,6 +215,6 @@ def looks_like_jid(name: str) -> bool:
 
 
 def _folded(jid: str) -> str:
-    """Return `jid` without case, which matters only in the resource (RFC 7622, section 3)."""
+    """Return `jid` without case. Case matters only in the resource (RFC 7622, section 3)."""
     bare, slash, resource = jid.partition("/")
     return bare.casefold() + slash + resource

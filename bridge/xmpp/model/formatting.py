@@ -1,9 +1,9 @@
-"""One event as one line for people, which nobody in the room can forge. Pure.
+"""One event as one line for people, which no occupant can forge. Pure.
 
-An event comes in its exact form (`bridge.xmpp.model.events.encode`), or as an entry of
-xmppHistory, brief or full. Such an entry may come from any server that the client talks to: the
-names are the same, but the values may be any JSON. All texts are escaped. Each part of a line has a
-fixed place, and no text can pretend to end early:
+An event comes in its exact form (`bridge.xmpp.model.events.encode`), or as an entry of xmppHistory,
+brief or full. Such an entry may come from any server that the client talks to: the names are the
+same, but the values may be any JSON. All texts are escaped. Each part of a line has a fixed place,
+and no text can pretend to end early:
 
 - A nickname is always between `<` and `>`, and has neither in it.
 - The notes on a message follow the nickname in brackets, and no note closes its bracket early.
@@ -18,16 +18,17 @@ from bridge.text import one_line
 MAX_TEXT_CHARACTERS = 2_000
 """Most characters that a line shows of one text; the journal and the store have all of it."""
 
-# Brackets, and the characters that look like brackets and that Unicode (NFKC) makes brackets.
+# Brackets, and the characters that look like brackets because Unicode (NFKC) makes them brackets.
 _OPENING, _CLOSING = "(\u207d\u208d\ufe35\ufe59\uff08", ")\u207e\u208e\ufe36\ufe5a\uff09"
 _ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff1c\uff1e]")
 _ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
-"""Matches a whole pair of brackets, or a single bracket, which alone is in the group. Only a single
-bracket could end a note."""
+"""Matches a whole pair of brackets, or a single bracket. The group holds only the single bracket,
+which could end a note."""
 _BEGINS_LIKE_NOTE = re.compile(
     rf"([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
 )
-"""Matches the bracket at the start of a body, and before it blanks and marks drawn on a blank."""
+"""Matches the bracket at the start of a body, with the blanks before it and the marks drawn on
+them."""
 
 _CONCERNS = {
     "replaces": "instead of",
@@ -60,13 +61,13 @@ def format_event(entry: Mapping[str, object]) -> str:
 
 
 def unambiguous_nickname(nickname: str) -> str:
-    """Return a nickname to write between `<` and `>`, with escapes for all that could end it."""
+    """Return a nickname to write between `<` and `>`; characters that could end it are escaped."""
     line = one_line(nickname, MAX_TEXT_CHARACTERS)
     return line if line.isalnum() else _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
 
 
 def unambiguous_body(body: str) -> str:
-    """Return a body; if it begins like a note, its first bracket is escaped, and nothing else."""
+    """Return a body. If it begins like a note, its first bracket alone is escaped."""
     note = None if body[:1].isalnum() else _BEGINS_LIKE_NOTE.match(body)
     return body if note is None else f"{note[1]}{_escaped(note[2])}{body[note.end() :]}"
 

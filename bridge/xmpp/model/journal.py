@@ -1,4 +1,4 @@
-"""Keeps the newest events, numbered and bounded, to be read from a cursor on. Pure.
+"""Keeps the newest events, numbered and bounded. Callers read them from a cursor on. Pure.
 
 `Records` reads the journal, the part of one room, and the trace (`bridge.xmpp.link.trace`). All of
 them take their numbers from one `Numbering`, so that a cursor is a position both among the events
@@ -36,8 +36,8 @@ RECORDED = "recorded:"
 """Cursors of the recorder's store begin with this; cursors of the journal never do."""
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""Matches a cursor. The groups are the epoch, which is another after a restart, and the number of
-the last record before the cursor."""
+"""Matches a cursor. The groups are the epoch, which changes with a restart, and the number of the
+last record before the cursor."""
 
 
 class CursorError(XmppError, ValueError):
@@ -46,13 +46,13 @@ class CursorError(XmppError, ValueError):
 
 @dataclass(frozen=True)
 class Loss:
-    """The range of the records after a cursor that were evicted. Some within it may be kept."""
+    """The range of the evicted records after a cursor. Some records within it may be kept."""
 
     first: int
     """The cursor's number plus 1. If `reason` is `restarted`, it is a number of the former run, or
     of the former store."""
     last: int
-    """The highest number that was evicted in this run, or from this store; 0 if none was."""
+    """The highest number of a record evicted in this run, or from this store; 0 if none was."""
     reason: Literal["evicted", "restarted"]
 
 
@@ -84,7 +84,7 @@ Kept = TypeVar("Kept", bound=Numbered)
 class Records(ABC, Generic[Kept]):
     """Reads the records that are kept, in the order of their numbers.
 
-    Records may be added and evicted while somebody reads.
+    Records may be added and evicted during the reading.
     """
 
     def __init__(self, numbering: Numbering) -> None:
@@ -111,7 +111,7 @@ class Records(ABC, Generic[Kept]):
         return f"{self.numbering.epoch}-{number}"
 
     def position(self, cursor: str) -> tuple[int, Loss | None]:
-        """Return the number after which to read on from `cursor`, and what is lost, if anything.
+        """Return the number after which `cursor` reads on, and which records are lost, if any.
 
         Raises `CursorError`.
         """
@@ -130,11 +130,11 @@ class Records(ABC, Generic[Kept]):
         return number, None
 
     def after(self, number: int) -> Iterator[Kept]:
-        """Yield the records with a higher number, oldest first, and those added meanwhile.
+        """Yield the records with a higher number, oldest first; also records added meanwhile.
 
-        `position` reports the records that were evicted before the first one; this does not. Stops
-        if a newly added record was evicted before it was yielded; then `forgotten` is higher than
-        the last number.
+        `position` reports the records that were evicted before the first one; this method does not.
+        It stops if a newly added record was evicted before it was yielded. Then `forgotten` is
+        higher than the last number.
         """
         while parts := [part for part in self.parts(number) if part]:
             for record in merge(*parts, key=_number):
@@ -151,12 +151,12 @@ class Records(ABC, Generic[Kept]):
 
     @property
     def _start(self) -> int:
-        """The number after which the oldest record comes."""
+        """The number before the number of the oldest record."""
         return min([self.forgotten, *(part[0].number - 1 for part in self.parts(0) if part)])
 
 
 class Ring(Records[Kept]):
-    """Records of one kind, of which the oldest can be evicted."""
+    """Records of one kind. The oldest can be evicted."""
 
     def __init__(self, numbering: Numbering) -> None:
         super().__init__(numbering)
@@ -175,7 +175,7 @@ class Ring(Records[Kept]):
 
     @property
     def first(self) -> int:
-        """The number of the oldest record, of which there must be one."""
+        """The number of the oldest record. There must be a record."""
         return self._records[0].number
 
     def add(self, record: Kept, weight: int) -> None:
@@ -208,10 +208,9 @@ class Record:
     room: str = ""
     """The room's bare JID; empty for an event of the connection as a whole."""
     stanza: int = 0
-    """The number of the stanza in the trace that brought the event; 0 if none did."""
+    """The number in the trace of the stanza that brought the event; 0 if none did."""
     earlier: bool = False
-    """Whether the room told us of it because we entered: who was there, its history, its
-    subject."""
+    """Whether the room sent the event because we entered: its occupants, history and subject."""
 
 
 class Journal(Records[Record]):
@@ -232,8 +231,8 @@ class Journal(Records[Record]):
         self._sharing: frozenset[str] = frozenset()
         """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
-        """The records of each room that the settings have named while the bridge ran, and, under an
-        empty name, those of the connection."""
+        """The records of each room that the settings have named while the bridge ran. The
+        connection's records are under an empty name."""
         self._length = self._weight = 0
         """The number and the weight of the events of all rooms together."""
 
@@ -242,7 +241,7 @@ class Journal(Records[Record]):
         self._sharing = frozenset(rooms)
 
     def of(self, room: str | None) -> Records[Record]:
-        """Return a reader of the events of one room, given by its bare JID; None stands for all."""
+        """Return a reader of the events of the room with this bare JID; None means all rooms."""
         return self if room is None else self._ring(room)
 
     def append(
@@ -265,7 +264,7 @@ class Journal(Records[Record]):
         return [part for ring in self._rooms.values() for part in ring.parts(number)]
 
     def encode(self, record: Record) -> dict[str, object]:
-        """Return the exact form of one of its events, with its cursor and its time in front.
+        """Return the exact form of a record's event, with its cursor and its time in front.
 
         If there are several rooms, the event's room follows the time.
         """
@@ -280,7 +279,7 @@ class Journal(Records[Record]):
         return self._rooms[room]
 
     def _evict(self) -> None:
-        """Evict what is beyond the bounds, the newest event too if it is too long."""
+        """Evict events until the bounds hold, the newest event too if it is too long."""
         while (crowded := self._length > self._capacity) or self._weight > self._max_weight:
             ring = self._next_to_evict(crowded=crowded)
             self._length -= 1

@@ -1,4 +1,4 @@
-"""Folds the events of one room into its state: who is here, what was said last. Pure."""
+"""Folds the events of one room into its state: its occupants, its last message. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -26,35 +26,37 @@ UNDER_WAY = frozenset(
         events.Phase.JOINING,
     }
 )
-"""The phases of an attempt that has not been decided."""
+"""The phases in which an attempt is still under way."""
 
 MAX_OCCUPANTS = 10_000
-"""Most occupants that are kept of a room. Rooms have fewer, but a server may send any number."""
+"""We keep at most so many occupants of a room. Rooms have fewer, but a server may send any
+number."""
 
 MAX_UNHEARD = 1_000
-"""Most ids that are kept of our messages that the room has not sent back; it may never do so."""
+"""We keep at most so many ids of messages that the room has not sent back. It may never send
+them."""
 
 MAX_UNLISTED = 100
-"""Most speakers that are kept of those whom the room does not list: those who spoke last."""
+"""We keep at most so many speakers whom the room does not list: the ones who spoke last."""
 
 MAX_DEPARTURES = 100
-"""Most departures that are kept: the newest, and one for each nickname."""
+"""We keep at most so many departures: the newest, and one for each nickname."""
 
 TEMPORARY = "The room is temporary: it goes, with its settings, when all have left"
 """What `muc_temporary` means (XEP-0045, section 4.2)."""
 
 MAKE_PERSISTENT = "Its owner can make it persistent (muc#roomconfig_persistentroom)."
-"""What to do about that."""
+"""What to do about a temporary room."""
 
 GONE_MEANWHILE = "went while the bridge was not in the room"
-"""The reason that is given for somebody who was in the room when the bridge left it, and was not
+"""The reason that we give for an occupant who was in the room when the bridge left it, and was not
 there when the bridge came back."""
 
 
 Identified = TypeVar(
     "Identified", events.MessageReceived, events.OccupantLeft, events.NicknameChanged
 )
-"""What an occupant did, with what the room shows of their account."""
+"""An act of an occupant, with what the room shows of the occupant's account."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,14 @@ class Occupant:
     role: str
     affiliation: str
     since: float | None
-    """When we saw them come, in seconds since the epoch; None if they were there before us."""
+    """When we saw the occupant come, in seconds since the epoch; None for one who was there before
+    us."""
     show: str | None = None
     status: str | None = None
     real_jid: str | None = None
     own: bool = False
     last_message_at: float | None = None
-    """When we last saw a live message of theirs, private or encrypted ones included."""
+    """When we last saw a live message of the occupant, including private and encrypted ones."""
     payload: tuple[str, ...] = ()
     """The names of the extension elements in the presence."""
     occupant_id: str | None = None
@@ -88,9 +91,9 @@ class Occupant:
 
     @property
     def voice(self) -> bool:
-        """Whether the role has voice (XEP-0045, section 5.1), which a moderated room asks for.
+        """Whether the role has voice (XEP-0045, section 5.1). A moderated room asks for it.
 
-        Where the room shows no roles, everybody has it.
+        If the room shows no roles, all occupants have voice.
         """
         return self.role not in {"visitor", "none"}
 
@@ -101,9 +104,9 @@ class Occupant:
 
 
 class LastIncoming(NamedTuple):
-    """The newest message with a body from somebody else, live or of the room's history.
+    """The newest message with a body from another occupant, live or from the room's history.
 
-    A message of the history under our nickname or account does not count: a former run may have
+    A message in the history under our nickname or account does not count: a former run may have
     said it.
     """
 
@@ -126,12 +129,12 @@ class Departure(NamedTuple):
 
     nickname: str
     at: float
-    """When they went, in seconds since the epoch. If they went while we were away, when we came
-    back."""
+    """When the occupant went, in seconds since the epoch. If that was while we were away: when we
+    came back."""
     why: str
-    """A clause, with the reason or status text that was given, quoted."""
+    """A clause that quotes the reason or the status text, if the room sent any."""
     by: str | None = None
-    """Who put them out, where the room says so."""
+    """Who put the occupant out, if the room says so."""
 
 
 @dataclass(frozen=True)
@@ -157,18 +160,18 @@ class RoomStatus:
     crowded: bool = False
     """Whether there are more occupants than are kept."""
     unlisted: tuple[Occupant, ...] = ()
-    """Who spoke and is not shown by the room (XEP-0045, section 15.5.3, `presencebroadcast`). Their
-    role and affiliation are unknown."""
+    """The speakers whom the room does not list (XEP-0045, section 15.5.3, `presencebroadcast`).
+    Their role and affiliation are unknown."""
     counts_more: bool = False
-    """Whether the room counted more occupants than it showed when it described itself."""
+    """Whether the room's description of itself counted more occupants than the room listed."""
     departures: tuple[Departure, ...] = ()
     """The last departure of each nickname, oldest first."""
     moderated: bool | None = None
     """Whether only occupants with voice may speak; None if the room does not say."""
     persistent: bool | None = None
-    """Whether the room stays when all have left; None if it does not say."""
+    """Whether the room stays when all have left; None if the room does not say."""
     similar_rooms: tuple[str, ...] = ()
-    """Rooms of the service with similar names, where joining made this one."""
+    """Rooms of the service with similar names, if joining made this room."""
     nickname_lost: str = ""
     """The configured nickname, if we are in the room under another; empty otherwise."""
     nickname_changed: bool = False
@@ -176,8 +179,8 @@ class RoomStatus:
     nickname_shared: bool = False
     """Whether another session of our account was seen under our nickname."""
     unreached_at: float | None = None
-    """When a message of ours came back since the room's service was not reached; None once the room
-    has sent a later one out."""
+    """When a message of ours came back because a server did not reach the room's service. None once
+    the room has reflected a later message."""
 
     @property
     def warnings(self) -> list[str]:
@@ -219,7 +222,7 @@ class RoomStatus:
 
     @property
     def shows_all(self) -> bool:
-        """Whether the room shows everybody who is in it, as far as is known."""
+        """Whether the room lists all of its occupants, as far as we know."""
         return not (self.unlisted or self.counts_more)
 
     @property
@@ -246,7 +249,7 @@ class RoomStatus:
 
     @property
     def me(self) -> Occupant | None:
-        """Ourselves in the room, who come last if another presence has our mark, too."""
+        """Ourselves in the room. If another presence has our mark too, ours is the last one."""
         return next((occupant for occupant in reversed(self.occupants) if occupant.own), None)
 
     @property
@@ -300,14 +303,16 @@ class Room:
         self.unheard = Newest[str, None](MAX_UNHEARD)
         """The ids of our messages that the room has not sent back, oldest first."""
         self._former: dict[str, Occupant] = {}
-        """Who was in the room when we left it; kept until the room has listed who is there now."""
+        """The occupants of the room when we left it; kept until the room has listed its occupants
+        anew."""
         self._departures = Newest[str, Departure](MAX_DEPARTURES)
         self._spoke: dict[str, float] = {}
-        """When each occupant who has said something last did so."""
+        """When each occupant last said something; occupants who said nothing are left out."""
         self.listed = 0
-        """How many others the room has listed in this stay, with those who left since."""
+        """How many others the room has listed in this stay, including occupants who left since."""
         self._unlisted = Newest[str, Occupant](MAX_UNLISTED)
-        """Who spoke and is not shown by the room, by occupant JID; who spoke last comes last."""
+        """The speakers whom the room does not list, by occupant JID; the last speaker comes
+        last."""
 
     @property
     def phase(self) -> events.Phase:
@@ -320,14 +325,14 @@ class Room:
         return self._status.last_error
 
     def classify(self, event: events.Event) -> events.Event | None:
-        """Return what `event` is, given who is here; None if it says nothing new.
+        """Return what `event` means, given the occupants now; None if it says nothing new.
 
-        A room sends the same presence when somebody enters and when somebody here changes. A live
+        A room sends the same presence when an occupant enters and when an occupant changes. A live
         message gets the real JID of its sender.
         """
         match event:
             case events.OccupantJoined(from_=jid) if known := self._occupants.get(jid):
-                if event.role == events.UNKNOWN:  # nobody hides their account by such presence
+                if event.role == events.UNKNOWN:  # an unreadable presence hides no account
                     event = replace(event, jid=known.real_jid, occupant_id=known.occupant_id)
                 explained = event.reason is not None or event.actor is not None
                 if not explained and _occupant(event, known.since) == known:
@@ -358,7 +363,7 @@ class Room:
         return jid in self._occupants
 
     def differs_in_payload_only(self, presence: events.OccupantJoined) -> bool:
-        """Whether nothing but the payload of a presence of somebody here is new."""
+        """Whether the presence is an occupant's, and only its payload is new."""
         known = self._occupants[presence.from_]
         explained = presence.reason is not None or presence.actor is not None
         return not explained and _occupant(presence, known.since) == replace(
@@ -367,7 +372,7 @@ class Room:
 
     def status(self) -> RoomStatus:
         """Return the state now."""
-        # The occupants are kept while we are out of the room, in case the session is resumed.
+        # We keep the occupants while we are out of the room, in case the session is resumed.
         spoke = self._spoke
         there = self._status.phase in {events.Phase.JOINING, events.Phase.JOINED}
         occupants = self._occupants.items() if there else ()
@@ -429,12 +434,12 @@ class Room:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             last = self._last_incoming
-            # The history comes in order; some servers let occupants forge its stamps.
+            # The history comes in order, but some servers let occupants forge its stamps.
             if last is None or last.message.source is not events.Source.LIVE or said >= last.at:
                 self._last_incoming = LastIncoming(message, said)
 
     def _list_speaker(self, message: events.MessageReceived, at: float) -> None:
-        """Note who speaks and is not shown by the room."""
+        """Note a speaker whom the room does not list."""
         jid, name, unknown = message.from_, message.sender, events.UNKNOWN
         speaker = Occupant(jid, name, unknown, unknown, None, last_message_at=at)
         self._unlisted.add(jid, speaker)
@@ -465,8 +470,8 @@ class Room:
 
     def _enter(self, event: events.OccupantPresence, at: float, *, earlier: bool) -> None:
         known = self._occupants.get(event.from_)
-        # One presence is kept beyond the limit if it is marked as our own. The mark may be false,
-        # so a second one is not.
+        # We keep a presence beyond the limit if it is marked as our own. The mark may be false, so
+        # we keep no second one.
         most = MAX_OCCUPANTS + 1 if event.self_ else MAX_OCCUPANTS
         self.listed += known is None and not event.self_
         if known is None and len(self._occupants) >= most:
@@ -500,7 +505,7 @@ class Room:
 
 
 def _identified(event: Identified, known: Occupant) -> Identified:
-    """Return what an occupant did, with what the room shows of their account."""
+    """Return an act of an occupant, with what the room shows of the occupant's account."""
     jid, id_ = event.jid or known.real_jid, event.occupant_id or known.occupant_id
     if (jid, id_) == (event.jid, event.occupant_id):
         return event
@@ -524,7 +529,7 @@ def _occupant(presence: events.OccupantPresence, since: float | None) -> Occupan
 
 
 def put_out(codes: Collection[int]) -> str:
-    """Return in words why the room removed somebody; empty if they left by themselves."""
+    """Return in words why the room removed an occupant; empty if the occupant left."""
     return next((events.STATUS_CODES[code] for code in REMOVALS if code in codes), "")
 
 
