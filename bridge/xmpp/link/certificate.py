@@ -1,10 +1,10 @@
 """Reads a server's certificate, verified or not: names, dates, signature hash (RFC 5280). Pure.
 
-Python's `ssl` decodes only certificates that it has verified, but a check has to describe those
-that were refused. pyasn1, which slixmpp brings, takes 0.13 s to import and ten times as long as
-this module to decode. So DER (X.690) is read here, as far as certificates need it. The bytes come
-from a server that nobody has verified: lengths that reach beyond the data, and forms that DER does
-not have, are refused.
+Python's `ssl` decodes only certificates that it has verified, but a check has to describe refused
+ones. pyasn1, which slixmpp brings, takes 0.13 s to import, and ten times as long as this module to
+decode. So this module reads DER (X.690), as far as certificates need it. The bytes come from an
+unverified server. So this module refuses lengths that reach beyond the data, and forms that DER
+does not have.
 """
 
 from dataclasses import dataclass, field
@@ -41,11 +41,10 @@ _SIGNATURE_HASHES = {
 Ed25519, define none."""
 
 OID, SEQUENCE = 0x06, 0x30
-"""Tags. Each is one byte with its class and form, as all tags of certificates are."""
+"""Tags. Each is one byte with its class and form, as is every tag in a certificate."""
 
 MAX_LENGTH_BYTES = 4
-"""Most bytes in which an element's length is written. They allow 4 GB, more than a handshake
-carries."""
+"""An element's length has at most so many bytes. They allow 4 GB, more than a handshake carries."""
 
 
 class DerError(XmppError, ValueError):
@@ -61,12 +60,13 @@ class DerElement(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whose a certificate is, who issued it, and when it is valid."""
+    """The owner of a certificate, its issuer, and its time of validity."""
 
     subject: str
     issuer: str
     names: tuple[str, ...]
-    """What it is valid for: domains and IP addresses. Python checks no names of other kinds."""
+    """The domains and IP addresses that the certificate is valid for. Python checks no names of
+    other kinds."""
 
     not_before: datetime
     not_after: datetime
@@ -107,7 +107,7 @@ def signature_hash(data: bytes) -> str | None:
 
 
 def describe(certificate: Certificate) -> str:
-    """Describe in a few words whose a certificate is."""
+    """Describe in a few words the owner of a certificate."""
     names = listed(certificate.names, MAX_NAMES, quoted) or "none"
     subject, issuer = (
         quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
@@ -137,7 +137,7 @@ def _name(contents: bytes) -> str:
 
 
 def _pair(node: DerElement) -> tuple[bytes, DerElement]:
-    """Return the object identifier that `node` begins with, and its last element."""
+    """Return the object identifier at the start of `node`, and the last element of `node`."""
     identifier, *rest = elements_in(node.contents) or [node]
     if identifier.tag != OID or not rest:
         raise DerError("an attribute or a name is not a pair of identifier and value")
@@ -180,7 +180,7 @@ def _alternative(node: DerElement) -> str | None:
 
 
 def contents_of(data: bytes, tag: int) -> bytes:
-    """Return the contents of the element that `data` begins with, which must have `tag`."""
+    """Return the contents of the element at the start of `data`; it must have `tag`."""
     node, _ = _read(data, 0)
     if node.tag != tag:
         raise DerError(f"an element has the tag {node.tag:#x} instead of {tag:#x}")

@@ -1,8 +1,8 @@
 """One connection to the server. Each stage has a deadline, and its errors become faults.
 
-The stages follow one another: resolve, connect, TLS, SASL, bind. After them the connection sends
-stanzas and requests (IQs), and hands over the stanzas that come, until it ends. It does not enter
-rooms (`membership` does that), and does not connect again (`participant` does that).
+The stages follow one another: resolve, connect, TLS, SASL, bind. After them, and until it ends, the
+connection sends stanzas and requests (IQs), and hands over the stanzas that come. It does not enter
+rooms (`membership` does that). It does not connect again (`participant` does that).
 """
 
 import asyncio
@@ -37,20 +37,21 @@ from bridge.xmpp.model.events import UNREADABLE, Connected, Tls
 from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
 
 ANSWER_BYTES = 1_000
-"""Most bytes a second of answers to requests from others. ejabberd reads 3 kB a second from us
-(Prosody 10 kB), and what we say waits until the answers before it are read."""
+"""Most bytes a second of answers to requests from others. ejabberd reads 3 kB a second from us,
+Prosody 10 kB. A message of ours waits until the server has read the answers before it."""
 
 ANSWER_SECONDS = 20.0
-"""How many seconds' worth of answers may be sent at once. A single answer that is longer is not
-sent: it repeats the id of the request, which may be long, and servers cut off a client that sends
-256 kB."""
+"""How many seconds' worth of answers may be sent at once. We do not send a single answer that is
+longer. An answer repeats the id of the request, which may be long, and servers cut off a client
+that sends 256 kB."""
 
 LIMIT_SECONDS = 10.0
-"""How long after a stanza over the server's limit the end of the stream is put down to it."""
+"""If the stream ends within so many seconds after a stanza over the server's limit, we take the
+stanza for the cause."""
 
 MAX_RESUMPTION_SECONDS = 60
-"""Seconds for which the server is asked to keep a lost session. With more, a bridge that was killed
-would be a ghost in the room for longer."""
+"""We ask the server to keep a lost session for so many seconds. With more, a killed bridge would be
+a ghost in the room for longer."""
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -97,8 +98,8 @@ class Connection:
         self._settings = settings
         self._binds = binds
         self.place = Place.of(settings)
-        """The server, account and room, as faults name them; `service` is the configured one until
-        a server was reached, and then that one."""
+        """The server, account and room, as faults name them. `service` is the configured one until
+        we reach a server, and then the server that we reached."""
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza
@@ -108,16 +109,16 @@ class Connection:
         self._jid = ""
         """Our full JID, once the stream is bound to it."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
-        """The requests that wait for an answer, by their ids. Each has the address to which it
-        went."""
+        """The requests that wait for an answer, by their ids, each with the address to which we
+        sent it."""
         rooms = {prepared(room) or room for room in settings.rooms}
         self._rooms = rooms | {room.partition("@")[2] for room in rooms}
         """Our rooms and their services. Some remove an occupant who does not answer their
         requests."""
         self._answering_until: dict[str, float] = {}
-        """When the server will have read the answers that were given, at `ANSWER_BYTES` a second,
-        on the loop's clock. There is one time for each of our rooms, one for each address that we
-        have asked something, and one, under an empty name, for all others."""
+        """When the server will have read our answers, at `ANSWER_BYTES` a second, on the loop's
+        clock. There is a time for each of our rooms, and for each address that we have asked
+        something. All other addresses share the time under the empty name."""
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
@@ -141,7 +142,7 @@ class Connection:
     async def open(self, former: StreamManagement | None = None) -> Connected:
         """Connect, log in, and begin a session; raises `ConnectionFailedError`.
 
-        The `former` session is resumed if the server still has it. The stanzas that come are handed
+        The `former` session is resumed if the server still has it. The connection hands the stanzas
         over once `start_dispatch` is called.
         """
         protection = await self.log_in()
@@ -153,7 +154,7 @@ class Connection:
     def start_dispatch(self) -> None:
         """Hand over the stanzas that came while the session began, and all that come later."""
         for element in self._negotiation.early:
-            self._dispatch(element)  # not counted: only what comes after `<enabled/>` is
+            self._dispatch(element)  # not counted: it came before `<enabled/>`
         for element in self._negotiation.end():
             self._receive(element)
 
@@ -166,8 +167,8 @@ class Connection:
     async def reach(self, *, to_log_in: bool = False) -> Tls | None:
         """Connect, and secure the stream; return its protection; raises `ConnectionFailedError`.
 
-        With `to_log_in` it is secured in a way that allows a login.
-        A server whose certificate was not verified has not been given an account yet.
+        With `to_log_in`, the stream is secured in a way that allows a login. A server with an
+        unverified certificate has not yet learnt the account.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
         endpoint, sock = await self._run(
@@ -184,8 +185,8 @@ class Connection:
         if self.ended.done():
             raise ConnectionFailedError(self.ended.result())
         if not self._stream.write(element):
-            # The server has shut its side down. The transport waits until the server has read all,
-            # which may be never, before it tells us.
+            # The server has shut its side down. The transport tells us only when the server has
+            # read everything, which may be never.
             self.end(faults.of_lost_connection(self._stage, self.place))
             raise ConnectionFailedError(self.ended.result())
 
@@ -199,8 +200,8 @@ class Connection:
         """Send an archive query (XEP-0313) and return its final answer.
 
         `take` is called with each result as it arrives, so that none is buffered. It returns
-        whether the result is within the caller's limits; if not, `TooManyResultsError` is raised at
-        once.
+        whether the result is within the caller's limits. If not, `collect` raises
+        `TooManyResultsError` at once.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
         self._collecting[to, query_id] = (take, answer)
@@ -243,7 +244,7 @@ class Connection:
                 self.management.stop()
 
     def _beyond_limits(self, fault: Fault) -> Fault:
-        """Return `fault`; if we have just exceeded a limit of the stream, it says so."""
+        """Return `fault`; if we have just exceeded a limit of the stream, the fault says so."""
         now, message = self.ended.get_loop().time(), fault.message
         size, at = self._stream.too_long
         most, idle = self.offer.max_bytes, self.offer.idle_seconds
@@ -257,7 +258,7 @@ class Connection:
         """Close the socket, whatever state it is in.
 
         A session that will not be resumed is ended first. Otherwise it would stay in the room until
-        the server replaces it by the next session, and its end would then remove the next one from
+        the server replaces it by the next session. Its end would then remove the next session from
         the room.
         """
         self.end(faults.of_lost_connection(self._stage, self.place))
@@ -293,7 +294,7 @@ class Connection:
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return faults.of("unproven-server", self.place, reason=str(error))
-            case IqError(error=refusal):  # of the request for a resource
+            case IqError(error=refusal):  # our request for a resource was refused
                 return faults.of_stream_error(
                     refusal.condition, refusal.text, self.place, self._stage
                 )
@@ -366,10 +367,11 @@ class Connection:
             if answer.tag == REFUSED:
                 raise ConnectionFailedError(faults.of("starttls-refused", self.place))
             transport = await loop.start_tls(bare, stream, ready, server_hostname=domain)
-            # What an attacker injected before the handshake is not part of the secured stream.
+            # The secured stream does not include data that an attacker injected before the
+            # handshake.
             self._negotiation.forget()
             stream.account = account
-            if transport is not None:  # None: what was injected has ended the connection
+            if transport is not None:  # None: injected data ended the connection
                 stream.connection_made(transport)
         secured = tls.ssl_object(stream)
         if secured is None:
@@ -492,7 +494,7 @@ class Connection:
         elif not self._handle_archive_result(element):
             self._on_stanza(element)
 
-    # Our requests; `stanzas.reply_to` makes the answers to those that are sent to us.
+    # Our requests, and our answers to requests from others (`stanzas.reply_to` makes them).
 
     async def _ask(
         self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
@@ -508,9 +510,9 @@ class Connection:
     def _reply_to(self, iq: Element) -> None:
         """Answer a request, unless too many bytes of answers were sent shortly before.
 
-        Our server is always answered. Each of our rooms has a limit of its own, which a flood of
-        requests from others does not use up. So has each address that a request of ours went to: a
-        self-ping comes back to us as a request from our own address in the room.
+        We always answer our server. Each of our rooms has a limit of its own, which a flood of
+        requests from others does not use up. Each address that we have sent a request has its own
+        limit too: a self-ping comes back to us as a request from our own address in the room.
         """
         reply, sender, now = stanzas.reply_to(iq), iq.get("from"), self.ended.get_loop().time()
         known = sender in self._rooms or any(sender == to for to, _ in self._requests.values())
@@ -524,7 +526,7 @@ class Connection:
         self._answering_until = under_way
 
     def _handle_response(self, iq: Element) -> None:
-        """Complete the request that a response belongs to; ignore one that belongs to none."""
+        """Complete the request that a response belongs to; ignore a response without a request."""
         to, answer = self._requests.get(iq.get("id", ""), (None, None))
         if answer is None or answer.done() or not self._may_answer(iq.get("from"), to):
             return
@@ -567,7 +569,7 @@ def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place
         one_line(what),
         type(error).__name__,
         one_line(str(error), 200),
-        # A traceback is logged only if the level DEBUG was asked for.
+        # The traceback is logged at the level DEBUG only.
         exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
     )
     return faults.of_exception(stage, error, place)

@@ -27,7 +27,7 @@ STARTTLS_PORT = 5222
 """The port for clients (RFC 6120, section 14.7)."""
 
 LEAST_SHARE_SECONDS = 2.0
-"""The least time for connecting to each host if a domain names many."""
+"""If a domain names many hosts, each has at least so many seconds for connecting."""
 
 ATTEMPT_DELAY_SECONDS = 0.25
 """The time from the start of one attempt to the start of the next, as RFC 8305, section 8,
@@ -37,8 +37,8 @@ HOSTS_FILE = Path("/etc/hosts")
 """Names and addresses that the administrator of this machine has set (hosts(5))."""
 
 DNS_SECONDS = 3.0
-"""How long DNS is waited for if the file of hosts has the name: without a name server, the answer
-that there is none may take half a minute."""
+"""If the file of hosts has the name, we wait for DNS for so many seconds. Without a name server,
+DNS may take half a minute to fail."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 """A host name (RFC 1123, section 2.1). `_` is allowed too, since some names have it."""
@@ -95,7 +95,8 @@ async def resolve(
 async def _services_of(settings: Settings, on_finding: Callable[[str], None]) -> list[Service]:
     """Return the hosts that DNS names for the domain, or else the domain itself, the best first."""
     kinds = ["xmpps-client", "xmpp-client"]
-    # Our messages quote the names of hosts, and DNS can hold any text: drop what is no name.
+    # Our messages quote the names of hosts, and DNS can hold any text. So drop hosts that are no
+    # names.
     records = [
         record
         for record in await srv_records(settings.domain, STARTTLS_PORT, kinds)
@@ -103,8 +104,8 @@ async def _services_of(settings: Settings, on_finding: Callable[[str], None]) ->
     ]
     for kind, host, port in records:
         on_finding(f"SRV _{kind}: {host or '.'}:{port}")
-    # A record without a host says that there is no such service (RFC 2782). Only that of the usual
-    # service says so of XMPP; the other one is that of direct TLS (XEP-0368).
+    # A record without a host says that there is no such service (RFC 2782). The record of the usual
+    # service says so of XMPP as a whole, the other record only of direct TLS (XEP-0368).
     if not any(host for _, host, _ in records):
         if any(kind == "xmpp-client" for kind, _, _ in records):
             raise ConnectionFailedError(faults.of("no-xmpp", Place.of(settings)))
@@ -117,7 +118,7 @@ async def _services_of(settings: Settings, on_finding: Callable[[str], None]) ->
 
 
 def _is_absolute(host: str) -> bool:
-    """Whether a host that DNS names is a whole name: no address, nor a name of this machine."""
+    """Whether a host from DNS is a whole name: neither an address nor a name of this machine."""
     last = host.rpartition(".")[2]
     return "." in host and ":" not in host and last != "localhost" and not last[:1].isdigit()
 
@@ -125,8 +126,9 @@ def _is_absolute(host: str) -> bool:
 async def _absolute(service: Service, host: str) -> list[Endpoint]:
     """Look a whole name up, without the resolver's search list.
 
-    With the list, a name that does not exist becomes that of some host in another domain. A dot at
-    the end keeps the list away, and the file of hosts too, which is read here.
+    With the list, a name that does not exist may become the name of a host in another domain. A dot
+    at the end turns the list off. It turns the file of hosts off too, so this function reads that
+    file itself.
     """
     listed = await asyncio.to_thread(_in_hosts_file, host)
     try:
@@ -151,8 +153,8 @@ def _in_hosts_file(host: str) -> list[str]:
 async def _look_up(service: Service, host: str) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
-    Without a name server the lookup takes half a minute. The process should not wait for it at its
-    exit, as it would for a thread of the loop's executor. So the thread is a daemon.
+    Without a name server the lookup takes half a minute. At its exit, the process would wait for a
+    thread of the loop's executor. It does not wait for a daemon thread.
     """
     answer: Future[list[Endpoint]] = Future()
 
@@ -195,7 +197,7 @@ async def connect(
 
 
 def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Interleave the two address families, beginning with the first's (RFC 8305, section 4)."""
+    """Interleave the two address families; the first address stays first (RFC 8305, section 4)."""
     family = endpoints[0].family
     first = [endpoint for endpoint in endpoints if endpoint.family == family]
     other = [endpoint for endpoint in endpoints if endpoint.family != family]
@@ -232,7 +234,7 @@ async def _race(
                         failure = error
                         on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
-        # Nothing is awaited here: if we were cancelled meanwhile, the winner's socket would leak.
+        # This awaits nothing. If we were cancelled during a wait, the winner's socket would leak.
         for task, (endpoint, began) in running.items():
             on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()

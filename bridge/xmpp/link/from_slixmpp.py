@@ -2,7 +2,7 @@
 
 No other module imports slixmpp. Importing it takes some 75 ms, longer than everything else that
 `serve` does before its first answer. So these functions import it, and `serve` calls `load` in a
-thread at its start. A function that is called before `load` has ended waits for the import.
+thread at its start. If a function is called before `load` has ended, it waits for the import.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from bridge.wire.names import MAX_JID_CHARACTERS
 from bridge.xmpp.errors import XmppError
 
 MAX_SRV_RECORDS = 32
-"""Most SRV records of each kind that are used. An answer may hold 3,000, and slixmpp sorts them in
-quadratic time: these would take seconds. Real domains have up to ten."""
+"""We use at most so many SRV records of each kind. An answer may hold 3,000, and slixmpp sorts them
+in quadratic time, which would take seconds. Real domains have up to ten."""
 
 
 class ForbiddenCharacterError(XmppError):
@@ -31,7 +31,7 @@ def load() -> None:
 def prepared(jid: str) -> str | None:
     """Return a JID prepared for comparison (RFC 7622); None if it is invalid.
 
-    slixmpp, which caches what it prepares, is not given what is longer than any JID.
+    A text longer than any JID does not reach slixmpp, since slixmpp caches what it prepares.
     """
     from slixmpp.jid import JID, InvalidJID
 
@@ -57,9 +57,9 @@ def sasl_prepared(text: str) -> str:
 async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[str, str, int]]:
     """Return the SRV records of the domain (RFC 2782): kind, host and port of each, best first.
 
-    The records are not checked, and those beyond `MAX_SRV_RECORDS` are left out. A dot at the end
-    of the name keeps the resolver's search list away. The list is empty without records, and where
-    aiodns is missing, by which slixmpp asks DNS.
+    The records are not checked, and records beyond `MAX_SRV_RECORDS` are left out. A dot at the end
+    of the name turns the resolver's search list off. The result is empty if there are no records,
+    and if aiodns is missing, by which slixmpp asks DNS.
     """
     from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
@@ -82,5 +82,5 @@ async def srv_records(domain: str, port: int, kinds: list[str]) -> list[tuple[st
 async def _first_records(ask: Callable[[str, str], Awaitable[Any]], name: str, kind: str) -> object:
     """Return the resolver's answer, without the records beyond `MAX_SRV_RECORDS`."""
     answer = await ask(name, kind)
-    del getattr(answer, "answer", answer)[MAX_SRV_RECORDS:]  # before aiodns 4, it is the records
+    del getattr(answer, "answer", answer)[MAX_SRV_RECORDS:]  # before aiodns 4, `answer` is the list
     return answer

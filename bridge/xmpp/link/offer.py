@@ -13,14 +13,14 @@ FAST = "urn:xmpp:fast:0"
 LIMITS = "urn:xmpp:stream-limits:0"
 
 MAX_NAMES = 20
-"""Most names of one kind that are read; servers offer up to ten mechanisms."""
+"""We read at most so many names of one kind; servers offer up to ten mechanisms."""
 
 MAX_NAME_CHARACTERS = 60
-"""Most characters of a name; those of mechanisms have at most 20 (RFC 4422, section 3.1)."""
+"""Most characters of a name; a mechanism's name has at most 20 (RFC 4422, section 3.1)."""
 
 
 class Offer(NamedTuple):
-    """What the server offers, with names as it writes them, but cut."""
+    """What the server offers. Names are as the server writes them, but cut."""
 
     mechanisms: tuple[str, ...] = ()
     """The SASL mechanisms (RFC 6120, section 6.4.1)."""
@@ -35,12 +35,12 @@ class Offer(NamedTuple):
     stream_management: bool = False
     """Whether stanzas are acknowledged (XEP-0198)."""
     max_bytes: int | None = None
-    """The most bytes of a stanza of ours that the server takes (XEP-0478)."""
+    """The longest stanza that the server takes from us, in bytes (XEP-0478)."""
     idle_seconds: int | None = None
-    """The seconds without anything from us after which it may end the stream (XEP-0478)."""
+    """If we send nothing for so many seconds, the server may end the stream (XEP-0478)."""
 
     def encode(self) -> dict[str, object]:
-        """Return what is offered under the names that users see; what is not is left out.
+        """Return the offer under the names that users see; absent features are left out.
 
         Each text fits into one line.
         """
@@ -59,7 +59,7 @@ class Offer(NamedTuple):
 
     @property
     def unused(self) -> str:
-        """A clause on SASL2 and what belongs to it; empty if the server offers none."""
+        """A clause on SASL2 and its companions; empty if the server offers no SASL2."""
         if not self.sasl2:
             return ""
         fast = f", FAST {quoted(', '.join(self.fast))}" if self.fast else ""
@@ -67,7 +67,7 @@ class Offer(NamedTuple):
 
 
 def offer_in(features: Element, before: Offer = Offer()) -> Offer:  # noqa: B008 - it is frozen
-    """Return what is offered by these features, and by those `before`, on the same connection."""
+    """Return the offer of these features together with the offer `before` on this connection."""
     inline = f"{{{SASL2}}}authentication/{{{SASL2}}}inline"
     binding = f"{{{SASL_CB}}}channel-binding"
     types = features.iterfind(f"{{{SASL_CB}}}sasl-channel-binding/{binding}")

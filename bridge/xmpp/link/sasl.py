@@ -35,8 +35,9 @@ class LoginRefusedError(ConnectionFailedError):
         self.refusal = refusal
         """The fault without the advice to try again without channel binding."""
         self.flag = flag
-        """What the login said of channel binding (RFC 5802, section 7): `p` if it was bound, `y` if
-        it could have been, `n` if not; empty without SCRAM, and if that cannot be the reason."""
+        """The login's flag for channel binding (RFC 5802, section 7): `p` if the login was bound,
+        `y` if we could have bound it, `n` if not. Empty without SCRAM, and if channel binding
+        cannot be the reason."""
         advice = faults.BINDING_ADVICE.get(flag, "")
         if refusal.condition in faults.EXPLAINED:
             advice = ""
@@ -64,7 +65,7 @@ async def log_in(
     server fails to prove itself.
 
     If the certificate was not checked, an impostor could relay a login that has no channel binding
-    to the real server. So in that case, if the server offers channel binding, we log in with it
+    to the real server. So if the server then offers channel binding, we log in with channel binding
     or not at all.
     """
     offered = offer.mechanisms
@@ -93,7 +94,7 @@ async def log_in(
 
 
 class _Login:
-    """One login, by the mechanism that was chosen."""
+    """One login, by one mechanism."""
 
     def __init__(
         self, settings: Settings, place: Place, offer: Offer, exchange: Exchange, *, genuine: bool
@@ -104,7 +105,7 @@ class _Login:
         self._exchange = exchange
         self._genuine = genuine
         self._flag = ""
-        """What the login said of channel binding, as in `LoginRefusedError`."""
+        """The login's flag for channel binding, as in `LoginRefusedError`."""
         try:
             self._username = sasl_prepared(settings.username)
             self._password = sasl_prepared(settings.password.reveal())
@@ -115,7 +116,7 @@ class _Login:
     async def by_scram(
         self, mechanism: str, bound: ChannelBinding | None, *, could_bind: bool
     ) -> None:
-        """Log in by SCRAM (RFC 5802), with a channel binding if it is to be `bound`."""
+        """Log in by SCRAM (RFC 5802); `bound` is the channel binding to use, if any."""
         client = ScramClient(
             mechanism,
             self._username,
@@ -129,7 +130,8 @@ class _Login:
         if answer.tag != CHALLENGE:
             raise ScramError("it skipped its own proof")
         client.challenge(_content(answer))
-        # Before the proof, which would be of use to somebody who changed the offer on the way.
+        # Check this before we send the proof: an attacker who changed the offer on the way could
+        # use it.
         if not client.was_offered(self._offer.mechanisms, self._offer.channel_bindings):
             raise ConnectionFailedError(faults.of("downgraded", self._place))
         final = await asyncio.to_thread(client.final, self._password)
@@ -161,7 +163,7 @@ class _Login:
 
 
 def lacks_binding(offer: Offer, bindings: Sequence[ChannelBinding], *, genuine: bool) -> bool:
-    """Whether no login is possible because the server offers it with other channel bindings only.
+    """Whether no login is possible since the server offers logins only with other bindings.
 
     If the certificate is not `genuine`, no login without a channel binding is possible either.
     """
@@ -171,7 +173,7 @@ def lacks_binding(offer: Offer, bindings: Sequence[ChannelBinding], *, genuine: 
 
 
 def without_binding(offer: Offer, place: Place) -> Fault:
-    """Return the fault of a server with which we have no channel binding in common."""
+    """Return the fault of a server that has no channel binding in common with us."""
     named = offer.channel_bindings
     types = quoted(", ".join(named)) if named else "a type that it does not name"
     return faults.of("binding-unsupported", place, quotes=bool(named), types=types)

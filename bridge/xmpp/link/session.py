@@ -1,7 +1,6 @@
 """The session on a stream: its negotiation and its stream management.
 
-What the server sends before the session is established goes through a `Negotiation`, one element at
-a time.
+Until the session is established, each element from the server goes through a `Negotiation`.
 """
 
 import asyncio
@@ -24,9 +23,9 @@ all requests that come close together. If no acknowledgement comes, ejabberd clo
 second request before the first is answered."""
 
 MAX_UNANSWERED = 25
-"""After so many stanzas, an acknowledgement that is due is sent at once. MongooseIM keeps 100
-stanzas that are not acknowledged (`buffer_max`), Prosody 500 (`smacks_max_queue_size`). With more,
-the session cannot be resumed, or is ended."""
+"""After so many stanzas, we send a due acknowledgement at once. MongooseIM keeps 100 unacknowledged
+stanzas (`buffer_max`), Prosody 500 (`smacks_max_queue_size`). With more, the server ends the
+session, or cannot resume it."""
 
 _WRAP = 2**32
 """At this number the count of stanzas starts over (XEP-0198, section 4)."""
@@ -43,8 +42,8 @@ class UnexpectedElementError(XmppError):
 class StreamManagement:
     """Counts the stanzas from the server and acknowledges them on request (XEP-0198, section 4).
 
-    We do not ask the server to acknowledge our stanzas: the room's reflection confirms what we say,
-    and nothing is sent twice. `acknowledge` sends a count to the server.
+    We do not ask the server to acknowledge our stanzas: the room's reflection confirms our
+    messages, and we send nothing twice. `acknowledge` sends a count to the server.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class StreamManagement:
         self.jid = jid
         """Our full JID in the session."""
         self.id = id_
-        """The id with which the session is resumed; None if the server does not allow that."""
+        """The id with which we resume the session; None if the server does not allow that."""
         self.handled = handled
         """The number of stanzas that came and were processed, modulo 2^32."""
         self._acknowledge = acknowledge
@@ -90,7 +89,7 @@ class StreamManagement:
 
 
 class Negotiation:
-    """Keeps what the server sends before the session is established, until it is asked for."""
+    """Until the session is established, keeps each element from the server until a caller asks."""
 
     def __init__(self, send: Callable[[Element], None], unless_ended: UnlessEnded) -> None:
         self.send = send
@@ -98,8 +97,8 @@ class Negotiation:
         self.over = False
         """Whether the session is established; from then on no elements come here."""
         self.early: list[Element] = []
-        """Stanzas that came before the session had begun, and are processed once it has. Anybody
-        who knows our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` limits their size."""
+        """Stanzas that came before the session had begun; we process them once it has. Others who
+        know our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` limits their size."""
         self._inbox: deque[Element] = deque()
         self._awaited: asyncio.Future[Element] | None = None
 
@@ -137,10 +136,10 @@ class Negotiation:
             self.early.append(element)
 
     def forget(self) -> None:
-        """Drop the elements that came and were not asked for."""
+        """Drop the elements for which no caller has asked."""
         self._inbox.clear()
 
     def end(self) -> Iterable[Element]:
-        """Declare the session established; return the elements that came and were not asked for."""
+        """Declare the session established; return the elements for which no caller has asked."""
         self.over = True
         return self._inbox

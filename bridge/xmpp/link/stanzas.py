@@ -1,4 +1,4 @@
-"""Stanzas: who sent them, and building those we send; their names are in `bridge.wire.names`.
+"""Stanzas: finds out who sent them, and builds our own. Their names are in `bridge.wire.names`.
 
 `bridge.xmpp.muc.reading` turns the stanzas of a room into events.
 """
@@ -13,14 +13,14 @@ from bridge.xmpp.errors import XmppError
 from bridge.xmpp.link.from_slixmpp import prepared
 
 CACHED_ADDRESSES = 256
-"""How many parsed addresses are cached: without the cache, each event of an occupant would have
-copies of the same texts."""
+"""We cache so many parsed addresses. Without the cache, each event of an occupant would have its
+own copies of the same texts."""
 
 MAX_DIGITS = 9
 """Most digits of a number: counts of occupants, uptimes in seconds and limits have fewer."""
 
 BRIDGE = "xmpp-debug-bridge"
-"""The name by which a bridge is known in service discovery."""
+"""The name of a bridge in service discovery."""
 
 HISTORY_ON_JOINING = 20
 """How many messages of the room's history we ask for on entering, for context."""
@@ -65,8 +65,8 @@ def _address(jid: str) -> Address | None:
     """Read an address that a server wrote.
 
     The resource is not prepared again. The server has prepared it, by tables that may differ from
-    slixmpp's. By these tables a nickname could be invalid, which would hide its occupant, or become
-    the nickname of another occupant.
+    slixmpp's. By slixmpp's tables, a nickname could be invalid, which would hide its occupant. Or
+    it could become the nickname of another occupant.
     """
     bare, slash, resource = jid.partition("/")
     valid = prepared(bare)
@@ -87,7 +87,7 @@ def archive_result(stanza: Element) -> tuple[str, str, Element] | None:
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return `text` as a number; None if it is none, or has more digits than `MAX_DIGITS`."""
+    """Return `text` as a number; None if it is no number, or has more than `MAX_DIGITS` digits."""
     text = (text or "").strip()
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         return None
@@ -115,7 +115,7 @@ def leave_presence(occupant: str) -> Element:
 
 
 def groupchat_message(room: str, body: str, id_: str) -> Element:
-    """Return a message to everybody in the room."""
+    """Return a message to all in the room."""
     message = Element(names.MESSAGE, {"to": room, "type": "groupchat", "id": id_})
     SubElement(message, names.BODY).text = body
     return message

@@ -1,7 +1,7 @@
 """An XML stream over a transport (RFC 6120, section 4), parsed in slices.
 
-`connection` decides what is sent and when. slixmpp's stream is not used: it makes a stanza object
-of each element and offers it to handlers, which takes longer than parsing it.
+`connection` decides what to send, and when. We do not use slixmpp's stream: it makes a stanza
+object of each element and offers it to handlers, which takes longer than the parsing.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from bridge.xmpp.link import stanzas
 from bridge.xmpp.link.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
-"""Most bytes that are read in one iteration of the event loop, before other tasks have their turn.
-A stanza is parsed as a whole when its last byte is read: one of 250 kB may take 140 ms."""
+"""We read at most so many bytes in one iteration of the event loop. Then other tasks have their
+turn. A stanza is parsed as a whole when its last byte is read: one of 250 kB may take 140 ms."""
 
 MAX_STANZA_BYTES = 4 * 1024 * 1024
 """Most bytes of an element: servers let far less pass, and more would exhaust the memory."""
 
 MAX_NEGOTIATION_BYTES = 512 * 1024
-"""Most bytes of a stream header and of what follows it before `end_negotiation`: features, a
-challenge, an answer, and stanzas from anybody who knows our full JID. More ends the connection.
-Real servers send about 2 kB."""
+"""Most bytes from a stream header until `end_negotiation`: features, a challenge, an answer, and
+stanzas from others who know our full JID. If more come, the connection ends. Real servers send
+about 2 kB."""
 
 MAX_DEPTH = 128
 """Most levels of nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of
@@ -52,19 +52,21 @@ class Stream(asyncio.Protocol):
         trace: Tracer,
     ) -> None:
         self.account = ""
-        """Our bare JID, once the server may know it (RFC 6120, section 4.7.1): some offer SASL2 and
-        what belongs to it only to a client that names its account."""
+        """Our bare JID, once the server may know it (RFC 6120, section 4.7.1). Some servers offer
+        SASL2 and its companions only to a client that names its account."""
         self._domain = domain
         self.transport: asyncio.Transport | None = None
         """The transport; None before it is connected and after it has ended."""
         self.received = 0
         """The number of bytes that have come."""
         self.max_bytes: int | None = None
-        """The most bytes of a stanza that the server takes (XEP-0478), if it has said so."""
+        """The longest stanza that the server takes, in bytes (XEP-0478); None if it named no
+        limit."""
         self.too_long = (0, 0.0)
-        """The size of the last stanza that was longer, and when it was sent by the loop's clock."""
+        """The size of the last stanza over `max_bytes`, and when we sent it, on the loop's
+        clock."""
         self.sent_at = 0.0
-        """When anything was last sent, on the loop's clock."""
+        """When we last sent anything, on the loop's clock."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
@@ -97,7 +99,7 @@ class Stream(asyncio.Protocol):
         self._write(self.stream_header)
 
     def note(self, remark: str) -> None:
-        """Add a remark of our own to the trace, as a comment, which XMPP streams cannot have."""
+        """Add our own remark to the trace, as an XML comment. XMPP streams cannot have comments."""
         comment = f"<!-- {remark} -->"
         self._trace("in", comment, comment.encode())
 
@@ -115,7 +117,7 @@ class Stream(asyncio.Protocol):
             self._parse_slice()
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """Parse the data that is left, which may say why the stream ended, and report the end."""
+        """Parse the remaining data, since it may say why the stream ended. Then report the end."""
         while self._unparsed:
             self._parse_one()
         self.transport = None
@@ -145,8 +147,8 @@ class Stream(asyncio.Protocol):
     def abort(self) -> None:
         """Close the socket at once.
 
-        The transport's `close` is not called here: a second call makes asyncio's TLS transport
-        forget the connection, which then stays open until the other side ends it.
+        This does not call the transport's `close`. A second call of that makes asyncio's TLS
+        transport forget the connection, which then stays open until the other side ends it.
         """
         if self.transport is not None:
             self.transport.abort()
@@ -186,7 +188,7 @@ class Stream(asyncio.Protocol):
             for element in self._xml.feed(piece):
                 if self._begun:
                     self._hand_over(element)
-                else:  # the header is traced: its id and version may explain what follows
+                else:  # we trace the header: its id and version may explain what follows
                     self._begun = True
                     self._trace("in", self._xml.raw.decode(), self._xml.raw)
                 if self._over:
@@ -204,7 +206,7 @@ class Stream(asyncio.Protocol):
     def _hand_over(self, element: Element) -> None:
         if isinstance(element, DamagedElement):
             self.note(f"the next stanza cannot be read: {element.reason}")
-            # From the server itself, not from a stranger, who could cut us off by it.
+            # This counts only from the server itself: otherwise a stranger could cut us off.
             if not self._negotiation_ended and element.tag not in names.STANZAS:
                 self._give_up(xmlstream.NotWellFormedError())
                 return
@@ -215,7 +217,7 @@ class Stream(asyncio.Protocol):
             self._give_up(error)
 
     def _give_up(self, reason: BaseException | None) -> None:
-        """End at once and drop what came after this."""
+        """End at once, and drop all data that came afterwards."""
         self._over = True
         self._unparsed.clear()
         self._lost(reason)

@@ -1,4 +1,4 @@
-"""TLS under a stream: its SSL context, version and cipher, and its channel bindings (RFC 5929)."""
+"""TLS under a stream: the SSL context, version and cipher, and channel bindings (RFC 5929)."""
 
 import hashlib
 import ssl
@@ -35,7 +35,7 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
         try:
             check_readable(anchors)  # OpenSSL would wait for ever if it is a pipe
             context.load_verify_locations(anchors)
-            # A server's own certificate is an anchor too, even if somebody else signed it. Python
+            # A server's own certificate is an anchor too, even if another party signed it. Python
             # 3.13 has this by default.
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         except (OSError, UnusableError) as error:
@@ -54,8 +54,9 @@ def channel_bindings(secured: ssl.SSLObject, *, verified: bool) -> list[ChannelB
     """Return the channel bindings of a connection (RFC 5929), best first.
 
     Python's `ssl` lacks `tls-exporter`, which TLS 1.3 defines (python/cpython#95341). `tls-unique`
-    is not defined for TLS 1.3. There it comes last, and only if the certificate was not `verified`:
-    ejabberd 23.01 has no other, and nothing else reveals a man in the middle.
+    is not defined for TLS 1.3. Over TLS 1.3 it comes last, and only if the certificate was not
+    `verified`. ejabberd 23.01 has no other channel binding there, and nothing else reveals a man in
+    the middle.
     """
     bindings = []
     tls_1_3 = secured.version() == "TLSv1.3"

@@ -1,6 +1,7 @@
 """Keeps the newest stanzas of both directions, without their secrets. Pure.
 
-Stanzas are kept as elements, and written as XML only when they are read, since most never are.
+The trace keeps stanzas as elements, and writes them as XML only for a reader, since most are never
+read.
 """
 
 from collections.abc import Callable
@@ -12,11 +13,12 @@ from bridge.wire.names import local
 from bridge.xmpp.model.journal import Numbering, Ring
 
 CAPACITY = 2_000
-"""Most stanzas that are kept, at some 6 kB each. They cover a quarter of an hour of a busy room, or
-a day of a quiet one."""
+"""We keep at most so many stanzas, at some 6 kB each. They cover a quarter of an hour of a busy
+room, or a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
-"""Most bytes of memory of all stanzas that are kept. `_weight` estimates them, never too low."""
+"""The kept stanzas take at most so many bytes of memory. `_weight` estimates them, never too
+low."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
 """Most bytes of memory that one stanza may take: a larger one would push out all others."""
@@ -26,8 +28,8 @@ NAME_WEIGHT = 470
 place in a dictionary."""
 
 CHARACTER_WEIGHT = 5
-"""Bytes that each character takes beside an emoji: four as Python stores it, and one where the text
-is kept in UTF-8 as well. In a text of ASCII each takes one."""
+"""Bytes of a character in a text with an emoji: four as Python stores it, and one if the text is
+kept in UTF-8 as well. In a text of ASCII a character takes one byte."""
 
 SECRETS = frozenset(
     {
@@ -58,7 +60,7 @@ SECRET_ATTRIBUTES = {
     "resume": "previd",  # anybody who has the id can resume the session (XEP-0198, section 5)
     "resumed": "previd",
     "enabled": "id",
-    "put": "url",  # whoever has the address can upload, or read what was (XEP-0363)
+    "put": "url",  # the address lets anyone upload, or read the upload (XEP-0363)
     "get": "url",
 }
 
@@ -68,7 +70,8 @@ ALWAYS_SECRET = frozenset({PASSWORD, "token", "secret"})
 services such as TURN (XEP-0215), logins without a password (XEP-0484)."""
 
 SECRET_FIELDS = ("secret", PASSWORD)
-"""A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
+"""If a form field's name contains one of these, the field holds a secret (XEP-0045, section
+10.2)."""
 
 OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields with such a name that hold a boolean and no secret."""
@@ -96,16 +99,16 @@ class TracedStanza(NamedTuple):
     """Seconds since the epoch."""
     direction: Direction
     connection: str
-    """The label of the connection: its purpose, where it has one, and its number."""
+    """The label of the connection: its purpose, if it has any, and its number."""
     xml: Element | str
-    """The redacted piece. It is a string if it is no element: the header and footer of the stream,
-    and our comments, such as those about TLS."""
+    """The redacted piece. A piece that is no element is a string: the header and footer of the
+    stream, and our comments, such as the comments about TLS."""
     identity: int = 0
     """Python's `id` of the element before anything was redacted; `Trace.number_of` looks for it."""
 
 
 class Trace(Ring[TracedStanza]):
-    """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
+    """Keeps the last `capacity` pieces; fewer if they would exceed `max_weight`."""
 
     def __init__(
         self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
@@ -140,11 +143,11 @@ class Trace(Ring[TracedStanza]):
             listener(traced)
 
     def number_of(self, stanza: Element) -> int:
-        """Return the number of a stanza that came; 0 if it is not kept any more.
+        """Return the number of a received stanza; 0 if the trace keeps it no longer.
 
-        No other object has the `id` of `stanza` as long as the caller holds it. Most often it came
-        last, so the newest are compared first; stanzas that came while a session began are read
-        later.
+        No other object has the `id` of `stanza` as long as the caller holds it. Most often `stanza`
+        came last, so the newest are compared first. Stanzas that came while a session began are
+        read later.
         """
         for kept in reversed(self._records):
             if kept.identity == id(stanza):
@@ -197,5 +200,5 @@ def _is_secret_field(field: Element) -> bool:
     var = field.get("var", "")
     if var in OPEN_FIELDS:
         return False
-    # `text-private` is not to be shown even while it is typed (XEP-0004, section 3.3).
+    # A client must not show `text-private` even while the user types it (XEP-0004, section 3.3).
     return field.get("type") == "text-private" or any(mark in var for mark in SECRET_FIELDS)
