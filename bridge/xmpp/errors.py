@@ -1,6 +1,6 @@
-"""The root of the exceptions of this package, and two of these. Pure.
+"""The root of this package's exceptions, and two of the exceptions. Pure.
 
-Each of the others is in the module that raises it; those that carry a `Fault` are in `faults`.
+Each other exception is in the module that raises it. Exceptions with a `Fault` are in `faults`.
 """
 
 

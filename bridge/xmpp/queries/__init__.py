@@ -1,1 +1,1 @@
-"""Queries to servers, rooms and occupants, and what an answer or the lack of one means."""
+"""Queries to servers, rooms and occupants, and the meaning of an answer or of silence."""

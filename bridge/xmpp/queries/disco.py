@@ -20,11 +20,12 @@ VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
 
 ANSWER_SECONDS = 10.0
-"""Seconds for all answers together. Our server may first have to find and connect to another
-one."""
+"""Seconds for all answers together. Our server may first have to find another server and connect to
+it."""
 
 GONE_SECONDS = 5.0
-"""Seconds for the answer of a service that may be gone: users are to know within 20 s."""
+"""Seconds for the answer of a service that may be gone. We promise users to report that within 20
+s."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
@@ -54,7 +55,7 @@ class Field:
     """One field of a form that extends the answer (XEP-0128)."""
 
     form: str
-    """The form's `FORM_TYPE`; empty where it has none."""
+    """The form's `FORM_TYPE`; empty if the form has none."""
     name: str
     values: tuple[str, ...]
 
@@ -78,7 +79,7 @@ class Item:
 
 
 class Description(NamedTuple):
-    """One answer to disco#info; it has each feature once, in the order of the answer."""
+    """One answer to disco#info. It has each feature once, in the order of the answer."""
 
     identities: tuple[Identity, ...] = ()
     features: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ class Description(NamedTuple):
 
     @property
     def is_program(self) -> bool | None:
-        """Whether this is a program rather than a client of a person; None if it does not say."""
+        """Whether this is a program rather than a person's client; None if it does not say."""
         kinds = {(it.category, it.type) for it in self.identities}
         if any(category == "client" and type_ != "bot" for category, type_ in kinds):
             return False  # libraries may add `bot` to the clients of people, too
@@ -110,11 +111,11 @@ class Description(NamedTuple):
 
     @property
     def is_bridge(self) -> bool:
-        """Whether this says that it is a debug bridge, as we do."""
+        """Whether this declares itself a debug bridge, as we do."""
         return any(identity.name == stanzas.BRIDGE for identity in self.identities)
 
     def either(self, yes: str, no: str) -> bool | None:
-        """Return whether the feature `yes` is there rather than `no`; None if both or neither."""
+        """Return True for the feature `yes`, False for `no`; None if there are both or neither."""
         return None if (yes in self.features) == (no in self.features) else yes in self.features
 
 
@@ -124,7 +125,7 @@ class Unanswered(NamedTuple):
     question: str
     """The namespace of the query."""
     error: names.StanzaError | None
-    """The error that was answered; None if no answer came in time."""
+    """The error in the answer; None if no answer came in time."""
 
     def __str__(self) -> str:
         question = _QUERIES[self.question]
@@ -157,9 +158,9 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
 
     A server is asked for its software and uptime in any case, other addresses only if they announce
     them. Only domains are asked for their uptime: a client would answer how long its user has been
-    idle (XEP-0012). Only room services are asked for their rooms. Raises `IqError` if disco#info is
-    refused, and `ConnectionFailedError` when the connection ends. The result has any other error,
-    and a timeout, as `Unanswered`.
+    idle (XEP-0012). Only room services are asked for their rooms. Raises `IqError` if the address
+    refuses disco#info, and `ConnectionFailedError` when the connection ends. In the result, any
+    other error, and a timeout, is an `Unanswered`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ANSWER_SECONDS
@@ -194,10 +195,11 @@ async def is_gone(
 ) -> bool:
     """Whether a room's service is gone, after an error from an address of that room.
 
-    The address proves nothing: a server that answers in place of a service copies it (Prosody). If
-    `by` names a domain, that made the error. Otherwise the service is asked what it is: one that is
-    gone refuses that, or names no conference. Without an answer within `seconds` it counts as gone
-    only if the error said that its server was not reached. Raises `ConnectionFailedError`.
+    The error's address proves nothing: Prosody, which answers in place of a service that is gone,
+    copies the address. If the error's `by` names a domain, that domain made the error. Otherwise we
+    ask the service what it is. If it is gone, the answer is an error, or names no conference. If no
+    answer comes within `seconds`, the service counts as gone only if the error said that its server
+    was not reached. Raises `ConnectionFailedError`.
     """
     if error.condition not in UNREACHED:
         return False
@@ -261,7 +263,7 @@ def software_in(iq: Element | Unanswered | None) -> Software | None:
 
 
 def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
-    """Return the items in an answer to disco#items, in its order, except those without a JID."""
+    """Return the items in an answer to disco#items, in order; leave out items without a JID."""
     return tuple(
         Item(jid, item.get("name") or None)
         for item in _query(iq, names.DISCO_ITEMS).iterfind(f"{{{names.DISCO_ITEMS}}}item")
@@ -275,7 +277,7 @@ def seconds_in(iq: Element | Unanswered | None) -> int | None:
 
 
 def _query(iq: Element | Unanswered | None, namespace: str) -> Element:
-    """Return the payload of an answer; an empty element where it has none."""
+    """Return the payload of an answer; an empty element if the answer has none."""
     query = iq.find(f"{{{namespace}}}query") if isinstance(iq, Element) else None
     return Element("query") if query is None else query
 

@@ -1,6 +1,6 @@
 """Explains an error that answers an IQ request. Pure.
 
-Conditions are those of RFC 6120, section 8.3.3. What they mean depends on the kind of address:
+RFC 6120, section 8.3.3, defines the conditions. Their meaning depends on the kind of address:
 XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
 """
 
@@ -14,7 +14,7 @@ from bridge.xmpp.model.faults import quoted_text
 
 
 class TargetKind(Enum):
-    """The kind of an address: the same error means different things from each."""
+    """The kind of an address. From each kind the same error means something else."""
 
     SERVER = "server"
     """Our own server."""
@@ -23,17 +23,17 @@ class TargetKind(Enum):
     SELF = "self"
     """Our own occupant JID in the room."""
     OCCUPANT = "occupant"
-    """Somebody else in the room."""
+    """Another occupant of the room."""
     DOMAIN = "domain"
     """Another server, or a service of a server."""
     GONE = "gone"
-    """An address in our room, whose service is gone: a server answers in its place."""
+    """An address in our room, if the room's service is gone: a server answers in its place."""
     ACCOUNT = "account"
     """An account, one of its sessions, or another room."""
 
 
 IN_ROOM = frozenset({TargetKind.ROOM, TargetKind.SELF, TargetKind.OCCUPANT})
-"""The kinds of addresses of our room, which go with the service of the room."""
+"""The kinds of addresses in our room. They are gone if the room's service is gone."""
 
 
 class Target(NamedTuple):
@@ -43,7 +43,7 @@ class Target(NamedTuple):
     address: str
     """The JID, prepared."""
     own: str = ""
-    """Our own occupant JID, if the address is that of our room or of an occupant; else empty."""
+    """Our own occupant JID, if the address is our room or an occupant; else empty."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,11 @@ server room: *; reachable
 """)
 """What an error means, by the kind of the address and the condition.
 
-The outcome is `reachable` where the error proves that the address is there, otherwise `undecided`.
-If the room's service is `gone`, so are the room and all in it.
-An error that answers a self-ping (XEP-0410, section 3.1) proves that we are `in` the room or `out`
-of it, or it is `undecided`. Another of our sessions under the same nickname may have sent it, and
-an error about a room that cannot be reached proves nothing.
+The outcome is `reachable` if the error proves that the address is there, otherwise `undecided`. If
+the room's service is `gone`, so are the room and all in it. An error that answers a self-ping
+(XEP-0410, section 3.1) proves that we are `in` the room or `out` of it, or it is `undecided`.
+Another of our sessions under the same nickname may have sent it, and an error about a room that
+cannot be reached proves nothing.
 """
 
 _STANDING = "The bridge corrects that by itself; xmppStatus says whether it is in the room."

@@ -1,8 +1,8 @@
 """Decides when to ask whether the server still answers, and whether the room still knows us.
 
 A half-open connection does not report itself, and neither does a room that no longer knows us. So
-the server is pinged at intervals (XEP-0199), and a room after a silence, by a ping to ourselves
-through it (XEP-0410).
+we ping the server at intervals (XEP-0199). After a silence of a room, we ping ourselves through the
+room (XEP-0410).
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Timing:
     ping_deadline: float = 15.0
     """How long the answer to any ping may take."""
     idle_before_ping: float = 60.0
-    """How long a room may be silent before it is sent a self-ping."""
+    """How long a room may be silent before we send a self-ping through it."""
     max_unconfirmed: float = 120.0
     """How long it may be uncertain whether we are in a room; after that we count as out."""
     check_interval: float = 5.0
@@ -33,7 +33,7 @@ class Timing:
 
 
 TIMING = Timing()
-"""The times that users are promised."""
+"""The times that we promise users."""
 
 
 async def keep_alive(
@@ -43,9 +43,9 @@ async def keep_alive(
 ) -> Fault:
     """Ping the server (XEP-0199) until the connection ends or the server is silent; return why.
 
-    `wall` is a clock that goes on while the machine sleeps, so that the server is pinged soon after
-    the machine wakes. The server is also pinged soon if somebody sets that clock, and more often if
-    it allows only a short silence (XEP-0478).
+    `wall` is a clock that goes on while the machine sleeps, so that we ping the server soon after
+    the machine wakes. We also ping it soon if that clock is set. We ping it more often if it allows
+    only a short silence (XEP-0478).
     """
     pinged, idle = wall(), connection.offer.idle_seconds
     interval = timing.ping_interval if idle is None else min(timing.ping_interval, idle / 2)

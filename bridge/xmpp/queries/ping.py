@@ -22,11 +22,11 @@ from bridge.xmpp.queries.iq_errors import (
 )
 
 ALONE_SECONDS = 1.0
-"""Seconds of silence after which our server is pinged too. Most answers come sooner, so most pings
+"""After so many seconds of silence, we ping our server too. Most answers come sooner, so most pings
 need only one stanza."""
 
 MUCH_BYTES = 8 * 1024
-"""If a server has sent so many bytes during a ping, its answer may still come. Even the slowest
+"""If a server has sent so many bytes during a ping, the answer may still come. Even the slowest
 network carries more in that time."""
 
 
@@ -103,8 +103,8 @@ class Comparison(NamedTuple):
 async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
     """Ping `target` and wait `seconds` at most; raises `ConnectionFailedError`.
 
-    A room that seems not to know pings may be gone with its service, which then is asked in the
-    time that is left.
+    If a room seems not to know pings, its service may be gone. Then we ask the service in the time
+    that is left.
     """
     started = time.perf_counter()
     try:
@@ -127,8 +127,8 @@ async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
 async def answers(connection: Connection, seconds: float) -> bool:
     """Whether our server answers a ping; if not, it has sent hardly anything for `seconds`.
 
-    The answer comes after everything else that the server has to send, and that may be a stanza of
-    100 MB. Raises `ConnectionFailedError`.
+    The answer comes after everything else that the server has to send, such as a stanza of 100 MB.
+    Raises `ConnectionFailedError`.
     """
     server = Target(TargetKind.SERVER, connection.place.domain)
     received = -MUCH_BYTES
@@ -142,7 +142,7 @@ async def answers(connection: Connection, seconds: float) -> bool:
 async def ping_patiently(connection: Connection, target: Target, seconds: float) -> Pong:
     """Ping `target` and wait `seconds`, or longer if our server sends much meanwhile.
 
-    The answer may come after all that. Raises `ConnectionFailedError`.
+    The answer may come after all of that. Raises `ConnectionFailedError`.
     """
     received = connection.received
     asked = asyncio.create_task(ping(connection, target, math.inf))

@@ -1,8 +1,8 @@
 """Names the standard that defines a feature.
 
 The table `xeps.tsv` is in the order of the numbers. Each line has a number, a title, and the
-features that the standard defines, without version. Names and numbers are those of the XSF's own
-list (https://xmpp.org/extensions/).
+features that the standard defines, without version. Names and numbers come from the XSF's own list
+(https://xmpp.org/extensions/).
 """
 
 import re
