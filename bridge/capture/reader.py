@@ -54,8 +54,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
-_HEADER = re.compile(r"<(?:stream:)?stream(?=[\s>])(?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+>")
-_TAG = re.compile(r"<(/?)[A-Za-z_](?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+>")
+_ATTRIBUTES = r"""[^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*"""
+"""What stands in a tag behind its name. The repetition gives back: with `*+`, Python 3.11.2, which
+Debian 12 has, goes on behind what failed within it."""
+_HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
+_TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
 """The beginnings of what is read otherwise than elements."""
 _PIECE = re.compile(
