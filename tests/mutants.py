@@ -8,6 +8,7 @@ execute the fewest lines first. Before and after a change, the share that turns 
 compared: what must not fall.
 
     python -m tests.mutants                 about half an hour on two cores
+    python -m tests.mutants FUNCTION...     play those of these functions alone
     python -m tests.mutants --folder DIR    keep the copies and the coverage there, or use those
 
 It prints a line for each mutant:
@@ -60,6 +61,7 @@ LEFT_OUT = (
     "packaging",
     "packages",
     "faults/test_matrix.py",
+    "test_mutants.py",
 )
 NO_COPY = (".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", ".env")
 
@@ -189,6 +191,11 @@ def _failed(root: Path, tests: list[str]) -> tuple[int, str | None]:
     return status, next((test for test, outcome, _ in runs if outcome == "failed"), None)
 
 
+def selection() -> list[Mutant]:
+    """The mutants that are played, in the order of the file."""
+    return [Mutant(**fields) for fields in json.loads(SELECTION.read_text("utf-8"))]
+
+
 def copied(root: Path) -> Path:
     """Make a copy of the tree whose modules read as the mutated ones will."""
     if not root.exists():
@@ -201,8 +208,11 @@ def copied(root: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, help="keep copies and coverage there, or use those")
+    parser.add_argument("functions", nargs="*", help="play the mutants of these functions alone")
     arguments = parser.parse_args()
-    mutants = [Mutant(**one) for one in json.loads(SELECTION.read_text("utf-8"))]
+    mutants = [
+        one for one in selection() if not arguments.functions or one.function in arguments.functions
+    ]
     with tempfile.TemporaryDirectory() as temporary:
         folder: Path = (arguments.folder or Path(temporary)).resolve()
         tests = Tests(copied(folder / "covered"))
