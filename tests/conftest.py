@@ -13,8 +13,6 @@ from hypothesis import HealthCheck, settings
 
 from bridge.settings.table import VARIABLES
 from bridge.store.opening import Place
-from tests.environments import with_source
-from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
 from tests.servers.newer import SWITCH
@@ -23,6 +21,8 @@ from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_prosody
 from tests.servers.sandbox import running_sandbox
 from tests.servers.server import Endpoint, Transport, XmppServer
+from tests.support.environments import with_source
+from tests.support.prerequisites import do_without
 
 # How fast the machine is that runs them is not what the property tests are about.
 settings.register_profile(

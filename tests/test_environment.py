@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environments import with_source
+from tests.support.environments import with_source
 
 ROOT = Path(__file__).parent.parent
 NO_COPY = (".*", "build", "transcripts", "benchmarks")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from bridge.mcp import revisions
-from tests.transcript import Replay, read, write
+from tests.support.transcript import Replay, read, write
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.jsonl"))
 

@@ -19,11 +19,11 @@ from tests.capture.program import SECONDS
 from tests.capture.stage import SLIXMPP, Stage, secured_sandbox, staged
 from tests.conftest import ROOT
 from tests.conftest import SERVERS as INSTALL
-from tests.prerequisites import do_without, npm_packages
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_debugged_ejabberd
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import missing_prosody, running_debugged_prosody
+from tests.support.prerequisites import do_without, npm_packages
 
 pytestmark = pytest.mark.servers
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge.client.history import MAX_BYTES, MAX_LINES, LineFile
-from tests.racing import put
+from tests.support.racing import put
 
 SECONDS = 20.0
 """Limit for each call."""

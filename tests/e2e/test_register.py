@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.bridge_process import COMMAND, run_in
-from tests.prerequisites import agent
+from tests.support.prerequisites import agent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -6,10 +6,10 @@ import pytest
 
 from bridge.xmpp.model.events import Phase, RoomError
 from tests.faults.scene import scene
-from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import MAX_AUTH_FAILURES, missing_ejabberd, running_guarded_ejabberd
 from tests.servers.process import ServerProcess
+from tests.support.prerequisites import do_without
 from tests.xmpp.probing import check, failed
 
 pytestmark = pytest.mark.servers

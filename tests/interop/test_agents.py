@@ -12,9 +12,9 @@ import pytest
 
 from tests.e2e.bridge_process import COMMAND, RUN_SECONDS, TOOLS, run_in
 from tests.interop.scripted_model import DONE, Json, Script, ScriptedModel, scripted_model
-from tests.prerequisites import agent as real
 from tests.servers.server import XmppServer, write_settings
 from tests.servers.witness import Witness
+from tests.support.prerequisites import agent as real
 
 WHOLE_BYTES = 9_000
 """Every result that is no longer must reach the model as the bridge gave it."""

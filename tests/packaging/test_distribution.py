@@ -18,8 +18,8 @@ import pytest
 
 import bridge
 from tests.e2e.bridge_process import run_in
-from tests.environments import without_us
-from tests.prerequisites import do_without
+from tests.support.environments import without_us
+from tests.support.prerequisites import do_without
 
 TOP = Path(bridge.__file__).parent.parent
 STEM = f"xmpp_debug_bridge-{bridge.__version__}"

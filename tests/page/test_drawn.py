@@ -14,7 +14,7 @@ from bridge.page.timeline import encode
 from docs.page_picture import incident as recorded
 from tests.page.chromium import SETTLED, Window, showing
 from tests.page.samples import START, crowd, incident
-from tests.prerequisites import npm_packages
+from tests.support.prerequisites import npm_packages
 
 INCIDENT = encode(incident())
 CROWD = encode(crowd(200, 500))

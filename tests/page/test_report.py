@@ -8,9 +8,9 @@ import pytest
 
 from bridge.page.report import ReportError, UnusableReportError, check, write
 from bridge.page.timeline import encode
-from tests.disk import no_file_beyond
-from tests.nobody import without_privileges
 from tests.page.samples import incident
+from tests.support.disk import no_file_beyond
+from tests.support.nobody import without_privileges
 
 
 @pytest.mark.parametrize("name", ["page.html", "page", "page.json", "PAGE.JSON"])

@@ -12,8 +12,8 @@ import pytest
 
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import MAX_BYTES, ConfigFile
-from tests.disk import mask, no_file_beyond
-from tests.racing import at_the_moment, is_untouched, put, somebodys_file
+from tests.support.disk import mask, no_file_beyond
+from tests.support.racing import at_the_moment, is_untouched, put, somebodys_file
 
 BEFORE, AFTER = "x" * 998 + "\r\n", "y" * 1_200
 PRECIOUS = "precious\n"

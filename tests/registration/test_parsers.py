@@ -11,8 +11,8 @@ from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.formats import Format, edited
 from bridge.registration.json_text import MISSING
-from tests.prerequisites import PACKAGES, agent, do_without, npm_packages
 from tests.registration.written import BOM, JSON_FILES, TOML_FILES
+from tests.support.prerequisites import PACKAGES, agent, do_without, npm_packages
 
 ENTRY = {"command": "/opt/\U0001f600\"\\'\x7f\t#", "args": ["//", "/*", ",]"], "env": {"é.b": "#"}}
 PARSER = Path(__file__).with_name("parse.mjs")

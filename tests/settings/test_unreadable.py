@@ -7,8 +7,6 @@ import pytest
 
 from bridge.settings import sources
 from bridge.settings.sources import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
-from tests.nobody import without_privileges
-from tests.racing import at_the_moment, put
 from tests.settings.folders import (
     ACCOUNT,
     UNREADABLE,
@@ -19,6 +17,8 @@ from tests.settings.folders import (
     write,
     written,
 )
+from tests.support.nobody import without_privileges
+from tests.support.racing import at_the_moment, put
 
 TEXT = written(ACCOUNT).encode()
 KINDS: dict[str, Callable[[Path], object]] = {

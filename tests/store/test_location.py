@@ -26,9 +26,9 @@ from bridge.store.errors import (
 from bridge.store.location import default_path, identity, put_aside, unusable
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import VERSION
-from tests.disk import mask, no_file_beyond
-from tests.nobody import NOBODY, without_privileges
-from tests.racing import put
+from tests.support.disk import mask, no_file_beyond
+from tests.support.nobody import NOBODY, without_privileges
+from tests.support.racing import put
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 BESIDE = ["", "-wal", "-shm", "-journal", "-lock"]

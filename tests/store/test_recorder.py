@@ -21,10 +21,10 @@ from bridge.store.database import Happened, Observer, TracedXml, weight
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from tests.disk import no_file_beyond, small_disk
 from tests.store.hall import ROOM, recorder_in_room, said
 from tests.store.recorded import bodies, rows, until
 from tests.store.shelf import Shelf
+from tests.support.disk import no_file_beyond, small_disk
 
 ME = Observer("bot@localhost", "McpDebug", "run")
 

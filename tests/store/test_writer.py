@@ -17,8 +17,8 @@ from bridge.store.errors import BusyStoreError
 from bridge.store.writer import OUTSIDE, Item, Left
 from bridge.text import iso
 from tests.conftest import a_place
-from tests.memory import traced
 from tests.store.hall import EPOCH, ROOM, SETTLED, STEPS, Bridge, Hall, Watched, play, said
+from tests.support.memory import traced
 
 FAULTS = (
     st.tuples(st.just("stall"), st.integers(0, 3)),

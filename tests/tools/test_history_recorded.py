@@ -24,9 +24,9 @@ from bridge.xmpp.model.faults import Fault
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import Journal, Record
 from tests.conftest import a_place
-from tests.memory import traced
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
+from tests.support.memory import traced
 from tests.tools.played import LOGS, ROOM, Played, arguments, bodies, in_rooms, page_of
 
 NOW = 1_000.0

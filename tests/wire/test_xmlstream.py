@@ -22,7 +22,7 @@ from bridge.wire.xmlstream import (
     XmlStream,
     XmlStreamError,
 )
-from tests.memory import traced
+from tests.support.memory import traced
 
 MAX_BYTES = 100_000
 MAX_DEPTH = 20

@@ -7,7 +7,7 @@ from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.xmpp.link.tls import make_context
 from bridge.xmpp.model.faults import ConnectionFailedError, Place
-from tests.racing import put
+from tests.support.racing import put
 
 SECONDS = 10.0
 

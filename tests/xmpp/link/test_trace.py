@@ -14,7 +14,7 @@ from bridge.xmpp.link.trace import (
 )
 from bridge.xmpp.model.events import SubjectChanged
 from bridge.xmpp.model.journal import Journal, Loss, Numbering
-from tests.memory import traced
+from tests.support.memory import traced
 from tests.xmpp.elements import append, parsed
 from tests.xmpp.model.test_journal import since
 

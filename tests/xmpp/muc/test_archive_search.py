@@ -15,7 +15,7 @@ from bridge.xmpp.muc.archive import (
     ArchiveQuery,
     ArchiveResult,
 )
-from tests.memory import traced
+from tests.support.memory import traced
 from tests.xmpp.place import PLACE
 from tests.xmpp.played_archive import (
     ROOM,

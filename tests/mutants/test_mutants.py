@@ -1,9 +1,9 @@
-"""The mutants of `tests/mutants.json` are changes of the program as it is now."""
+"""The mutants of `selected.json` are changes of the program as it is now."""
 
 import pytest
 
-from tests.mutants import ROOT, selection
-from tests.mutations import Mutant, found
+from tests.mutants.__main__ import ROOT, selection
+from tests.mutants.mutations import Mutant, found
 
 
 @pytest.mark.parametrize("mutant", selection(), ids=lambda mutant: mutant.function)

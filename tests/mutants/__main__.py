@@ -2,7 +2,7 @@
 
 A mutant is one small change in one function of `bridge/`: a comparison, `and` for `or`, a condition
 negated, a `not` dropped, another number, another value returned, a call left out.
-`tests/mutants.json` names them by function and text rather than by line, so that they are found
+`selected.json` names them by function and text rather than by line, so that they are found
 again wherever the function has moved. Against each play the tests that reach its line, those that
 execute the fewest lines first. Before and after a change, the share that turns red is to be
 compared: what must not fall.
@@ -42,11 +42,11 @@ from queue import SimpleQueue
 
 from coverage import Coverage
 
-from tests.mutations import Mutant, found
+from tests.mutants.mutations import Mutant, found
 
-ROOT = Path(__file__).resolve().parent.parent
-SELECTION = ROOT / "tests" / "mutants.json"
-PLUGIN = "tests.mutants_plugin"
+ROOT = Path(__file__).resolve().parents[2]
+SELECTION = Path(__file__).with_name("selected.json")
+PLUGIN = "tests.mutants.plugin"
 COPIES = 2
 TIMEOUT = 60
 """Seconds for the tests of one mutant."""
@@ -61,7 +61,7 @@ LEFT_OUT = (
     "packaging",
     "packages",
     "faults/test_matrix.py",
-    "test_mutants.py",
+    "mutants",
 )
 NO_COPY = (".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", ".env")
 

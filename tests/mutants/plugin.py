@@ -1,4 +1,4 @@
-"""What `tests/mutants.py` adds to pytest: which tests reach which lines, how each ends, which run.
+"""What the play of mutants adds to pytest: which tests reach which lines, how each ends, which run.
 
 It reads two variables of the environment: `MUTANTS_COVERAGE`, the file to write the coverage to,
 and `MUTANTS_CHOSEN`, a file with the tests to run in this order.
@@ -14,7 +14,7 @@ from coverage import Coverage
 
 import bridge
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COVERAGE = os.environ.get("MUTANTS_COVERAGE")
 CHOSEN = os.environ.get("MUTANTS_CHOSEN")
 
