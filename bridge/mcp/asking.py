@@ -1,9 +1,9 @@
 """What a running tool or prompt asks the client: its user, its model, its roots. Pure.
 
 In revisions with a handshake each question is a request to the client. Since 2026-07-28 there are
-no such requests: the call is answered with an `InputRequiredResult`, and the client calls again
-with the answers and the `requestState` that came with the questions (2026-07-28, "Multi Round-Trip
-Requests").
+no such requests: the server answers the call with an `InputRequiredResult`. Then the client calls
+again, with its answers and the `requestState` that came with the questions (2026-07-28, "Multi
+Round-Trip Requests").
 """
 
 import json
@@ -17,10 +17,10 @@ from bridge.mcp.jsonrpc import Json, Object, RpcError
 from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
 
 STATE_SECONDS = 300.0
-"""How long after a question its answer is accepted: a person may need this time."""
+"""We accept an answer for so many seconds after its question: a person may need this time."""
 
 MAX_STATES = 1_000
-"""The most calls that may wait for answers at once: people answer few within `STATE_SECONDS`."""
+"""At most so many calls may wait for answers at once: people answer few within `STATE_SECONDS`."""
 
 PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "array"})
 """The types that a field of a form may have; the items of an array are choices."""
@@ -55,10 +55,10 @@ class Answers(NamedTuple):
 
     given: Mapping[str, Object] = {}
     asked: frozenset[str] = frozenset()
-    """The names of the questions that this call itself asked and that were then answered."""
+    """The names of the answered questions that this call itself asked."""
 
     def to(self, name: str, question: Question) -> Object | None:
-        """Return the answer to a question; None if there is none that counts."""
+        """Return the answer to a question; None if there is none, or it does not count."""
         return None if question.consent and name not in self.asked else self.given.get(name)
 
 
@@ -103,7 +103,7 @@ def sampling(text: str, *, max_tokens: int, instructions: str | None = None) -> 
 
 
 def read_sampling(answer: Object) -> str:
-    """Return the text that the client's model answered; empty where there is none."""
+    """Return the text that the client's model answered; empty if there is none."""
     content = answer.get("content")
     texts = []
     for block in content if isinstance(content, list) else [content]:
@@ -118,13 +118,13 @@ ROOTS = Question("roots/list", {})
 
 
 def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[Any]:
-    """Return what a person answered; raises `MismatchError` for what does not fit the form.
+    """Return a person's answer; raises `MismatchError` if it does not fit the form.
 
     If `form` is a schema, the content is not checked against it.
     """
     match answer.get("action"):
         case "accept":
-            # Some clients write null where there was nothing to fill in.
+            # Some clients write null if there was nothing to fill in.
             content = {} if answer.get("content") is None else answer["content"]
             _, read = describe(dict if isinstance(form, dict) else form)
             return Elicitation("accept", read(content, "content"))
@@ -138,17 +138,17 @@ class _Waiting(NamedTuple):
 
     call: bytes
     until: float
-    """When its answers are too late, on the clock of `RequestStates`."""
+    """The time after which the call's answers are too late, on the clock of `RequestStates`."""
     asked: frozenset[str]
     answers: Answers
     """The answers that the call had before these questions."""
 
 
 class RequestStates:
-    """Issues the `requestState` of questions, and accepts it once, with the answers.
+    """Issues the `requestState` of questions, and accepts it back once, with the answers.
 
-    A state is a random name; the call that it belongs to is kept here. So no client can invent or
-    change a state, or use it for another call.
+    A state is a random name, and this class keeps the call that it belongs to. So no client can
+    invent or change a state, or use it for another call.
     """
 
     def __init__(self, name: Callable[[], str], clock: Callable[[], float]) -> None:
@@ -158,7 +158,7 @@ class RequestStates:
         self._waiting: dict[str, _Waiting] = {}
 
     def issue(self, call: Json, asked: Iterable[str], answers: Answers) -> str:
-        """Return the state of `call`, which has asked these questions and has these answers so far.
+        """Return the state of `call`, which `asked` these questions and has these `answers` so far.
 
         Raises `RpcError` if `MAX_STATES` calls wait for answers.
         """

@@ -19,7 +19,7 @@ Definition = TypeVar("Definition", Tool, Resource, Prompt)
 
 
 class Catalogue:
-    """A toolset whose functions have got the collaborators that they ask for by type.
+    """A toolset whose functions have been given their collaborators, by type.
 
     Raises `ToolsetError` if one of them is missing, or there are several of its type.
     """
@@ -46,9 +46,9 @@ class Catalogue:
         }
 
     def why_missing(self, name: str) -> str:
-        """Return a colon and why the tool of this name is withheld, or the tool that was meant.
+        """Return a colon and why this tool is withheld, or which tool the caller may have meant.
 
-        Return nothing if there is neither.
+        Return an empty text if there is neither.
         """
         reason = self._withheld.get(name)
         return f": {reason}" if reason else nearest(name[:100], self.tools)
@@ -102,7 +102,7 @@ class Catalogue:
                 for name, value in values.items()
                 if (template.uri, name) in self._completions
             ):
-                with suppress(MismatchError):  # outside the bounds of its argument
+                with suppress(MismatchError):  # a value is out of bounds
                     arguments = read_members(template.signature.parameters, values)
                     function = partial(template.function, **arguments)
                     return template._replace(uri=uri, function=function)

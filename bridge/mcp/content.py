@@ -1,8 +1,7 @@
-"""What tools, resources and prompts may return, and the content that their caller gets. Pure.
+"""What tools, resources and prompts may return, and what content their caller gets. Pure.
 
-MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). In a
-bare call, whose method is the tool's name, the result of a tool that returns an object is this
-object.
+MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). A bare
+call has the tool's name as its method. If its tool returns an object, the result is that object.
 """
 
 from base64 import b64encode
@@ -71,7 +70,7 @@ class Interpret(NamedTuple, Generic[Data]):
     data: Data
     """A dataclass."""
     prompt: str
-    """Words of the tool's author: nothing that came from outside may go into it."""
+    """Words of the tool's author. No text from outside may go into them."""
 
 
 INTERPRET = {"interpret": {"type": "string", "description": "how to report this to a person"}}
@@ -91,8 +90,8 @@ def text_block(text: str) -> dict[str, Json]:
 def content_block(value: object, revision: Revision) -> dict[str, Json]:
     """Return the content block of a `Content`; any other value becomes a text with its JSON.
 
-    If the revision has `typed_parts`, the block has a `text` in any case, which is all that its
-    clients read. Raises `SchemaError` for what has no JSON form.
+    If the revision has `typed_parts`, the block has a `text` in any case: its clients read nothing
+    else. Raises `SchemaError` for a value without a JSON form.
     """
     block = _block(value, revision)
     if revision.typed_parts:
@@ -147,9 +146,9 @@ def resource_contents(uri: str, content: object, mime_type: str) -> dict[str, Js
 
 
 def bare_result(value: object, revision: Revision) -> Json:
-    """Return the result of a bare call; raises `SchemaError` for what has no JSON form.
+    """Return the result of a bare call; raises `SchemaError` for a value without a JSON form.
 
-    `revision` is the one whose content blocks are used.
+    `revision` decides the form of content blocks.
     """
     revision = revision._replace(typed_parts=True)
     if isinstance(value, Interpret):
@@ -160,7 +159,7 @@ def bare_result(value: object, revision: Revision) -> Json:
 
 
 def tool_result(value: object, revision: Revision) -> dict[str, Json]:
-    """Return the result of `tools/call`; raises `SchemaError` for what has no JSON form."""
+    """Return the result of `tools/call`; raises `SchemaError` for a value without a JSON form."""
     if isinstance(value, (list, *CONTENT_TYPES)):
         return {"content": _blocks(value, revision), "isError": False}
     blocks: list[Json] = []

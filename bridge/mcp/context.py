@@ -1,6 +1,6 @@
-"""What a running tool or prompt can send to the client that called it, and ask it. Pure.
+"""What a running tool or prompt can send to its caller, and ask its caller. Pure.
 
-A function that does so has a `Context` as its last parameter before the `/`::
+For this, a function has a `Context` as its last parameter before the `/`::
 
     async def fetch(room: RoomLink, context: Context, /, since: str) -> Page:
         context.progress(1, 3, "asked the server")
@@ -25,11 +25,12 @@ class Context(NamedTuple):
 
     send_progress: Callable[[float, float | None, str | None], None]
     log: Callable[[str, Json], None]
-    """Send a log message, if the caller wants those of this level (RFC 5424's names)."""
+    """Send a log message, if the caller wants messages of this level (RFC 5424's names)."""
     can_ask: Callable[[str], bool]
     """Whether the caller takes a question of this method, such as `sampling/createMessage`.
 
-    Only a client that declared the capability takes it; the caller of a bare call never does.
+    Only a client that declared the capability takes a question; the caller of a bare call takes
+    none.
     """
     ask: Callable[[Mapping[str, Question], float], Awaitable[Mapping[str, Object]]]
     """Ask the caller all these questions at once, and return the answers under the same names.
@@ -51,7 +52,7 @@ class Context(NamedTuple):
         """Ask the caller's user to fill in a form, see `bridge.mcp.asking.elicitation`.
 
         With `consent` an answer counts only for this call with these arguments, and only once.
-        Raises what `ask` raises, and `ToolError` for an answer that does not fit the form.
+        Raises like `ask`, and `ToolError` for an answer that does not fit the form.
         """
         question = elicitation(message, form, consent=consent)
         answers = await self.ask({name: question}, STATE_SECONDS)

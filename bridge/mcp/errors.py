@@ -1,8 +1,8 @@
-"""The root of the exceptions that `bridge.mcp` raises, and those that tools raise. Pure."""
+"""The root of the exceptions that `bridge.mcp` raises, and the exceptions of tools. Pure."""
 
 
 class McpError(Exception):
-    """Anything that this package raises on purpose: each subclass says whose fault it is."""
+    """Every exception that this package raises on purpose. Each subclass says whose fault it is."""
 
 
 REMOTE = frozenset(
@@ -22,16 +22,16 @@ REMOTE = frozenset(
 
 
 class ToolError(McpError):
-    """A tool cannot do what it was asked to, for a reason that its caller can act on."""
+    """A tool cannot do its work, for a reason that its caller can act on."""
 
     def __init__(self, message: str, *, condition: str, hint: str, remote: bool = False) -> None:
         self.message = message
         self.condition = condition
-        """What went wrong, as the standard that defines the condition calls it, such as
+        """What went wrong, by the name in the standard that defines it, such as
         `not-authorized`."""
         self.hint = hint
         self.remote = remote or condition in REMOTE
-        """Whether a service elsewhere is the cause, which people want to see in the log."""
+        """Whether a service elsewhere is the cause. People want to see such a cause in the log."""
         super().__init__(message)
 
 

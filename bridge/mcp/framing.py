@@ -1,7 +1,7 @@
 """Bytes to frames and back: newline-delimited JSON, and `Content-Length` headers. Pure.
 
-Each message may use either. A line that is a header whose name begins with `Content-` opens a
-block of headers; any other line is a message. After malformed input, reading goes on at the next
+Each message may use either. If a line is a header with a name that begins with `Content-`, it opens
+a block of headers. Any other line is a message. After malformed input, reading goes on at the next
 line.
 """
 
@@ -11,15 +11,15 @@ from enum import Enum
 from typing import NamedTuple
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""The longest message that is read, in bytes: far more than any call needs, and little enough to
+"""The longest message that we read, in bytes: far more than any call needs, and little enough to
 keep in memory."""
 
 MAX_HEADER_BYTES = 8 * 1024
 """The longest block of headers, in bytes: a common limit of HTTP servers."""
 
 MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
-"""The longest body, in bytes, that is skipped because it is too long to be read. A `Content-Length`
-above this counts as garbage: to wait for so many bytes would be to wait for ever."""
+"""A body that is too long to read is skipped, up to so many bytes. A higher `Content-Length` counts
+as garbage, since to wait for so many bytes would be to wait for ever."""
 
 # `re` compiles these patterns when they are first used: most clients send no headers.
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
@@ -27,24 +27,25 @@ _NEXT = rb"content-length:[ \t]{0,20}[0-9]{1,18}[ \t]{0,20}\r?\n"
 """The header of the next message, in lower case. JSON cannot contain it: a text in JSON has no line
 end, and outside of texts JSON has no such word."""
 _LONGEST_NEXT = 80
-"""At least the number of bytes in the longest match of `_NEXT`."""
+"""No match of `_NEXT` has more bytes."""
 _BOM = b"\xef\xbb\xbf"
 
 _BEGIN = rb"[^ \t\r\n]"
 _IN_TEXT = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
-"""What stands within a text. It ends before a backslash that is the last byte so far."""
+"""The inside of a text. The match ends before a backslash that is the last byte so far."""
 _BETWEEN = rb'[^"{}\[\]]*+'
-"""What stands between texts and brackets."""
+"""The bytes between texts and brackets."""
 _TOKEN = rb'(?:%b"%b"){,999}%b(["{}\[\]]|\Z)' % (_BETWEEN, _IN_TEXT, _BETWEEN)
-"""The next bracket, or the begin of a text that does not end in the data, or is the thousandth; all
-else is passed. The number bounds the memory that `re` takes for the repetition. By `*+` it would
-take none, but Python 3.11.2, which Debian 12 has, then goes on behind what failed within it."""
+"""Matches up to the next bracket, or up to the start of a text that does not end in the data, or
+that is the thousandth. The number bounds the memory that `re` takes for the repetition. With `*+`
+the repetition would take no memory, but Python 3.11.2, which Debian 12 has, then goes on behind a
+failed part of it."""
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 """The change of depth at a bracket, in levels."""
 
 
 class Framing(Enum):
-    """How a message is separated from the next."""
+    """How a message is separated from the next one."""
 
     LINES = "newline-delimited"
     HEADERS = "Content-Length"
@@ -78,7 +79,7 @@ class Nesting:
         self.read = 0
         """How much of the data is read."""
         self.depth = 0
-        """How many brackets are open; -1 if the data begins with anything else."""
+        """How many brackets are open; -1 if the data does not begin with a bracket."""
         self._in_text = False
 
     def end_in(self, data: bytes | bytearray, stop: int) -> int | None:
@@ -131,7 +132,7 @@ class Framer:
         return frames
 
     def end(self) -> list[Frame | SkippedInput]:
-        """Return what is left at the end of input: a last line, or what was cut short."""
+        """Return the rest at the end of input: a last line, or a message that was cut short."""
         frames = self.feed(b"\n") if self._buffer and not self._length else []
         if self._length:
             missing = self._length - len(self._buffer)
@@ -151,8 +152,8 @@ class Framer:
                 elif line[-1:].isdigit() and (
                     begun := re.search(_NEXT, line[-_LONGEST_NEXT:].lower() + b"\n")
                 ):
-                    # The line is the rest of a body whose Content-Length was too small, followed
-                    # by the header of the next message.
+                    # The Content-Length of a body was too small. This line is the rest of that
+                    # body, followed by the header of the next message.
                     at = max(0, len(line) - _LONGEST_NEXT) + begun.start()
                     self._refuse(f"{at} bytes more than the Content-Length before them counts")
                     line = line[at:]
@@ -182,7 +183,7 @@ class Framer:
     def _message(self, line: bytes | None) -> Generator[None, None, bytes | None]:
         """Take headers, of which `line` is the first, and their body.
 
-        Return the line that came in place of a header, if one did.
+        Return the line that came in place of a header, if any.
         """
         lengths, size = set[bytes](), 0
         while line:
@@ -226,10 +227,10 @@ class Framer:
     def _end_of_body(self, length: int, *, kept: bool) -> Generator[None, None, int]:
         """Wait for a body, and return how many bytes at the start of the buffer belong to it.
 
-        A body has `length` bytes. It has fewer if it is a whole object or array before, or if the
-        header of the next message begins among them: after one wrong length, reading goes on there.
-        Unless the body is to be `kept`, it is dropped as it comes in, and only its last bytes are
-        in the buffer.
+        A body has `length` bytes. It has fewer in two cases: its object or array is complete
+        before, or the header of the next message begins among the bytes. So after a wrong length,
+        reading goes on in the right place. Without `kept`, the body is dropped as it comes in, and
+        only its last bytes are in the buffer.
         """
         searched, nesting = 0, Nesting()
         while True:

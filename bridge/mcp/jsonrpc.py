@@ -19,13 +19,13 @@ INVALID_REQUEST = -32600
 """JSON, but not a JSON-RPC message."""
 
 METHOD_NOT_FOUND = -32601
-"""The method is neither one of MCP nor the name of a tool."""
+"""The method is neither a method of MCP nor the name of a tool."""
 
 INVALID_PARAMS = -32602
-"""The method is known, its params are wrong."""
+"""The method is known, but its params are wrong."""
 
 INTERNAL_ERROR = -32603
-"""Our fault, or in a bare call a tool that failed."""
+"""The fault is ours; or, in a bare call, a tool failed."""
 
 TITLES = {
     PARSE_ERROR: "Parse error",
@@ -34,17 +34,17 @@ TITLES = {
     INVALID_PARAMS: "Invalid params",
     INTERNAL_ERROR: "Internal error",
 }
-"""The message that the specification has for each code; ours add the reason."""
+"""The specification's message for each code. Our messages add the reason."""
 
 MAX_BATCH_MESSAGES = 256
-"""The most messages in one batch: the responses, which may have 45 kB each, go out in one piece."""
+"""The most messages in one batch. The responses go out in one piece, and each may have 45 kB."""
 
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
 
 LINE_ENDS = "\x85\u2028\u2029"
-"""Characters of a text in JSON at which some readers end a line: readline of Node.js at the last
-two, Python's `str.splitlines` at all three."""
+"""Characters in a JSON text that some readers take for the end of a line: readline of Node.js the
+last two, Python's `str.splitlines` all three."""
 
 NOT_LOGGED = frozenset({"inputResponses", "requestState"})
 """The params that a log leaves out: answers of people, and the secret that goes with them."""
@@ -61,9 +61,9 @@ class RpcError(McpError):
     """The caller's message cannot be served. It becomes an error response."""
 
     def __init__(self, code: int, data: Json, message: str | None = None) -> None:
-        """`data` is the reason, or what a program needs beside a `message` with the reason.
+        """`data` is the reason. If a `message` has the reason, `data` is what a program needs.
 
-        Many clients show nothing but the message, so it has the reason in any case.
+        Many clients show nothing but the message, so the message has the reason in any case.
         """
         self.code = code
         self.message = message or f"{TITLES[code]}: {data}"
@@ -76,7 +76,7 @@ class RpcError(McpError):
 
 
 class Request(NamedTuple):
-    """A message that is owed one response."""
+    """A message to which the receiver owes one response."""
 
     id: Id
     method: str
@@ -122,8 +122,8 @@ class Batch:
     def settle(self, response: Response | None = None) -> list[Response]:
         """Count a call, or the reading of the batch, as done.
 
-        `response` is that of the call; None if it was cancelled. Return all responses once nothing
-        is pending, and none before.
+        `response` is the call's response; None if the call was cancelled. Return all responses once
+        nothing is pending, and none before.
         """
         self.pending -= 1
         if response is not None:
@@ -134,7 +134,7 @@ class Batch:
 def decode(body: bytes | bytearray | str) -> Message | list[Message]:
     """Read one message, or the messages of one batch (JSON-RPC 2.0, section 6).
 
-    Never raises: what cannot be read is `Malformed`.
+    Never raises: unreadable input becomes `Malformed`.
     """
     try:
         value = parse(body)
@@ -149,7 +149,7 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
 
 
 def parse(text: bytes | bytearray | str) -> Json:
-    """Return the JSON value that `text` is; raises `ValueError`, which says what is wrong."""
+    """Return the JSON value in `text`; raises `ValueError`, which says what is wrong."""
     try:
         return _decoder.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -180,7 +180,7 @@ def encode(message: Request | Notification | Response | list[Response]) -> bytes
 
 
 def read_id(value: Json) -> Id | None:
-    """Return `value` if it can be an id or a token, else None; in JSON a boolean is no number.
+    """Return `value` if it can be an id or a token, else None. In JSON a boolean is no number.
 
     Languages without integers write 1 as 1.0, which is the same number.
     """
@@ -213,7 +213,7 @@ def param(params: Object, name: str, kind: type[T], wanted: str, default: T | No
 
 
 def objects(value: Json, name: str) -> list[dict[str, Json]]:
-    """Return the objects in the list that `value` has as its member `name`; leave out all else."""
+    """Return the objects in the list `name` of the object `value`; leave out all else."""
     items = value.get(name) if isinstance(value, dict) else None
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
@@ -257,7 +257,7 @@ def _message(value: Json) -> Message:
         return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
     id_ = read_id(value.get("id"))
     method, params = value.get("method"), value.get("params")
-    # Programs with one class for all messages write null for what a message does not have.
+    # Programs with one class for all messages write null for members that a message does not have.
     has_id = "id" in value and not (value["id"] is None and is_notification(method))
     if method is None and ("result" in value or "error" in value):
         error = value.get("error")

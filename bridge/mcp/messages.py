@@ -4,24 +4,24 @@ from bridge.mcp.framing import Frame, Framing, Nesting, SkippedInput
 from bridge.mcp.jsonrpc import PARSE_ERROR, Malformed, Message, RpcError, decode
 
 SPREAD = "the message does not end on its line; write each message on one line"
-"""Why a line is refused that begins a message and does not end it."""
+"""Why we refuse a line that begins a message, but does not end it."""
 
 MAX_LINE_BYTES = 64 * 1024
-"""The longest line that counts as part of a message over several lines. To read the brackets of
-longer ones would hold up the loop."""
+"""The longest line that counts as part of a message over several lines. Reading the brackets of a
+longer line would hold up the loop."""
 
 
 class MessageReader:
-    """Reads frames as messages, and refuses a message that is spread over several lines once."""
+    """Reads frames as messages. A message over several lines is refused once, not line by line."""
 
     def __init__(self) -> None:
         self._begun: Nesting | None = None
-        """How far the message is read whose first line was refused; None if it has ended."""
+        """How far we have read the message whose first line we refused; None if it has ended."""
 
     def read(self, frame: Frame | SkippedInput) -> Message | list[Message] | None:
-        """Return what `frame` says; None if it is the rest of a message that was refused.
+        """Return the message in `frame`; None if the frame is the rest of a refused message.
 
-        A line that is a message by itself is none of the rest.
+        A line that is a message by itself does not belong to that rest.
         """
         if isinstance(frame, SkippedInput):
             return Malformed(RpcError(PARSE_ERROR, frame.reason))
@@ -36,7 +36,7 @@ class MessageReader:
         return message if self._begun is None else Malformed(RpcError(PARSE_ERROR, SPREAD))
 
     def _follow(self, nesting: Nesting, line: bytes) -> None:
-        """Read `line` as the next of a message; remember the message unless it ends there."""
+        """Read `line` as the next line of a message; remember the message unless it ends there."""
         nesting.read = 0
         if is_short := len(line) <= MAX_LINE_BYTES:
             nesting.end_in(line, len(line))

@@ -1,9 +1,9 @@
-"""The revisions of MCP: what each has, and how a request names the one it is made in. Pure.
+"""The revisions of MCP: what each has, and how a request names its revision. Pure.
 
-Their dates are written here only. Source: the changelogs of
+Only this module has their dates. Source: the changelogs of
 https://modelcontextprotocol.io/specification. Since 2026-07-28 each request names its revision and
-the client's capabilities in `_meta`, and nothing is taken from earlier requests (2026-07-28,
-"Per-request protocol fields").
+the client's capabilities in `_meta`, and the server takes nothing from earlier requests
+(2026-07-28, "Per-request protocol fields").
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class Revision(NamedTuple):
-    """What a server has to know of one dated revision of the specification.
+    """What a server has to know about one dated revision of the specification.
 
     Revisions compare by their dates: most of what a revision added is in all later ones too.
     """
@@ -46,17 +46,19 @@ class Revision(NamedTuple):
     """The name of the revision on the wire."""
     handshake: bool = True
     """Whether a session opens with `initialize`, and the server asks the client by requests. If
-    not, each request names its revision in `_meta`, and a result says what it needs to know."""
+    not, each request names its revision in `_meta`, and the server asks its questions in the result
+    of a call."""
     batches: bool = False
     """Whether several messages may arrive in one array."""
     typed_parts: bool = False
-    """Whether the result of an `Interpret` has content blocks of the types `json` and `interpret`,
-    every content block has a `text`, a tool is listed with its `input_schema`, and `initialize`
-    is told what can be done with tools."""
+    """Whether this is the dialect of typed parts: the result of an `Interpret` has content blocks
+    of the types `json` and `interpret`, every content block has a `text`, a tool is listed with its
+    `input_schema`, and the answer to `initialize` says what a client can do with tools."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
     named: bool = True
-    """Whether the client named a revision, so that its requests are served by this one alone."""
+    """Whether the client named this revision. If so, we serve its requests by this revision
+    alone."""
 
     def has(self, method: str) -> bool:
         """Whether this revision has `method`. Also true for a method that no revision has."""
@@ -74,7 +76,7 @@ STATELESS_METHODS = frozenset({"server/discover", "subscriptions/listen"})
 V2024_11_05 = Revision("2024-11-05")
 V2025_03_26 = Revision("2025-03-26", batches=True)
 """Brought annotations of tools, content blocks of type `audio`, a `message` in notifications of
-progress, and completion as a capability that is declared."""
+progress, and completion as a declared capability."""
 V2025_06_18 = Revision("2025-06-18")
 """Brought a `title` for people next to the `name` for programs, an `outputSchema` of tools and the
 `structuredContent` of results, and content blocks of type `resource_link`."""
@@ -88,11 +90,11 @@ HANDSHAKE = tuple(revision for revision in ALL if revision.handshake)
 """The revisions that `initialize` can agree on, newest first."""
 
 UNNEGOTIATED = V2025_11_25._replace(named=False)
-"""The revision for an MCP request that names none and comes before any handshake."""
+"""The revision for an MCP request that names no revision and comes before any handshake."""
 
 UNNAMED = V2024_11_05._replace(typed_parts=True)
-"""The revision of an `initialize` without a `protocolVersion`, and of a `tools/call` that comes
-framed by headers before any handshake: the dialect of clients that are older than any revision."""
+"""The dialect of clients that are older than any revision. It is used for an `initialize` without a
+`protocolVersion`, and for a `tools/call` that comes framed by headers before any handshake."""
 
 
 def find(date: str) -> Revision | None:
@@ -112,7 +114,7 @@ def negotiate(requested: str | None) -> Revision:
 
 
 class RequestMeta(NamedTuple):
-    """How a request is to be served, as its own `_meta` says or as the session agreed."""
+    """How to serve a request, by its own `_meta` or by the session's handshake."""
 
     revision: Revision
     capabilities: Object
@@ -122,7 +124,7 @@ class RequestMeta(NamedTuple):
     """The least severe level of the log messages that the request wants; None if it wants none."""
 
     def accepts(self, method: str) -> bool:
-        """Whether the client may be asked by `method`, such as `sampling/createMessage`.
+        """Whether we may ask the client by `method`, such as `sampling/createMessage`.
 
         The part of a method's name before the `/` is the name of the capability.
         """
@@ -145,9 +147,10 @@ def check_capabilities(meta: RequestMeta, required: Iterable[str]) -> None:
 
 
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:
-    """Read `_meta`; if it names no revision, return what `session` has.
+    """Read `_meta`; if it names no revision, return `session`.
 
-    `required` says that the method exists only where `_meta` names a revision. Raises `RpcError`.
+    `required` says that the method exists only in requests whose `_meta` names a revision. Raises
+    `RpcError`.
     """
     if params.get("_meta") is None and not required:
         return session

@@ -14,8 +14,8 @@ FLUSH_SECONDS = 1.0
 """How long we wait for the client to read the last replies when we stop."""
 
 PARENT_CHECK_SECONDS = 2.0
-"""The time between two checks whether the client that started us is alive. If it was killed, our
-input may not end, since another child of it may have the pipe open."""
+"""Seconds between two checks whether the client that started us is alive. If the client was killed,
+our input may not end, since another child of the client may have the pipe open."""
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ Reader: TypeAlias = Callable[[object, str], object]
 
 
 MAX_WRITTEN_CHARACTERS = 64 * 1024
-"""The longest text that is read as JSON in place of an argument: far more than any list needs."""
+"""The longest text that we read as JSON in place of an argument: far more than any list needs."""
 
 MAX_WRITTEN_LEVELS = 32
 """The most arrays and objects inside one another in such a text."""
@@ -41,7 +41,7 @@ class MismatchError(McpError):
 class Bounds(NamedTuple):
     """Limits on a value, for `Annotated`: numbers by value, text and lists by length.
 
-    Where a value may be a text or a list, the schema names the limits of a text alone.
+    If a value may be a text or a list, the schema names the limits of the text alone.
     """
 
     minimum: float | None = None
@@ -93,7 +93,7 @@ def always(**hints: Any) -> Keywords:
 
 
 class Titles:
-    """What people see for each choice of an enumeration, or of a list of them, for `Annotated`."""
+    """The titles that people see for the choices of an enumeration or a list, for `Annotated`."""
 
     def __init__(self, **titles: str) -> None:
         self._choices = [{"const": value, "title": title} for value, title in titles.items()]
@@ -158,11 +158,11 @@ _TYPES = {
     list: "array",
     dict: "object",
 }
-"""What JSON calls the values of these types."""
+"""The names of these types in JSON."""
 
 
 def _kind(value: object) -> str:
-    """Return what a value is called in errors."""
+    """Return the name of a value's type, for errors."""
     name = _TYPES.get(type(value), "object")
     article = "" if value is None else "an " if name[0] in "ao" else "a "
     return article + name
@@ -263,7 +263,7 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
             try:
                 return member(value, path)
             except MismatchError as mismatch:
-                if member is not _read_null:  # a caller who gives a value did not mean null
+                if member is not _read_null:  # the caller gave a value, so did not mean null
                     reasons.append(str(mismatch))
         raise MismatchError(" / ".join(reasons))
 
@@ -356,7 +356,7 @@ class Member(NamedTuple):
         return cls(name, wire_name(name), *describe(hint), required)
 
     def with_default(self, default: object) -> "Member":
-        """Return the member with the value that it has if it is left out.
+        """Return the member with the value that it has if the caller leaves it out.
 
         None is not part of the schema: a caller leaves the member out instead of giving null.
         """
@@ -388,7 +388,7 @@ def read_members(
 ) -> dict[str, object]:
     """Return the values of an object by their Python names.
 
-    Raises `MismatchError`, which says all that is wrong with them; `path` goes before each name.
+    Raises `MismatchError`, which names everything that is wrong. `path` goes before each name.
     """
     values: dict[str, object] = {}
     problems: list[str] = []
@@ -413,11 +413,13 @@ def read_members(
 
 
 def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments of a tool with this input schema as their caller meant them.
+    """Return a tool's arguments as the caller meant them, by the tool's input schema.
 
-    Only what the schema refuses as it is, and what can mean one thing alone, is changed. Clients
-    give null for what they leave out. Models write a number, a boolean, an array or an object as a
-    string of JSON. Clients add arguments of their own, whose names begin with `_`.
+    An argument is changed only if the schema refuses it, and if it can mean one thing alone:
+
+    - Clients give null for an argument that they leave out.
+    - Models write a number, a boolean, an array or an object as a string of JSON.
+    - Clients add arguments of their own, with names that begin with `_`.
     """
     properties = schema.get("properties")
     declared = properties if isinstance(properties, dict) else {}
@@ -437,7 +439,7 @@ def as_meant(schema: Schema, given: Mapping[str, object]) -> dict[str, object]:
 
 
 def _types_of(schema: object) -> set[str]:
-    """Return the types of JSON that may fit `schema`: all of them where it does not say.
+    """Return the JSON types that may fit `schema`; all types if it names none.
 
     An integer counts as a number.
     """
@@ -452,9 +454,9 @@ def _types_of(schema: object) -> set[str]:
 
 
 def _read_written(text: str, types: set[str]) -> object:
-    """Return the value of which `text` is exactly the JSON, if it has one of `types`.
+    """If `text` is exactly the JSON of a value with one of `types`, return that value.
 
-    Return `text` itself for all else.
+    Otherwise return `text` itself.
     """
     if len(text) > MAX_WRITTEN_CHARACTERS or text != text.strip():
         return text
@@ -467,7 +469,7 @@ def _read_written(text: str, types: set[str]) -> object:
 
 
 def _is_flat(value: object, levels: int) -> bool:
-    """Whether at most so many arrays and objects are inside one another in `value`."""
+    """Whether arrays and objects in `value` are nested at most `levels` deep."""
     if not isinstance(value, (list, dict)):
         return True
     inner = value.values() if isinstance(value, dict) else value

@@ -1,10 +1,10 @@
-"""The server's side of one MCP conversation: what each message asks for, and its reply. Pure.
+"""The server's side of one MCP conversation: the actions and the reply for each message. Pure.
 
-`Server.receive` takes a decoded message and returns the actions that it calls for;
-`Server.complete` takes what a tool returned, `Server.fail` what it raised, and both return the
-response. A request is answered by the rules of the revision that its `_meta` names. If it names
-none, the revision is the one that `initialize` agreed on, or `UNNEGOTIATED` before that. A request
-whose method is the name of a tool is a bare call.
+`Server.receive` takes a decoded message and returns the actions that it calls for.
+`Server.complete` takes a tool's result, `Server.fail` a tool's exception, and both return the
+response. The server answers a request by the rules of the revision that the request's `_meta`
+names. If `_meta` names none, it uses the revision that `initialize` agreed on, or `UNNEGOTIATED`
+before that. A request whose method is the name of a tool is a bare call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ WITH_ARGUMENTS: Schema = {"properties": {"arguments": {"type": "object"}}}
 """The schema of the params of a method that calls a tool or a prompt."""
 
 APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
-"""The methods that are not answered by a function of the params and the revision alone."""
+"""The methods that take more than a function of the params and the revision to answer."""
 
 
 class Implementation(NamedTuple):
@@ -58,7 +58,8 @@ class Send(NamedTuple):
     framing: Framing
     """The framing of the message that asked for this one."""
     cause: BaseException | None = None
-    """What broke in a resource, or why a call was refused, for the log alone."""
+    """The exception that a resource raised, or the reason why a call was refused, for the log
+    alone."""
 
 
 class Failed(NamedTuple):
@@ -91,7 +92,7 @@ class Call:
     answers: Answers = NO_ANSWERS
     """The answers to the questions that the call asked when it ran before."""
     bound: Json = None
-    """What a `requestState` of this call is valid for: the tool and its arguments."""
+    """The tool and its arguments. A `requestState` of this call is valid only for these."""
 
 
 class Cancel(NamedTuple):
@@ -105,7 +106,7 @@ Action: TypeAlias = Send | Call | Cancel | Failed | Response
 
 
 class Server:
-    """The conversation with one client. It remembers what was agreed, so two cannot share it."""
+    """The conversation with one client. It remembers the handshake, so no two clients share it."""
 
     def __init__(
         self, implementation: Implementation, catalogue: Catalogue, states: RequestStates
@@ -114,7 +115,7 @@ class Server:
         self._implementation = implementation
         self._catalogue = catalogue
         self.session = RequestMeta(revisions.UNNEGOTIATED, {})
-        """How requests are served that do not name a revision themselves."""
+        """How we serve requests that do not name a revision themselves."""
         self._log_framing = self._framing = Framing.LINES
         self._running: dict[Call, None] = {}
         """The calls that have no response yet, in the order in which they came."""
@@ -123,7 +124,8 @@ class Server:
             "tools/call": catalogue.tools,
             "prompts/get": catalogue.prompts,
         }
-        """What the methods with `arguments` call, by the `name` in their params."""
+        """The tools or prompts that each method with `arguments` calls, by the `name` in its
+        params."""
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
             "ping": (lambda params, revision: {}, {}),
@@ -140,7 +142,7 @@ class Server:
         }
 
     def dialect(self, request: Request | Notification) -> str:
-        """Return `bare` or the date of the revision that `request` is made in, for the log."""
+        """Return, for the log, `bare` or the date of the revision of `request`."""
         if request.method in self._catalogue.tools:
             return "bare"
         meta = request.params.get("_meta") if isinstance(request.params, dict) else None
@@ -148,7 +150,7 @@ class Server:
         return named[:10] if isinstance(named, str) else self.session.revision.date
 
     def as_meant(self, message: Message) -> Message:
-        """Return `message` with the params that its client meant: so it is served and logged."""
+        """Return `message` with the params that its client meant, to serve and log it so."""
         if not isinstance(message, (Request, Notification)):
             return message
         params = jsonrpc.as_object(message.params)
@@ -166,7 +168,7 @@ class Server:
     def receive(
         self, message: Message | list[Message], framing: Framing = Framing.LINES
     ) -> Iterable[Action | None]:
-        """Yield what to do about `message`, which came in `framing`, in order.
+        """Yield, in order, what to do about `message`, which came in `framing`.
 
         For a batch, None follows what to do about each of its messages.
         """
@@ -176,9 +178,9 @@ class Server:
         return self._receive(message)
 
     def complete(self, call: Call, value: object) -> Send | None:
-        """Return the response with what the tool returned; raises `SchemaError`, `RecursionError`.
+        """Return the response with the tool's result; raises `SchemaError`, `RecursionError`.
 
-        It is None if no response is owed, or if the batch of the call waits for other responses.
+        Return None if we owe no response, or if the call's batch waits for other responses.
         """
         if call.meta is None:
             return self._deliver(call, Response(call.id, bare_result(value, self.session.revision)))
@@ -217,7 +219,7 @@ class Server:
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
     ) -> Send | None:
-        """Return a progress notification; None if none was asked for or `done` did not grow."""
+        """Return a progress notification; None if the caller wants none, or `done` did not grow."""
         meta = call.meta
         if meta is None or meta.progress_token is None or call not in self._running:
             return None
@@ -232,21 +234,21 @@ class Server:
         return Send(Notification("notifications/progress", params), call.framing)
 
     def log(self, call: Call, level: str, data: Json) -> Send | None:
-        """Return a log message that belongs to `call`; None if it does not want this level."""
+        """Return a log message that belongs to `call`; None if the call wants no such level."""
         if call.meta is None or call not in self._running:
             return None
         return _log_message(call.meta.log_level, level, call.of.name, data, call.framing)
 
     def announce(self, level: str, logger: str, data: Json) -> Send | None:
-        """Return a log message that belongs to no call; None unless the client set such a level."""
+        """Return a log message that belongs to no call; None unless the client set its level."""
         return _log_message(self.session.log_level, level, logger, data, self._log_framing)
 
     def can_ask(self, call: Call, method: str) -> bool:
-        """Whether the client can be asked by `method` for `call`, which must be running."""
+        """Whether we can ask the client by `method` for `call`, which must be running."""
         return call in self._running and call.meta is not None and call.meta.accepts(method)
 
     def close(self) -> list[Send]:
-        """Return what is still owed when we end: the response to each listening request."""
+        """Return what we still owe at the end: the response to each listening request."""
         own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
         return [Send(*response) for response in self.subscriptions.close(own)]
 
@@ -292,7 +294,7 @@ class Server:
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancel(params)
             case Notification(method=method, params=params):
-                # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
+                # We carry out a bare call without an id, and do not answer it (JSON-RPC 2.0, 4.1).
                 if method in self._catalogue.tools and not isinstance(params, list):
                     action = self._call(
                         message, self._catalogue.tools[method], _by_name(params), None
@@ -420,7 +422,7 @@ class Server:
         return actions
 
     def _deliver(self, call: Call, response: Response | None) -> Send | None:
-        """Return what can be sent once `call` is over; `response` is None if it was cancelled."""
+        """Return what we can send once `call` is over; `response` is None if it was cancelled."""
         running = call in self._running
         self._running.pop(call, None)
         if not running or call.id is None:
@@ -443,7 +445,7 @@ class Server:
         return Response(id_, self._result(result, meta.revision))
 
     def _result(self, result: Object, revision: Revision, caching: Object | None = None) -> Object:
-        """Return `result` with what a revision without a handshake has in every result."""
+        """Return `result`; without a handshake, with the members that each result then has."""
         if revision.handshake:
             return result
         meta = {revisions.SERVER_INFO: self._implementation.wire(revision)}

@@ -36,25 +36,25 @@ A tool with `own_slots` has the same number of slots for itself.
 MAX_PENDING_CALLS = 4096
 """The most calls running or waiting for a slot; further ones are refused until some end.
 
-Input is read even then: it has the answers for which calls wait, and their cancellations.
+Even then we read input, since it has the answers for which calls wait, and their cancellations.
 """
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
-"""The most bytes of the requests of pending calls; with more, further calls are refused too."""
+"""The requests of pending calls may have at most so many bytes; beyond, calls are refused too."""
 
 DRAIN_SECONDS = 10.0
 """How long calls in flight may continue after the end of input."""
 
 NOISE_REPLIES_PER_SECOND = 50
-"""The most error replies a second to input without a usable id, and the most lines of the log about
-input that cannot be read.
+"""The most error replies a second to input without a usable id, and the most lines a second in the
+log about unreadable input.
 
 Without this limit, two programs that answer each other's errors would go on for ever.
 """
 
 TURN_SECONDS = 0.01
-"""How long input is dealt with at a stretch; then other tasks have a turn of the loop. One read may
-bring a thousand calls, and in a large room each may take ten milliseconds."""
+"""We deal with input for so many seconds at a stretch. Then other tasks have a turn of the loop.
+One read may bring a thousand calls, and in a large room each may take ten milliseconds."""
 
 CHANGES_SECONDS = 0.25
 """The least time between two notifications of changes, so that busy rooms do not flood clients."""
@@ -75,31 +75,32 @@ OVERLOADED = ToolError(
 """The failure of calls that come while these limits are reached."""
 
 CANCEL_REASON = "The call that asked this has ended."
-"""The reason given in the notification that cancels a request of ours."""
+"""The reason in the notification by which we cancel a request of ours."""
 
 log = logging.getLogger(__name__)
 
 
 class Received(NamedTuple):
-    """Input that is to be answered."""
+    """Input that we have to answer."""
 
     asked: Message | list[Message]
-    """A message, or those of a batch."""
+    """A message, or the messages of a batch."""
     size: int
-    """The bytes of the message; in a batch, those of the batch divided by its messages."""
+    """The bytes of the message. In a batch: the bytes of the batch, divided by the number of
+    messages."""
     at: float
     """When it came, on the session's clock."""
 
 
 class _PerSecond:
-    """Counts how often something was done in this second of `clock`, at most `most` times."""
+    """Allows an action at most `most` times in each second of `clock`."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most, self._clock = most, clock
         self._second = self._done = 0
 
     def once_more(self) -> bool:
-        """Whether it may be done now, which counts as doing it."""
+        """Whether the action is allowed now. A yes counts as doing the action."""
         if (second := int(self._clock())) != self._second:
             self._second, self._done = second, 0
         self._done += 1
@@ -120,8 +121,9 @@ class Session:
     ) -> None:
         """`loading` has the types of collaborators that are still being loaded, each with an event.
 
-        The event is set once the collaborator is loaded. A call that needs it waits; all other
-        calls are answered meanwhile. `ready` returns once the client reads what `write` was given.
+        The event is set once the collaborator is loaded. A call that needs the collaborator waits.
+        All other calls are answered meanwhile. `ready` returns once the client has read enough of
+        the output.
         """
         self._server = server
         self._write = write
@@ -149,7 +151,7 @@ class Session:
         self._over = False
 
     async def run(self, chunks: AsyncIterator[bytes]) -> None:
-        """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""
+        """Serve until the end of `chunks`, then finish the calls in flight (`DRAIN_SECONDS`)."""
         try:
             async for chunk in chunks:
                 await self._receive(self._framer.feed(chunk))
@@ -170,7 +172,7 @@ class Session:
     def changed(self, uri: str) -> None:
         """Notify the client of a change, if it subscribed to `uri`.
 
-        It is notified at once, or `CHANGES_SECONDS` after the notification before.
+        The notification goes out at once, or `CHANGES_SECONDS` after the notification before.
         """
         if self._over or not self._server.subscriptions.has(uri):
             return
@@ -202,7 +204,7 @@ class Session:
         self._flush()
 
     def _log_input(self, parts: list[Message], size: int) -> None:
-        """Log a message, or those of a batch; what cannot be read is said at INFO."""
+        """Log a message, or the messages of a batch; unreadable input is logged at INFO."""
         for part in parts:
             if isinstance(part, jsonrpc.Malformed):
                 if self._may_log_noise():
@@ -213,7 +215,7 @@ class Session:
                 log.debug("<- %s, %d bytes: %s", self._label(part), size, content)
 
     async def _give_turn(self) -> float:
-        """Let other tasks have a turn of the loop; return when the next one is due."""
+        """Let other tasks have a turn of the loop; return when their next turn is due."""
         self._flush()
         await asyncio.sleep(0)
         return self._clock() + TURN_SECONDS
@@ -264,7 +266,7 @@ class Session:
         self._send(response, received)
 
     def _loading_for(self, call: Call) -> list[asyncio.Event]:
-        """Return the events of those collaborators of `call` that are not loaded yet."""
+        """Return an event for each collaborator of `call` that is not loaded yet."""
         wanted = call.of.signature.collaborators
         return [
             loaded
@@ -286,7 +288,8 @@ class Session:
                 value = self._run(call)
                 response = self._server.complete(call, await value if call.of.waits else value)
         except asyncio.CancelledError as error:
-            # If only something that the call waited for was cancelled, the call is owed a reply.
+            # If not the call itself was cancelled, but something that it waited for, we owe it a
+            # reply.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
             response = self._fail(call, error)
@@ -304,7 +307,8 @@ class Session:
         _, received = self._pending.pop(call)
         self._pending_bytes -= received.size
         if task.cancelled():
-            # Its caller cancelled it, which the server knows, or the session is being closed.
+            # Either its caller cancelled it, which the server knows, or the session is being
+            # closed.
             self._send(self._server.fail(call, ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
@@ -324,7 +328,7 @@ class Session:
     async def _ask(
         self, call: Call, questions: Mapping[str, Question], timeout_seconds: float
     ) -> Mapping[str, Object]:
-        """Return the client's answers to what `call` asks; raises `ToolError`, `InputRequired`."""
+        """Return the client's answers to `questions`; raises `ToolError` and `InputRequired`."""
         for question in questions.values():
             if self._input_ended or not self._server.can_ask(call, question.method):
                 reason = f"The client cannot be asked: it takes no {question.method} now."
@@ -367,7 +371,7 @@ class Session:
         return _result_of(response, method)
 
     def _send(self, action: Send | None, received: Received | None = None) -> None:
-        """Add a message to what the next flush sends; `received` is what it answers."""
+        """Add a message to the next flush; `received` is the input that the message answers."""
         if action is None:
             return
         message = action.message
@@ -393,7 +397,7 @@ class Session:
     async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
-                await self._ready()  # a client that did not read gets one notification after that
+                await self._ready()  # a client that did not read then gets a single notification
             self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)
@@ -436,7 +440,7 @@ def _content(message: Message | list[Response]) -> str:
 
 
 def _log_failure(name: str, error: BaseException) -> None:
-    """Log why a call failed; if the function's author is to blame, with the traceback at DEBUG."""
+    """Log why a call failed. If the function's author is to blame, add the traceback at DEBUG."""
     if isinstance(error, ToolError):
         level = logging.INFO if error.remote else logging.DEBUG
         said = one_line(error.message, jsonrpc.LOGGED_CHARACTERS)
@@ -458,7 +462,7 @@ def _settle(answer: asyncio.Future[Response | None], response: Response | None) 
 
 
 def _result_of(response: Response, method: str) -> Object:
-    """Return the result in the client's response; raises `ToolError` where there is none."""
+    """Return the result in the client's response; raises `ToolError` if there is none."""
     if response.error is not None:
         said = str(response.error.get("message") or "without a reason")
         reason = f"The client refused {method}: {one_line(said, jsonrpc.LOGGED_CHARACTERS)}"

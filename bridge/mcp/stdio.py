@@ -1,7 +1,7 @@
 """Standard input and output, claimed for MCP so that nothing else reads or writes there.
 
-Whatever a library prints goes to stderr, and a child process inherits an empty stdin. Reads, and
-writes to pipes and sockets, never block the event loop, and no thread is left waiting at exit.
+If a library prints, its output goes to stderr. A child process inherits an empty stdin. Reads, and
+writes to pipes and sockets, never block the event loop. No thread is left waiting at exit.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ READ_BYTES = 64 * 1024
 always full."""
 
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
-"""The most bytes of output that may wait for the client to read them. With more, no further input
-is read until all is sent."""
+"""The most bytes of output that may wait for the client to read them. With more, we read no further
+input until all of them are sent."""
 
 
 class StdioError(McpError):
@@ -45,8 +45,8 @@ class Stdio:
 
         A closed stdin counts as an empty one. Raises `StdioError` if stdout is closed.
         """
-        # A descriptor that was closed when the interpreter started is left alone: its number may
-        # have been used again, by the event loop for example.
+        # If a descriptor was closed when the interpreter started, we leave it alone. Its number may
+        # be in use again, for example by the event loop.
         if sys.__stdout__ is None:
             raise StdioError("stdout is closed, so no reply could be sent")
         stdout = _duplicate(1)
@@ -65,7 +65,7 @@ class Stdio:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person types what is read."""
+        """Whether the input is a terminal, on which a person types."""
         return os.isatty(self._reading)
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -79,7 +79,7 @@ class Stdio:
         await self._writable.wait()
 
     def write(self, data: bytes) -> None:
-        """Send `data` after all that was written before; what does not fit waits in memory."""
+        """Send `data` after everything written before; data that does not fit waits in memory."""
         if self.broken.is_set():
             return
         waiting = bool(self._unsent)
@@ -90,13 +90,13 @@ class Stdio:
             self._writable.clear()
 
     async def flush(self) -> None:
-        """Wait until all that was written is sent, or the client has closed its end."""
+        """Wait until everything written is sent, or the client has closed its end."""
         while self._unsent and not self.broken.is_set():
             self._writable.clear()
             await self._writable.wait()
 
     def close(self) -> None:
-        """Close both descriptors; what is unsent is lost."""
+        """Close both descriptors; unsent data is lost."""
         self._break()
         os.close(self._writing)
         os.close(self._reading)
@@ -125,7 +125,7 @@ class Stdio:
 
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield what comes from a pipe, socket, terminal or file, without blocking the loop.
+    """Yield the data from a pipe, socket, terminal or file, without blocking the loop.
 
     The callback that reports input reads it at once, and only while the consumer awaits a chunk.
     """
@@ -138,7 +138,8 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
     def read() -> None:
         nonlocal listening
         if awaited.done():
-            # Nobody awaits a chunk: the loop would call this again and again for the same input.
+            # The consumer awaits no chunk. The loop would call this again and again for the same
+            # input.
             listening = False
             loop.remove_reader(descriptor)
         # If there is nothing, another process that shares the descriptor has taken the input.
@@ -167,7 +168,7 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
 
 
 def _duplicate(descriptor: int) -> int:
-    """Return a duplicate that is none of descriptors 0 to 2, even if one of those is free."""
+    """Return a duplicate with a number above 2, even if 0, 1 or 2 is free."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
@@ -186,14 +187,14 @@ def _unblock(descriptor: int) -> int:
 def _reopened(descriptor: int, mode: int) -> int:
     """Return a descriptor for the same pipe that does not block, or else the given one as it is.
 
-    `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share; a
-    pipe can be opened anew on Linux, so that the flag is ours alone.
+    `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share. On Linux
+    a pipe can be opened anew. Then the flag is ours alone.
     """
     if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         return descriptor
     try:
         own = os.open(f"/proc/self/fd/{descriptor}", mode | os.O_NONBLOCK)
-    except OSError:  # not Linux, or the pipe is another user's, or nobody reads
+    except OSError:  # not Linux, or the pipe is another user's, or has no reader
         return descriptor
     os.close(descriptor)
     return own

@@ -1,6 +1,6 @@
 """Subscriptions of one client to changes of resources, in all revisions of MCP. Pure.
 
-Until 2025-11-25 a client subscribes to a URI for the whole session; since 2026-07-28 it opens a
+Until 2025-11-25 a client subscribes to a URI for the whole session. Since 2026-07-28 it opens a
 listening request with a filter, and every notification carries that request's id.
 """
 
@@ -11,7 +11,7 @@ from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Object, Response, RpcError
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
-"""The key in `_meta` for the id of the listening request that a notification belongs to
+"""A notification belongs to a listening request. This key in `_meta` has that request's id
 (2026-07-28, Subscriptions)."""
 
 MAX_LISTENERS = 64
@@ -19,11 +19,11 @@ MAX_LISTENERS = 64
 
 
 MAX_URIS = 1_000
-"""How many resources of a listening request are looked at; a bridge has two hundred at most."""
+"""We look at so many resources of a listening request; a bridge has two hundred at most."""
 
 
 class Subscriptions:
-    """Keeps which resources one client has subscribed to; `is_known` says which URIs there are.
+    """Keeps one client's subscriptions to resources; `is_known` says whether a URI exists.
 
     The notifications use the framing of the message that asked for them.
     """
@@ -57,7 +57,7 @@ class Subscriptions:
         )
 
     def end(self, id_: Id) -> bool:
-        """Forget a listening request; False if there is none of this id."""
+        """Forget a listening request; False if there is no request with this id."""
         return self._listeners.pop(id_, None) is not None
 
     def __bool__(self) -> bool:
@@ -83,7 +83,7 @@ class Subscriptions:
     def close(self, meta: Object) -> list[tuple[Response, Framing]]:
         """End every listening request and return the responses (2026-07-28, "Graceful Closure").
 
-        `meta` is what every result carries in `_meta`.
+        `meta` is the `_meta` of every result.
         """
         ended = []
         for id_, (_, framing) in self._listeners.items():

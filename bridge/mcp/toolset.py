@@ -54,8 +54,8 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 """A variable of a URI template (RFC 6570, section 3.2.2)."""
 
 MAX_VALUE_CHARACTERS = 16_384
-"""The longest value of a variable in a URI: a room's JID has 2,047 bytes at most, escaped three
-times as many characters."""
+"""The longest value of a variable in a URI. A room's JID has at most 2,047 bytes, and three times
+as many characters when escaped."""
 
 _VALUE = f"([^/?#]{{1,{MAX_VALUE_CHARACTERS}}})"
 """The pattern for the value of such a variable in a URI."""
@@ -63,7 +63,7 @@ _VALUE = f"([^/?#]{{1,{MAX_VALUE_CHARACTERS}}})"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 RESERVED = frozenset({"initialize", "ping"})
-"""Methods of MCP that a tool cannot have as its name: a bare call of it would hide the method."""
+"""Methods of MCP. No tool can have such a name: a bare call of the tool would hide the method."""
 
 
 class ToolsetError(McpError):
@@ -71,14 +71,14 @@ class ToolsetError(McpError):
 
 
 class CollaboratorError(ToolsetError):
-    """A function needs a collaborator that is missing, or of whose type there are several."""
+    """A function needs a collaborator that is missing, or there are several of its type."""
 
 
 class Completes(NamedTuple):
     """Says, in an `Annotated` argument of a prompt or a template, which values it can have.
 
-    The function `values` may have collaborators, and returns all values; those that begin with what
-    was typed are offered.
+    The function `values` may have collaborators, and returns all values. A client is offered the
+    values that begin with the text that its user typed.
     """
 
     values: Callable[..., list[str]]
@@ -131,7 +131,7 @@ class Signature(NamedTuple):
     def inject(
         self, name: str, function: Callable[..., Any], given: Iterable[object]
     ) -> Callable[..., Any]:
-        """Return `function` with its collaborators injected, which are found in `given` by type.
+        """Return `function` with its collaborators injected; they are found in `given` by type.
 
         A `Context` is not injected: each call passes its own. Raises `CollaboratorError`.
         """
@@ -162,27 +162,28 @@ class Tool(NamedTuple):
     output_schema: Schema | None
     """None for a tool that returns content."""
     read_only: bool
-    """Whether it changes nothing, so that a client need not ask its user first."""
+    """Whether the tool changes nothing, so that a client need not ask its user first."""
     destructive: bool
-    """Whether its changes can destroy something; never true with `read_only`."""
+    """Whether the tool's changes can destroy something; never true with `read_only`."""
     idempotent: bool
     """Whether a second call with the same arguments changes nothing more."""
     open_world: bool
-    """Whether it reaches beyond this process, to other people and machines."""
+    """Whether the tool reaches beyond this process, to other people and machines."""
     deadline: float
     """Seconds after which a call of an `async def` is given up."""
     requires: tuple[str, ...] = ()
-    """Capabilities of the client without which it cannot work."""
+    """The tool cannot work without these capabilities of the client."""
     schema_is_written: bool = False
-    """Whether the author gave the `input_schema`; otherwise it is made from the parameters."""
+    """Whether the author gave the `input_schema`; otherwise it comes from the parameters."""
     own_slots: bool = False
-    """Whether its calls mostly wait for other people, and so do not use up the slots in which the
-    calls of other tools run."""
+    """Whether the tool has slots of its own, since its calls mostly wait for other people. Then
+    they do not use up the slots in which the calls of other tools run."""
 
     def bound(self, arguments: Object) -> dict[str, object]:
         """Return the arguments of the function; raises `MismatchError`.
 
-        If the author gave the schema, the function has one: the caller's arguments, not checked.
+        If the author gave the schema, the function has one argument: the caller's arguments, not
+        checked.
         """
         if self.schema_is_written:
             return {self.signature.parameters[0].name: arguments}
@@ -209,9 +210,9 @@ def tool(
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of the decorated function; without a `name` it has the function's name.
 
-    A schema that is given is listed as it is, in place of the schema of the function's types. With
-    an `input_schema` the function takes one argument: an object with the caller's arguments, which
-    are not checked.
+    A given schema is listed as it is, in place of the schema of the function's types. With an
+    `input_schema` the function takes one argument: an object with the caller's arguments, which are
+    not checked.
 
     The defaults are cautious: a tool is not read-only, and reaches outside. Raises `ToolsetError`.
     """
@@ -255,7 +256,7 @@ def tool(
 
 
 def _output_schema(name: str, result: Any) -> Schema | None:
-    """Return the schema of what a tool returns; None for content."""
+    """Return the schema of a tool's result; None for content."""
     if _is_content(result):
         return None
     if interpreted := get_origin(result) is Interpret:
@@ -378,7 +379,8 @@ class Toolset:
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     withheld: Mapping[str, str] = field(default_factory=dict)
-    """The tools that `that_only_read` left out, and why: a clause that can follow a colon."""
+    """The tools that `that_only_read` left out, each with the reason: a clause that can follow a
+    colon."""
 
     def __post_init__(self) -> None:
         for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
@@ -413,7 +415,7 @@ class Toolset:
 
 
 def merge(sets: Iterable[Toolset]) -> Toolset:
-    """Return one set of all that `sets` have, in order; raises `ToolsetError` when names clash."""
+    """Return one set with all members of `sets`, in order; raises `ToolsetError` if names clash."""
     given = tuple(sets)
     owners: dict[tuple[str, str], str] = {}
     for each in given:
