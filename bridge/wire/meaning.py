@@ -1,8 +1,8 @@
 """What errors, status codes and elements of messages mean, and what to do about it. Pure.
 
-The sentences are the same if the bridge got the error, and if another client did whose log is read.
-Only the names of what has to be changed differ: for the bridge they are those of its settings.
-Conditions are those of RFC 6120 and XEP-0045.
+The sentences are the same for an error that the bridge got, and for an error in the log of another
+client. Only the names of what a user has to change differ: for the bridge they are its settings.
+RFC 6120 and XEP-0045 define the conditions.
 """
 
 import re
@@ -19,7 +19,7 @@ class Row(NamedTuple):
     situations: Sequence[str]
     conditions: Sequence[str]
     outcome: str
-    """What follows from the error; each table has its own words for that."""
+    """The consequence of the error; each table has its own words for that."""
     message: str
     hint: str
 
@@ -70,12 +70,12 @@ SIGNALS = frozenset(
         "urn:xmpp:chat-markers:0",
     }
 )
-"""The namespaces of what clients send by themselves: somebody is typing, a message came, it was
-shown (XEP-0085, XEP-0184, XEP-0333)."""
+"""The namespaces of signals that clients send by themselves: the user is typing, a message came, a
+message was shown (XEP-0085, XEP-0184, XEP-0333)."""
 
 UNREACHED = frozenset({"remote-server-not-found", "remote-server-timeout", "service-unavailable"})
-"""The conditions that say that a room's service was not reached. For `service-unavailable` that is
-not certain: whoever does not know what they are asked answers the same (RFC 6120, 8.3.3)."""
+"""The conditions that say that a server did not reach a room's service. `service-unavailable` is
+not certain: an entity that does not understand a request answers the same (RFC 6120, 8.3.3)."""
 
 REMOVALS = {
     332: "dropped",
@@ -85,8 +85,8 @@ REMOVALS = {
     321: "not-a-member",
     307: "kicked",
 }
-"""The situations of those whom a room puts out, by its status codes (XEP-0045, section 15.6). Of
-several codes the first counts: a room may send 307 with any other one."""
+"""The situation of an occupant whom the room puts out, by the room's status code (XEP-0045, section
+15.6). Of several codes the first in this table counts: a room may send 307 with any other code."""
 
 OUR_WORDS: Mapping[str, str] = {
     "login": "XMPP_USERNAME and XMPP_PASSWORD",
@@ -100,7 +100,7 @@ OUR_WORDS: Mapping[str, str] = {
     "We_were": "We were",
     "us": "us",
 }
-"""What the names in braces stand for if the bridge got the error."""
+"""The words for the names in braces if the bridge got the error."""
 
 CLIENT_WORDS: Mapping[str, str] = {
     "login": "the client's user name and password",
@@ -114,7 +114,7 @@ CLIENT_WORDS: Mapping[str, str] = {
     "We_were": "The client was",
     "us": "the client",
 }
-"""What they stand for if another client got it, whose stream is read."""
+"""The words for the names in braces if the error is in the log of another client."""
 
 MEANINGS = rows_of("""
 sasl: not-authorized invalid-authzid; never
@@ -252,4 +252,4 @@ dropped: recipient-unavailable; at once
     The room {room} dropped {us}{why}.
     -> After a pause {again}.
 """)
-"""The errors that a server or a room returns, and the ways in which a room puts somebody out."""
+"""The errors that a server or a room returns, and the ways in which a room puts an occupant out."""

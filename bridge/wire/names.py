@@ -45,30 +45,30 @@ STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
 """What stream management counts (XEP-0198, section 4)."""
 
 BODY, SUBJECT, THREAD = (f"{{{CLIENT}}}{name}" for name in ("body", "subject", "thread"))
-"""The tags of what a message says."""
+"""The tags of a message's texts."""
 
 HEADER, FEATURES, STREAM_ERROR = (
     f"{{{STREAMS}}}{name}" for name in ("stream", "features", "error")
 )
-"""The tags of a stream's header, of what the server offers, and of the error that ends a stream."""
+"""The tags of a stream's header, of the server's offer, and of the error that ends a stream."""
 
 ACK_REQUEST, ACK = f"{{{SM}}}r", f"{{{SM}}}a"
-"""The tags of what asks for an acknowledgement and of what gives it (XEP-0198, section 4)."""
+"""The tags of a request for acknowledgement, and of an acknowledgement (XEP-0198, section 4)."""
 
 PINGED = f"{{{PING}}}ping"
 """The tag of a ping (XEP-0199)."""
 
 JOIN = f"{{{MUC}}}x"
-"""The tag of what asks a room to let somebody in (XEP-0045, section 7.2)."""
+"""The tag of the element by which a client asks a room to let it in (XEP-0045, section 7.2)."""
 
 EXTENSION = f"{{{MUC_USER}}}x"
-"""The tag of what a room adds to a stanza (XEP-0045, section 15.5.2)."""
+"""The tag of the element that a room adds to a stanza (XEP-0045, section 15.5.2)."""
 
 ITEM = f"{{{MUC_USER}}}item"
-"""The tag of what a room's extension says of an occupant."""
+"""The tag of the element in a room's extension that describes an occupant."""
 
 STAMP, FORMER_STAMP = f"{{{DELAY}}}delay", f"{{{FORMER_DELAY}}}x"
-"""The tags of a delay, and of one as XEP-0091 has it, whose stamps are in UTC without a zone."""
+"""The tags of a delay, and of a delay by XEP-0091, whose stamps are in UTC without a zone."""
 
 CAPTCHA = "{urn:xmpp:captcha}captcha"
 REPLACE = "{urn:xmpp:message-correct:0}replace"
@@ -92,8 +92,8 @@ CONDITIONS = frozenset(
         "unsupported-feature unsupported-stanza-type unsupported-version"
     ).split()
 )
-"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Whoever sent an error with any other
-name made it up, and it counts as `undefined-condition`."""
+"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Any other name is made up, and counts
+as `undefined-condition`."""
 
 _OF_CONDITIONS = re.compile("urn:ietf:params:xml:ns:xmpp-(?:streams|sasl|stanzas)")
 """The namespaces of the conditions. A server may also write a condition in the namespace of the
@@ -112,7 +112,7 @@ class StanzaError:
     venue: str | None = None
     """The new address, with the condition `gone`."""
     by: str | None = None
-    """Who made the error, where it says so (RFC 6120, section 8.3.1)."""
+    """The entity that made the error, if the error names it (RFC 6120, section 8.3.1)."""
 
 
 def split(tag: str) -> tuple[str, str]:
@@ -127,16 +127,16 @@ def local(tag: str) -> str:
 
 
 def bare(jid: str) -> str:
-    """Return a JID without its resource, and otherwise as it is written."""
+    """Return a JID without its resource; the rest stays as it is written."""
     return jid.partition("/")[0]
 
 
 def lower_bare(jid: str) -> str:
-    """Return a JID without its resource, in lower case: by this, addresses in a log are compared.
+    """Return a JID without its resource, in lower case, to compare addresses in a log.
 
-    It differs from `bare` because the addresses in a log are as a client wrote them, and a log is
-    read without slixmpp, which prepares those of the bridge. A prepared JID has capitals in scripts
-    such as Cherokee, so to lower it would make it another address.
+    The addresses in a log are as a client wrote them. slixmpp prepares the bridge's addresses, but
+    we read logs without slixmpp. So this differs from `bare`: a prepared JID has capitals in
+    scripts such as Cherokee, and in lower case it would be another address.
     """
     return bare(jid).lower()
 
@@ -157,12 +157,12 @@ def codes_of(stanza: Element) -> frozenset[int]:
 
 
 def is_stamped(stanza: Element) -> bool:
-    """Whether a message has a delay (XEP-0203), whoever stamped it."""
+    """Whether a message has a delay (XEP-0203), of whatever entity."""
     return any(child.tag in {STAMP, FORMER_STAMP} for child in stanza)
 
 
 def error_of(stanza: Element) -> StanzaError:
-    """Return the `<error/>` in `stanza`; `undefined-condition` where it has none."""
+    """Return the `<error/>` in `stanza`; `undefined-condition` if the stanza has none."""
     error = stanza.find(stanza.tag.removesuffix(local(stanza.tag)) + "error")
     if error is None:
         return StanzaError("undefined-condition")

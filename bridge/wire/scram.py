@@ -1,7 +1,7 @@
-"""The client's side of SCRAM (RFC 5802, RFC 7677), and what both sides compute. Pure.
+"""The client's side of SCRAM (RFC 5802, RFC 7677), and the proofs that both sides compute. Pure.
 
-slixmpp's implementation derives the key on the event loop, with no limit on the iterations and
-a nonce from `random`; here the caller calls `final` in a thread, and gives the nonce.
+slixmpp's implementation derives the key on the event loop, with no limit on the iterations, and
+with a nonce from `random`. Here the caller calls `final` in a thread, and gives the nonce.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ MAX_ITERATIONS = 1_000_000
 
 LEAST_UNTRUSTED_ITERATIONS = 4096
 """The least iterations that a server may ask for if its certificate was not checked (RFC 7677,
-section 4). From a proof made with fewer, an impostor could guess the password cheaply."""
+section 4). An impostor could cheaply guess the password from a proof with fewer iterations."""
 
 HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
 """The supported mechanisms, best first, and their hash functions."""
@@ -39,9 +39,9 @@ class ChannelBinding:
 class ScramClient:
     """One login: call `first`, `challenge`, `final`, `verify`, in this order.
 
-    A `-PLUS` mechanism needs a `binding`. Without one, `could_bind` says to the server that we
-    support channel binding, but have seen no offer of it. A server that did offer it then detects
-    the downgrade.
+    A `-PLUS` mechanism needs a `binding`. Without a binding, `could_bind` tells the server that we
+    support channel binding, but have seen no offer of it. If the server did offer it, the server
+    then detects the downgrade.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ScramClient:
         self._nonce = nonce
         self._least_iterations = least_iterations
         self.flag = "p" if binding else "y" if could_bind else "n"
-        """What the client says of channel binding (RFC 5802, section 7)."""
+        """The client's flag for channel binding (RFC 5802, section 7)."""
         self._header = (f"p={binding.type}" if binding else self.flag) + ",,"
         self._bound = self._header.encode() + (binding.data if binding else b"")
         name = username.replace("=", "=3D").replace(",", "=2C")
@@ -70,7 +70,8 @@ class ScramClient:
         self.iterations = 0
         """How often the server wants the password hashed; 0 before `challenge`."""
         self.offer_hash = b""
-        """The server's hash of what it offers (XEP-0474); empty before `challenge`, or without."""
+        """The server's hash of its offer (XEP-0474); empty before `challenge`, and if the server
+        sent none."""
         self._signature = b""
 
     def first(self) -> str:
@@ -103,8 +104,8 @@ class ScramClient:
     def was_offered(self, mechanisms: Sequence[str], bindings: Sequence[str]) -> bool:
         """Whether the server has offered just these mechanisms and channel bindings (XEP-0474).
 
-        True if it has sent no hash of them. Versions before 0.4 of the standard have other
-        delimiters, which no name may have either.
+        True if the server has sent no hash of its offer. Versions before 0.4 of the standard have
+        other delimiters. No name may contain these either.
         """
         for between, after in (("\x1e", "\x1f"), (",", "|")):
             offer = between.join(sorted(mechanisms))

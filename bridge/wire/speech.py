@@ -1,7 +1,7 @@
-"""What is said between people and programs: commands, naming, prompt answers, loops. Pure.
+"""How people and programs speak to each other: commands, naming, prompt answers, loops. Pure.
 
-Two sets of rules use these words and thresholds: `xmpp.checks` judges what everybody in a room
-sees, `capture` what one client sent and received.
+Two sets of rules use these words and thresholds. `xmpp.checks` judges the events that all in a room
+see, `capture` the stanzas that one client sent and received.
 """
 
 import re
@@ -10,33 +10,36 @@ ANSWER_SECONDS = 2.0
 """The longest time in which a program answers; people take longer to read and type."""
 
 SPREAD_SECONDS = 0.5
-"""The times that a program takes for its answers differ by less than this."""
+"""The times that a program takes for its answers differ by less than so many seconds."""
 
 TURN_SECONDS = 10.0
-"""The longest time between two messages in a loop, of two programs or of one with itself."""
+"""The longest time between two messages in a loop, be it of two programs or of a program with
+itself."""
 
 THREAD_SECONDS = 60.0
-"""The longest time after which a message still counts as the answer to the one before; programs
+"""The longest time after which a message still counts as the answer to the message before. Programs
 that ask a language model take so long."""
 
 LOOP_MESSAGES = 12
-"""So many messages in turn are a loop of two programs: no two people answer each other so fast for
-so long. Fewer may be a person who gives a command again and again."""
+"""So many messages in turn are a loop of two programs: two people do not answer each other so fast
+for so long. Fewer messages may be a person who gives a command again and again."""
 
 SELF_ANSWERS = LOOP_MESSAGES // 2
-"""So many messages in a row of a client, each at once after the copy that the room sent back of the
-one before, and with its words, are a client that answers itself."""
+"""A client answers itself if it sends so many messages in a row, each with the words of the message
+before, and at once after the room sent that message back."""
 
 LOOP_REPEATS = 3
-"""In a room, so many messages in a row are a program that answers itself if each has the words of
-the one before, and nothing else was said. A log may lack what others said, so it takes more."""
+"""In a room, a program answers itself if it says so many messages in a row, each with the words of
+the message before, and nothing else was said. A log may lack the messages of others, so for a log
+we ask for more."""
 
 COMMAND_CHARACTERS = 200
-"""The most characters at the beginning of a message that are read as a command: commands are short,
+"""We look for a command in so many characters at the beginning of a message. Commands are short,
 and a message may have 250 kB."""
 
 _SIGN = re.compile(r"(?!/me\b)[!.$#~+&%/](?=[^\W\d])", re.IGNORECASE)
-"""The sign before the word of a command. `/me` is none (XEP-0245), and `-1` or `+1` is a vote."""
+"""The sign before the word of a command. `/me` is no command (XEP-0245), and `-1` or `+1` is a
+vote."""
 
 
 def is_command(text: str) -> bool:

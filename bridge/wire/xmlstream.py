@@ -1,13 +1,15 @@
 """Reads one XML stream (RFC 6120, section 4): bytes in, elements out, within limits. Pure.
 
 The stream is divided into stanzas by its tags alone, and each stanza has its own parser. So a
-stanza that a stranger filled with bad XML does no harm to the others, and the memory for its names
-is freed with its parser. Servers pass on XML that expat refuses, such as a namespace with `}` or a
-reserved one. A stanza that cannot be read is skipped. Only an `XmlStreamError` ends the stream.
+stanza that a stranger filled with bad XML does no harm to other stanzas, and the memory for its
+names is freed with its parser. Servers pass on XML that expat refuses, such as a namespace with
+`}`, or a reserved namespace. We skip a stanza that we cannot read. Only an `XmlStreamError` ends
+the stream.
 
-Where a tag is malformed, the stanza ends at the closing tag with its own name, and only such names
-are counted. What a stranger wrote is well-formed in itself, so it closes no more than it opens. The
-stream ends where a malformed tag may hide such a name: nothing within a stanza may become a stanza.
+If a tag in a stanza is malformed, the stanza ends at the closing tag with its own name, and we
+count only tags with that name. A stranger's content is well-formed in itself, so it closes no more
+elements than it opens. If a malformed tag may hide such a name, the stream ends: nothing within a
+stanza may become a stanza.
 """
 
 import re
@@ -21,20 +23,20 @@ from xml.parsers.expat.errors import XML_ERROR_TAG_MISMATCH, codes
 from bridge.wire.errors import WireError
 
 MAX_TOKEN_BYTES = 1024 * 1024
-"""Most bytes of a tag with its attributes, or of a CDATA section. An incomplete one is scanned
-again when more data comes. Servers pass on stanzas of 256 to 512 kB, nearly all of which may be one
+"""Most bytes of a tag with its attributes, or of a CDATA section. We scan an incomplete one again
+when more data comes. Servers pass on stanzas of 256 to 512 kB, nearly all of which may be one
 attribute."""
 
 KEPT_TAG_BYTES = 4 * 1024
-"""Most bytes that are kept of the name of a tag that is too long, of each of its common attributes,
-and of the incomplete attribute at its end."""
+"""If a tag is too long, we keep at most so many bytes of its name, of each of its common
+attributes, and of the incomplete attribute at its end."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Most bytes of the stream's header and of what precedes it. Real headers have 300."""
+"""Most bytes of the stream's header, together with the bytes before it. Real headers have 300."""
 
 MAX_DECLARED_BYTES = 512
-"""Most bytes of the header's declarations of namespaces. They are parsed again with each stanza,
-and ElementTree may repeat a namespace in each name. Real headers have 100."""
+"""Most bytes of the header's declarations of namespaces. We parse them again with each stanza, and
+ElementTree may repeat a namespace in each name. Real headers have 100."""
 
 MAX_NAMESPACE_BYTES = 256
 """Most bytes of a namespace. ElementTree repeats it in each of its names; real ones have up to
@@ -46,7 +48,7 @@ listing of 80,000 rooms has that many. A stanza of 250 kB, which servers let pas
 60,000."""
 
 COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
-"""The attributes that are kept of a stanza that cannot be read; they say whose it is (RFC 6120,
+"""We keep these attributes of a stanza that we cannot read. They say whose stanza it is (RFC 6120,
 section 8.1)."""
 
 _BLANKS = b" \t\r\n"
@@ -71,19 +73,19 @@ _TOKEN = re.compile(
     % (_NAME_BEGINS, _NAME_BEGINS, _ATTRIBUTES),
     re.VERBOSE,
 )
-"""A tag or a CDATA section, with the text before it. The last group that matched says which kind of
-token it is."""
+"""A tag or a CDATA section, with the text before it. The last matching group gives the kind of the
+token."""
 
 _WHOLE = re.compile(
     rb"""%b [^\s<>"'/=]++ (?: \s+ [^\s<>"'/=]++ \s*=\s* (?: "[^"]*+" | '[^']*+' ) )* \s* (/?) >"""
     % _NAME_BEGINS,
     re.VERBOSE,
 )
-"""Matches a malformed tag that has nothing worse than `<` in the value of an attribute."""
+"""Matches a malformed tag whose only fault is a `<` in the value of an attribute."""
 
 _SWALLOWED = re.compile(rb"<(?:[!?]|/?(?:[^\s/<>]*:)?(?:message|presence|iq)[\s/>])")
-"""Matches what no tag may have in itself: the tag of a stanza, or what may contain one as text. The
-closing quote of a value before it may be missing."""
+"""Matches text that no tag may contain: the tag of a stanza, or a construct that may contain such a
+tag as text. If a tag contains it, the closing quote of a value before it may be missing."""
 
 _OPENED = re.compile(rb"<[^\s<>\"'/!]+" + _ATTRIBUTES, re.VERBOSE)
 """The beginning of a tag, up to the opening quote of an incomplete value."""
@@ -104,14 +106,14 @@ _NAMES = re.compile(rb"<(?!/)|=[ \t\r\n]*[\"']")
 """Matches once at each element, and once at each attribute."""
 
 _TLS_RECORDS = (b"\x14", b"\x15", b"\x16", b"\x17")
-"""The first bytes of records of TLS (RFC 8446, section 5.1), none of which XML may have."""
+"""The first bytes of TLS records (RFC 8446, section 5.1). XML may have none of them."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
-"""What may precede the root's tag."""
+"""Matches everything that may precede the root's tag."""
 
 
 class XmlStreamError(WireError):
-    """The other side broke the rules of XMPP streams; what follows in the stream is dropped."""
+    """The other side broke the rules of XMPP streams. We drop the rest of the stream."""
 
     condition: ClassVar[str]
     """The condition of the stream error for this violation (RFC 6120, section 4.9.3)."""
@@ -124,7 +126,7 @@ class NotWellFormedError(XmlStreamError):
 
 
 class TlsRecordError(NotWellFormedError):
-    """The other side speaks TLS: what comes is a record of it, often an alert."""
+    """The other side speaks TLS: it sent a TLS record, often an alert."""
 
 
 class RestrictedXmlError(NotWellFormedError):
@@ -134,7 +136,7 @@ class RestrictedXmlError(NotWellFormedError):
 
 
 class StanzaTooLongError(XmlStreamError):
-    """The header, its namespaces, or one tag, are longer than their limit."""
+    """The header, its namespaces, or a tag exceed their limit."""
 
     condition = "policy-violation"
 
@@ -145,7 +147,7 @@ class DamagedElement(Element):
     def __init__(self, readable: Element, reason: str, condition: str) -> None:
         super().__init__(readable.tag, readable.attrib)
         self.reason = reason
-        """What is wrong with it, in our own words or in those of expat."""
+        """What is wrong with the stanza, in our own words or in expat's."""
         self.condition = condition
         """The stream error for a client that sends such a stanza (RFC 6120, section 4.9.3)."""
 
@@ -162,12 +164,11 @@ class XmlStream:
         self.ended = False
         """Whether the other side has ended its stream in good order."""
         self.raw = b""
-        """The bytes of the element that was yielded last; of a skipped stanza only its opening
-        tag."""
+        """The bytes of the last element; for a skipped stanza, only its opening tag."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
         self._data = bytearray()
-        """The bytes that have come and were not yielded yet."""
+        """The bytes that have come, and whose elements were not yielded yet."""
         self._at = 0
         """How far the tokens in `_data` were read."""
         self._begin = 0
@@ -179,12 +180,13 @@ class XmlStream:
         self._condition = ""
         """The stream error for a client that sends such a stanza."""
         self._own = b""
-        """The name of the stanza under way, if a tag in it is malformed. Only elements with this
-        name are counted then."""
+        """The name of the stanza under way, if a tag in it is malformed. Then we count only
+        elements with this name."""
         self._last_tag = ""
         """The tag of the last element; equal `NAMELESS` ones in a row are yielded once."""
         self._depth = 0
-        """How many elements are open, including the root; only some of them, if `_own` is set."""
+        """How many elements are open, including the root. If `_own` is set, we count only some of
+        them."""
         self._name = b""
         """The name in the header's tag; empty before the header has come."""
         self._prefix = b""
@@ -215,7 +217,7 @@ class XmlStream:
         opened = self._data.find(b"<", self._at)
         if self._depth and opened >= 0:
             self._check_incomplete(opened, len(data))
-        # In a stanza that is skipped, a long tag is cut sooner, so that it is scanned less often.
+        # In a skipped stanza, we cut a long tag sooner, so that we scan it less often.
         longest = MAX_TOKEN_BYTES // 16 if self._reason else MAX_TOKEN_BYTES
         if 0 <= opened < len(self._data) - 1 - longest:
             self._cut_tag(opened)
@@ -243,7 +245,7 @@ class XmlStream:
         if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
             raise StanzaTooLongError
         # The encoding is UTF-8, whatever the declaration says (RFC 6120, section 11.6).
-        parser = XMLParser(encoding="utf-8")  # noqa: S314 - what could expand has been refused
+        parser = XMLParser(encoding="utf-8")  # noqa: S314 - entities have been refused
         try:
             parser.feed(data[: self._at] + (b"</%b>" % self._name) * self._depth)
             header: Element = parser.close()
@@ -281,12 +283,12 @@ class XmlStream:
                 self._at, self._depth = at, depth
                 element, before = self._finished(), self._last_tag
                 self._last_tag = element.tag
-                if not element.tag == before == NAMELESS:  # a flood of `<>` is told once
+                if not element.tag == before == NAMELESS:  # a flood of `<>` is reported once
                     yield element
         self._at, self._depth, self.ended = at, depth, not depth
 
     def _check_between(self, kind: int | None, start: int, at: int) -> None:
-        """Refuse what may not be between stanzas, and a closing tag that is not the root's."""
+        """Refuse tokens that may not be between stanzas, and closing tags other than the root's."""
         text, end = self._data[start : self._begin], self._data[self._begin + 2 : at - 1]
         refused = end.rstrip(_BLANKS) != self._name if kind == _END else kind == _CDATA
         if refused or text.strip(_BLANKS):
@@ -295,7 +297,7 @@ class XmlStream:
     def _check_incomplete(self, opened: int, new: int) -> None:
         """Refuse the incomplete tag at `opened` if a quote in it was not closed.
 
-        Only its `new` bytes are searched, and enough before them for a name.
+        We search only its `new` bytes, and enough bytes before them for a name.
         """
         begin = max(opened + 1, len(self._data) - new - len("</presence>"))
         if not self._data.startswith(b"<![CDATA[", opened) and _SWALLOWED.search(self._data, begin):
@@ -339,7 +341,7 @@ class XmlStream:
             self._reason, self._condition = reason, condition
 
     def _trim(self) -> None:
-        """Forget what came before the stanza under way, and its content if it is skipped."""
+        """Forget the bytes before the stanza under way; if it is skipped, its content too."""
         data = self._data
         del data[: self._begin]
         self._at, self._opened = self._at - self._begin, self._opened - self._begin
@@ -421,14 +423,14 @@ def _is_namespace(name: bytes) -> bool:
 
 
 def _is_common(attribute: tuple[bytes, bytes]) -> bool:
-    """Whether this is one of the `COMMON_ATTRIBUTES`, and not longer than is kept of these."""
+    """Whether this is one of the `COMMON_ATTRIBUTES`, with at most `KEPT_TAG_BYTES`."""
     return attribute[0] in COMMON_ATTRIBUTES and len(attribute[1]) <= KEPT_TAG_BYTES
 
 
 def _check_prolog(data: bytes) -> int:
     """Return where the root's tag begins.
 
-    A DTD is refused, and with it entities: it could only be in front of the root.
+    A DTD could only be before the root. We refuse it, and with it entities.
     """
     prolog = _PROLOG.match(data)
     end = prolog.end() if prolog else 0

@@ -1,7 +1,7 @@
 """Writes elements as XML, with their namespaces declared, and with texts escaped. Pure.
 
-Received stanzas are written too, to show them to users. A namespace may contain markup. If it were
-not escaped, users would see stanzas that nobody sent.
+This also writes received stanzas, to show them to users. A namespace may contain markup. If it were
+not escaped, users would see stanzas that were never sent.
 """
 
 from xml.etree.ElementTree import Element
