@@ -1,1 +1,1 @@
-"""The recorder's store: what happened in the rooms, kept beyond the end of the process."""
+"""The recorder's store: the events of the rooms, kept beyond the end of the process."""

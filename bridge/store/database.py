@@ -1,7 +1,7 @@
-"""The interface of a store's database, and the values that go in and come out. Pure.
+"""The interface of a store's database, and the values that go in and out. Pure.
 
-Events are kept in their exact form (`bridge.xmpp.model.events.encode`), without cursor, time and
-room, which are kept separately.
+A store keeps events in their exact form (`bridge.xmpp.model.events.encode`), and cursor, time and
+room apart from it.
 
 Every database promises the following, however it is implemented:
 
@@ -11,15 +11,16 @@ every id that any process could read before. So a reader who has read everything
 on from there, and misses nothing. No id is given twice, even if its event was deleted; some ids may
 never be given.
 
-*Time.* The time of an event is that of its observer's wall clock, to the millisecond. It does not
+*Time.* The time of an event comes from its observer's wall clock, to the millisecond. It does not
 give the order, since clocks differ, and are set. Leases use the monotonic clock of the process that
-reads them, and never a wall clock. A database that is shared by several machines translates what
-one process wrote into the time of another: in leases, and in what `page` returns to a query of
-shared events alone, with which the observations of several bridges are compared.
+reads them, and never a wall clock. If several machines share a database, the database translates
+the times of one process into the time of another. It does so in leases, and in the events that
+`page` returns to a query of shared events alone: with these, the observations of several bridges
+are compared.
 
 *Transactions.* A transaction is kept as a whole, or not at all. Writing transactions come one after
-the other: from the beginning of one to its end, no other process changes what it reads. A process
-that only reads never waits.
+the other: from the beginning of a transaction to its end, no other process changes the data that it
+reads. A process that only reads never waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ ITEM_BYTES = 400
 
 
 AWAY = "away"
-"""The kind of the warning about a database that is away, which is already in the log."""
+"""The kind of the warning about a database that is away. That warning is already in the log."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Observer:
 
     @property
     def domain(self) -> str:
-        """The domain of the account: all accounts of a domain share what they recorded."""
+        """The domain of the account. All accounts of a domain share their records."""
         return self.account.rpartition("@")[2]
 
 
@@ -71,11 +72,11 @@ class Happened(NamedTuple):
     event: Mapping[str, Any]
     """The event in its exact form."""
     shared: bool = False
-    """Whether everybody in the room saw it; otherwise only its observer did."""
+    """Whether all in the room saw the event; otherwise only its observer did."""
     earlier: bool = False
-    """Whether the room sent it to us as we joined: its history, and who was already there."""
+    """Whether the room sent it to us as we joined: its history, and the occupants already there."""
     number: int = 0
-    """The number of the event in the journal of the run; 0 if it is in none."""
+    """The number of the event in the journal of the run; 0 if it is in no journal."""
 
 
 class TracedXml(NamedTuple):
@@ -121,9 +122,9 @@ class Lease(NamedTuple):
     """Which run writes the shared events of a room."""
 
     run: str
-    """The run that holds it; empty once it was given up."""
+    """The run that holds the lease; empty once the lease was given up."""
     beat: float
-    """When it was last renewed or given up, in seconds of our monotonic clock."""
+    """When the lease was last renewed or given up, in seconds of our monotonic clock."""
     seen_until: float
     """The time up to which the room was recorded, in seconds since the epoch."""
 
@@ -137,16 +138,16 @@ class Query:
     domain: str
     """The domain of the accounts whose records are read."""
     connection_of: tuple[str, ...] = ()
-    """Accounts whose events without a room, which are those of their connections, are read too."""
+    """Accounts. The events of their connections, which have no room, are read too."""
     start: float | None = None
     """Seconds since the epoch, inclusive."""
     end: float | None = None
     """Seconds since the epoch, inclusive."""
     kinds: frozenset[str] | None = None
     contains: tuple[str, ...] = ()
-    """Searchable texts, at least one of which is in the event's text."""
+    """Searchable texts. The event's text contains at least one of them."""
     mentions: str = ""
-    """A text that is anywhere in the exact form, in upper or lower case."""
+    """A text that the exact form contains anywhere, in upper or lower case."""
     stanzas: bool = False
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
     shared: bool = False
@@ -154,7 +155,7 @@ class Query:
 
 
 class Holding(NamedTuple):
-    """What the store has of one room, of connections to one domain, or of all stanzas."""
+    """The store's rows of one room, of connections to one domain, or of all stanzas."""
 
     id: int
     """A number that names the room; 0 for the stanzas."""
@@ -175,17 +176,17 @@ class Amount(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """What former runs say about deletion for age, in seconds of running time."""
+    """What former runs left for this one about deletion for age, in seconds of running time."""
 
     put_off: float = 0.0
-    """How much longer nothing may be deleted for its age, because a clock jumped."""
+    """How much longer no row may be deleted for its age, because a clock jumped."""
     day_left: float = 0.0
-    """How long it takes until the next tenth of the store may be deleted of rows that were already
-    too old when this process, or a former one, was started. See `bridge.store.retention`."""
+    """Running seconds until the next tenth of the store may be deleted of old rows: rows that were
+    already too old when this process, or a former one, started. See `bridge.store.retention`."""
 
 
 class Span(NamedTuple):
-    """The range of the ids that the events of a query's rooms and time have."""
+    """The range of the ids of the events in a query's rooms and time."""
 
     store: str
     """The name of the store; a new store at the same place has another name."""
@@ -193,12 +194,12 @@ class Span(NamedTuple):
     """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
     none."""
     evicted: int
-    """The highest id of an event of the query's rooms that was deleted; 0 if none was."""
+    """The highest id of a deleted event of the query's rooms; 0 if none was deleted."""
     whole_from: float
-    """The time from which on nothing of these rooms was deleted, in seconds since the epoch; minus
-    infinity if nothing was, infinite if all was."""
+    """Since this time, in seconds since the epoch, no event of these rooms was deleted. Minus
+    infinity if none was, infinite if all were."""
     begin: int
-    """The id of the oldest event of these rooms, less 1."""
+    """The id of the oldest event in these rooms, less 1."""
     first: int
     """The id of the first of the events, less 1."""
     last: int
@@ -206,17 +207,17 @@ class Span(NamedTuple):
 
 
 class RecorderDatabase(Protocol):
-    """What a recorder writes to: an open store, or for the time being its spool.
+    """The target of a recorder's writes: an open store, or for the time being its spool.
 
     One thread uses it. Every method may raise `bridge.store.errors.StoreError`. `take` and the
     methods that begin with `append` are called inside of `transaction`.
     """
 
     warnings: dict[str, str]
-    """What was found wrong with the store: a sentence for each kind of trouble."""
+    """What is wrong with the store: a sentence for each kind of trouble."""
     now: Callable[[], float]
-    """Returns the time by which leases are judged, in seconds of our monotonic clock. It is read
-    after the store was locked, since others renew their leases while we wait."""
+    """Returns the time by which we judge leases, in seconds of our monotonic clock. We read it
+    after we have locked the store, since others renew their leases while we wait."""
 
     @property
     def deletable(self) -> "Database | None":
@@ -224,12 +225,13 @@ class RecorderDatabase(Protocol):
 
     @property
     def waiting(self) -> int:
-        """How many events and stanzas wait for the database elsewhere, and are to follow."""
+        """How many events and stanzas wait in the spool, and will follow to the database."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction; it is kept when the block ends, and undone if the block raises.
 
-        Raises `BusyStoreError` if another process writes for too long, or if it has to be repeated.
+        Raises `BusyStoreError` if another process writes for too long, or if the caller has to
+        repeat the transaction.
         """
 
     def append(self, observer: Observer, happened: Sequence[Happened]) -> None:
@@ -255,16 +257,16 @@ class RecorderDatabase(Protocol):
     ) -> tuple[list[Recorded], int]:
         """Return the first events that match, and the id up to which all were read.
 
-        Only ids above `after` and up to `until` are read, and a bounded number of them: there may
-        be more matches above the id that is returned. With `backward` it begins with the last event
-        up to `until`, and there may be more matches up to the id that is returned.
+        Only ids above `after` and up to `until` are read, and only a bounded number of them. So
+        there may be more matches above the returned id. With `backward` it begins with the last
+        event up to `until`, and there may be more matches up to the returned id.
         """
 
     def is_current(self) -> bool:
-        """Whether the store that is now at this place is the one that was opened."""
+        """Whether the store at this place is still the one that we opened."""
 
     def cut(self) -> None:
-        """Have a call fail that waits for a server; another thread than that of the call asks."""
+        """Make a call fail that waits for a server. Another thread than the call's asks for it."""
 
     def close(self) -> None:
         """Close the store."""
@@ -283,10 +285,10 @@ class Database(RecorderDatabase, Protocol):
         """Return the time of the newest event; minus infinity if there is none."""
 
     def holdings(self) -> Sequence[Holding]:
-        """Return what the store has of each room, of connections, and of stanzas."""
+        """Return the holding of each room, of connections, and of stanzas."""
 
     def size(self) -> int:
-        """Return how many bytes the store takes, except the space that deleted rows left free."""
+        """Return how many bytes the store takes, without the space that deleted rows left free."""
 
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
         """Delete events or stanzas, no more than `most`; return how much was deleted.
@@ -296,10 +298,10 @@ class Database(RecorderDatabase, Protocol):
         """
 
     def shrink(self) -> None:
-        """Give back to the system some of the space that deleted events have left free."""
+        """Give some of the space of deleted events back to the system."""
 
     def ageing(self) -> Ageing:
-        """Return what was written last by `set_ageing`."""
+        """Return the last value that `set_ageing` wrote."""
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Write `ageing` to the store, for this process and later ones."""

@@ -1,7 +1,7 @@
-"""Decides what a bridge writes of a room that several bridges may record in one store. Pure.
+"""Decides what a bridge writes if several bridges may record a room in one store. Pure.
 
-All times called `now`, `noticed`, `beat`, `since` and `until` are seconds of one clock, which only
-goes forward. All times called `at` are seconds since the epoch.
+The times called `now`, `noticed`, `beat`, `since` and `until` are seconds of one clock, which only
+goes forward. The times called `at` are seconds since the epoch.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from bridge.store.database import Lease
 from bridge.store.pairing import Observed
 
 LEASE_SECONDS = 6.0
-"""How long a lease holds without being renewed. Other bridges read it at intervals, and one of them
-takes over within 10 s."""
+"""Without renewal, a lease holds for so many seconds. Other bridges read it at intervals, and one
+of them takes over within 10 s."""
 
 HANDOVER_SECONDS = 2.0
-"""How long a lease that was given up is reserved for bridges that were in the room with its
-holder."""
+"""When a lease is given up, bridges that were in the room with its holder may take it first, for so
+many seconds."""
 
 PATIENCE_SECONDS = 10.0
-"""How long after we observed an event the holder of the lease may take to write it."""
+"""The lease's holder has so many seconds to write an event after we observed it."""
 
 SKEW_SECONDS = 1.0
-"""How much later than us the holder may observe an event. When we leave the room, this is used in
-place of `PATIENCE_SECONDS`."""
+"""The holder may observe an event so many seconds later than us. When we leave the room, this takes
+the place of `PATIENCE_SECONDS`."""
 
 
 class Stay(NamedTuple):
@@ -32,9 +32,9 @@ class Stay(NamedTuple):
     run: str
     """The run of the bridge."""
     since: float
-    """The time, on the clock of `now`, from which on it has received all that happens there."""
+    """The bridge has received all events of the room since this time, on the clock of `now`."""
     until: float
-    """The time, on the same clock, up to which it knows what happened."""
+    """The bridge knows all events of the room up to this time, on the same clock."""
     at: float
     """The same moment as `until`, in seconds since the epoch."""
     more: bool = False
@@ -47,18 +47,18 @@ class Decision(NamedTuple):
     """What a bridge writes of a room."""
 
     shared: Sequence[Observed] = ()
-    """Events that it writes as seen by everybody."""
+    """Events that it writes as seen by all in the room."""
     own: Sequence[Observed] = ()
     """Events that it writes as seen by itself alone."""
     kept: Sequence[Observed] = ()
-    """Events that it keeps, and decides on later."""
+    """Events that it keeps in memory, and decides on later."""
     lease: Lease | None = None
-    """The lease that it writes and holds; None: it leaves the lease as it is."""
+    """The lease that it writes and holds; None if it leaves the lease as it is."""
     unseen_from: float | None = None
-    """When the time began, in seconds since the epoch, in which nobody recorded the room before we
-    came; None if it was recorded all the time, or never before."""
+    """Before we came, no bridge recorded the room since this time, in seconds since the epoch. None
+    if bridges recorded it all the time, or never before."""
     earlier: bool | None = None
-    """Whether to write what the room sent about the time before we came; None: not known yet."""
+    """Whether to write what the room sent about the time before we came; None if not known yet."""
 
 
 def decide(
@@ -66,7 +66,7 @@ def decide(
 ) -> Decision:
     """Return what a bridge writes of a room that it is in, or that it has just left.
 
-    `events` are the shared events of its stay that are not in the store; `earlier` is the value in
+    `events` are the shared events of its stay that are not in the store. `earlier` is the value in
     the previous decision, and None at first.
 
     A lease is *live* for `LEASE_SECONDS` after it was renewed, and for `HANDOVER_SECONDS` after it
@@ -84,15 +84,15 @@ def decide(
     | not live, whosever it was | yes      |          | shared  | taken   | not written          |
     | not live, whosever it was | no       |          | shared  | taken   | written, after a gap |
 
-    If a lease is taken again, what was decided about the time before we came does not change.
+    When we take a lease again, the decision about the time before we came does not change.
 
-    *Overdue* events are written as our own: the holder should have written them by now, so it
-    did not see them, or saw them with other fields. The other events are kept.
+    We write *overdue* events as our own: the holder should have written them by now, so it did not
+    see them, or saw them with other fields. We keep the other events.
 
-    A live lease that was given up is left to a bridge that was in the room together with its former
-    holder, since that bridge has missed less than we have. A lease of ours is renewed by taking
+    If a live lease was given up, we leave it to a bridge that was in the room together with its
+    former holder, since that bridge has missed less than we have. We renew our own lease by taking
     it, but not before the last of several transactions: a renewal says that everything up to that
-    time is written. The lease of a bridge that leaves is given up.
+    time is written. When a bridge leaves, it gives its lease up.
     """
     together = live = False
     if lease is not None:

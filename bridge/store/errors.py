@@ -1,7 +1,7 @@
 """The exceptions of the store. Pure."""
 
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
-"""What a user can do if the path of the store leads to something else."""
+"""The advice to a user if the path of the store leads to something else."""
 
 LEFT_OUT = "of the store cannot be read: damaged, and left out"
 """The end of a warning about rows that cannot be read."""
@@ -17,7 +17,7 @@ class StoreError(Exception):
 
 
 class NotOurStoreError(StoreError):
-    """The path leads to something that is no store, or must not be used; it is not changed."""
+    """The path leads to something that is no store, or must not be used. We do not change it."""
 
 
 class ForbiddenStoreError(NotOurStoreError):
@@ -30,7 +30,8 @@ class BrokenStoreError(StoreError):
     def __init__(self, message: str, file: tuple[int, int] | None) -> None:
         super().__init__(message)
         self.file = file
-        """The device and inode of the broken file: another bridge may have made a new one since."""
+        """The device and inode of the broken file. Another bridge may have made a new file
+        since."""
 
 
 class FullStoreError(StoreError):
@@ -46,7 +47,7 @@ class AwayStoreError(StoreError):
 
 
 class RefusedStoreError(AwayStoreError):
-    """The database refused us: a wrong password, role or name, which somebody has to correct."""
+    """The database refused us: a person has to correct a wrong password, role or name."""
 
 
 class UnsureStoreError(AwayStoreError):

@@ -1,7 +1,7 @@
-"""Checks and locks the path of a store, and touches no file that belongs to somebody else.
+"""Checks and locks the path of a store, and touches no file of another user or program.
 
-The path must not lead through a symbolic link: whoever can make such a link could have the bridge
-write elsewhere. Missing folders are made for the owner alone.
+The path must not lead through a symbolic link: another user who can make such a link could make the
+bridge write elsewhere. Missing folders are made for the owner alone.
 """
 
 import errno
@@ -35,19 +35,19 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 """The endings of the database file and of the files that SQLite adds; `-wal` has events too."""
 
 LOCK = "-lock"
-"""The ending of the file that is locked while a store is in use. SQLite's own locks would be lost
-with a file that is put aside."""
+"""The ending of the file that we lock while a store is in use. When a database file is put aside,
+SQLite's own locks would go with it."""
 
 PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
-"""Errors of the system that may pass; after any other, somebody has to act."""
+"""Errors of the system that may pass; after any other, a person has to act."""
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:
     """Return the path of the store unless another is set (XDG Base Directory Specification).
 
-    On some systems the path to the home directory has a symbolic link; such links are followed.
+    On some systems the path to the home directory has a symbolic link. We follow such a link.
     """
     given = environ.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else home / ".local" / "state"
@@ -73,7 +73,7 @@ class Location:
             raise unusable(path, error) from error
 
     def made_safe(self) -> dict[str, str]:
-        """Let only the owner use the files of the store; return warnings of what was wrong before.
+        """Let only the owner use the store's files; return warnings of what others could use.
 
         Raises `StoreError` if others can still use one of them.
         """
@@ -123,7 +123,7 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
 
 
 def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
-    """Rename a store, or what is left of one; the caller must hold its lock alone.
+    """Rename a store, or the rest of one; the caller must hold its lock alone.
 
     The database file is renamed last. Otherwise SQLite might read the `-wal` of the old store as
     part of a new one.
@@ -138,7 +138,7 @@ def move_aside(path: Path, suffixes: Sequence[str] = BESIDE) -> None:
 
 
 def lying_aside(path: Path) -> tuple[float, Path] | None:
-    """Return when the newest of the stores lying aside was put there, and its path.
+    """Return when the newest of the stores aside was put there, and its path.
 
     The time is in seconds since the epoch. None if no store lies aside.
     """
@@ -165,7 +165,7 @@ def exists(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file, which no other file has; None if there is none."""
+    """Return the device and inode, which identify the file; None if there is no file."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino
@@ -199,8 +199,8 @@ def _restrict(path: Path, mode: int) -> None:
     if not hasattr(os, "O_PATH"):
         path.lchmod(FILE_MODE)
         return
-    # O_PATH does not open the file for reading or writing. If it did, closing it would release all
-    # locks that SQLite has on it in this process (fcntl).
+    # O_PATH does not open the file for reading or writing. If we opened it so, closing it would
+    # release all locks that SQLite has on it in this process (fcntl).
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(FILE_MODE)

@@ -16,11 +16,11 @@ from bridge.store.sqlite import SqliteDatabase
 
 @dataclass(frozen=True)
 class Team:
-    """The store of a team, as one user of it has it."""
+    """The store of a team, as one of its users has set it."""
 
     url: DatabaseUrl
     spool: Path
-    """The file that keeps what happens while the database is away."""
+    """The file that keeps events while the database is away."""
     megabytes: int
     """How large that file may get."""
 
@@ -35,7 +35,7 @@ Place: TypeAlias = Path | Team
 def open_store(place: Place, *, writable: bool = True, making: bool = True) -> Database:
     """Open the store; raises `StoreError`.
 
-    A file is made if there is none and it is `writable`; the tables of a database, only if
+    With `writable`, a missing file is made. The missing tables of a database are made only if
     `making` is set too.
     """
     if isinstance(place, Path):

@@ -1,4 +1,4 @@
-"""Finds out which events are the same, though different bridges observed them. Pure."""
+"""Finds out which events of different bridges are the same event. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,17 +19,19 @@ VARYING = frozenset({
 })
 # fmt: on
 """The fields of a shared event that may differ between observers. The room shows more to a
-moderator, sends some codes to one occupant only, and sends to newcomers later what others have seen
-live. What changes within seconds is folded, from when on depends on the observer."""
+moderator, sends some codes to one occupant only, and sends newcomers as history what others have
+seen live. Changes within seconds are folded, and the time at which the folding begins depends on
+the observer."""
 
 
 class Mark(NamedTuple):
-    """Identifies an event: the marks of all who observed it have equal keys and similar times."""
+    """Identifies an event: all observers' marks of the event have equal keys and similar times."""
 
     key: int
     """Equal for all bridges that observed the event: a hash of its stanza id, or of its fields."""
     at: float
-    """When it happened, in seconds since the epoch; 0 if it has a stanza id, which suffices."""
+    """When it happened, in seconds since the epoch; 0 if the event has a stanza id, which
+    suffices."""
     noticed: float = 0.0
     """When we observed it or read it in the store, in seconds of the monotonic clock."""
 
@@ -40,9 +42,9 @@ class Observed(NamedTuple):
     mark: Mark
     happened: Happened
     number: float = 0
-    """The number of the event among all items that the writer was given."""
+    """The number of the event among all items that the writer got."""
     weight: int = 0
-    """See `weight` of `database`; 0 if it waits for nothing."""
+    """See `weight` of `database`; 0 if the event waits for nothing."""
 
 
 def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
@@ -51,16 +53,16 @@ def mark_of(event: Mapping[str, Any], at: float, noticed: float = 0.0) -> Mark:
         return Mark(hash(("", str(event["stanzaId"]))), 0.0, noticed)
     # An event without a sender, such as a changed configuration, has the same codes for all.
     varying = VARYING if "sender" in event else VARYING - {"codes"}
-    if event.get("kind") == "message":  # its payload is all that it says
+    if event.get("kind") == "message":  # a message may consist of its payload
         varying -= {"payload"}
     said = sorted((name, str(value)) for name, value in event.items() if name not in varying)
     return Mark(hash((*said,)), seconds_of(str(event.get("delayedFrom", ""))) or at, noticed)
 
 
 def unpaired(ours: list[Observed], theirs: list[Mark]) -> tuple[list[Observed], list[Mark]]:
-    """Return the events that are only in `ours`, and those that are only in `theirs`.
+    """Return the events that are only in `ours`, and the marks that are only in `theirs`.
 
-    Each event is paired with one of the other list at most, so two equal messages stay two.
+    Each event is paired with at most one mark, so two equal messages stay two.
     """
     by_key = defaultdict[int, list[Mark]](list)
     for mark in theirs:
@@ -77,7 +79,7 @@ def unpaired(ours: list[Observed], theirs: list[Mark]) -> tuple[list[Observed], 
 
 
 def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
-    """Return the numbers of those observed events of which no copy is recorded for the room."""
+    """Return the numbers of the observed events without a recorded copy for the room."""
 
     def mark(event: Happened | Recorded) -> Mark:
         key, at, _ = mark_of(event.event, event.at)

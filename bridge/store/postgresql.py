@@ -44,14 +44,15 @@ from bridge.store.postgresql_tables import (
 )
 
 STATEMENT_BYTES = 2 << 20
-"""Events that take more memory are added by several statements: a server takes a second for some
+"""Events that take more memory are added by several statements. A server takes a second for some
 megabytes."""
 
 SPAN = 200_000
 """Ids that one statement reads at most, which takes a tenth of a second."""
 
 SHIFT_SECONDS = 1.0
-"""Clocks that differ by no more count as equal: a look over the network is no more exact."""
+"""Clocks that differ by no more count as equal: over the network, we cannot compare them more
+exactly."""
 
 
 class PostgresqlDatabase:
@@ -71,7 +72,7 @@ class PostgresqlDatabase:
         """The seconds by which the clock of the database is ahead of our monotonic clock, and of
         our wall clock."""
         self._newest = self._newest_stanza = 0
-        """The highest ids that were given, while the store is locked."""
+        """The highest ids given so far; valid while the store is locked."""
         self._connection = DatabaseConnection(url)
         try:
             self._check(making=making)
@@ -86,7 +87,7 @@ class PostgresqlDatabase:
             if writable and mode == "on":
                 raise AwayStoreError(f"{url} is read-only, as a replica is")
             self._measure(now)
-        except BaseException:  # whatever it was, nobody else can close the connection
+        except BaseException:  # after any error, only we can close the connection
             self.close()
             raise
 
@@ -96,7 +97,7 @@ class PostgresqlDatabase:
         return self if self._may_delete else None
 
     def _check(self, *, making: bool) -> None:
-        """Raise `NotOurStoreError` unless the tables are those of this version."""
+        """Raise `NotOurStoreError` unless the tables have this version."""
         try:
             (version,) = self._connection.row("SELECT version FROM store")
         except NotOurStoreError:
@@ -130,7 +131,7 @@ class PostgresqlDatabase:
     def transaction(self) -> Iterator[None]:
         """Open a transaction: no other process writes until the block ends.
 
-        Raises `UnsureStoreError` at its end if nobody says whether it was kept.
+        Raises `UnsureStoreError` at its end if the connection broke before COMMIT was answered.
         """
         try:
             self._newest, self._newest_stanza, now = self._connection.begin()
@@ -143,7 +144,7 @@ class PostgresqlDatabase:
             raise
 
     def is_kept(self, run: str, number: int) -> bool:
-        """Whether the batch of this number of a run, or a later one, is in the store."""
+        """Whether this batch of the run, or a later one, is in the store."""
         return bool(
             self._connection.all(
                 "SELECT 1 FROM batches WHERE run = %s AND number >= %s", run, number
@@ -228,7 +229,7 @@ class PostgresqlDatabase:
         for run, beat, seen_until in leases:
             ours, now = beat - self._leading, self.now()
             if now < ours <= now + SHIFT_SECONDS:
-                ours = now  # our look at the clock took as long as the way to it
+                ours = now  # our comparison of the clocks was off by that much
             return Lease(run, ours, seen_until / 1000 - self._wall_leading)
         return None
 
@@ -248,7 +249,7 @@ class PostgresqlDatabase:
     def tenure(self, room: str, domain: str) -> tuple[str | None, float]:
         """Return which run has the lease, and since when, in seconds of our wall clock.
 
-        The run is empty if the lease was given up then, and None if nobody ever had it.
+        The run is empty if the lease was given up then, and None if no run ever had it.
         """
         tenures = self._connection.all(
             "SELECT recorder, taken FROM rooms WHERE jid = %s AND domain = %s "
@@ -293,7 +294,8 @@ class PostgresqlDatabase:
             "FROM store"
         )
         first = 0
-        # With `+ 0` the index of times is used, and not that of ids, which may be read for long.
+        # With `+ 0` the server uses the index of times, not the index of ids, which may take long
+        # to read.
         for column, order, bound in (("min", ">=", query.start), ("max", "<=", query.end)):
             if bound is not None:
                 (edge,) = self._connection.row(
@@ -347,7 +349,7 @@ class PostgresqlDatabase:
         within, values = self._within(query)
         conditions, more = conditions_of(query)
         at = "events.at"
-        if query.shared:  # as our own clock would have said
+        if query.shared:  # as our own clock would show it
             at = f"events.at + ahead - {round(self._wall_leading * 1000)}"
         for order_, bound in ((">=", query.start), ("<=", query.end)):
             if bound is not None:
@@ -471,7 +473,7 @@ class PostgresqlDatabase:
     def _id(self, table: str, more: dict[str, object], **values: str) -> int:
         """Return the id of the row with these values; make it, with `more`, if there is none.
 
-        The store is locked, so nobody else makes it.
+        The store is locked, so no other bridge makes it.
         """
         named = {name: storable(text) for name, text in values.items()}
         key_ = (table, *named.values())

@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL database: its transactions, and what its errors mean.
+"""A connection to a PostgreSQL database: its transactions, and the meaning of its errors.
 
 No statement is prepared on the server, and nothing outlives a transaction on a connection, so that
 poolers may stand in front. Errors of psycopg become `StoreError` here.
@@ -35,10 +35,10 @@ STATEMENT_SECONDS = 10.0
 """How long one statement may take; then the connection is cut."""
 
 LOCK_SECONDS = 2
-"""How long a transaction waits for its turn."""
+"""How long a transaction waits for the lock."""
 
 MAX_MESSAGE = 300
-"""Characters of an error of the server that are shown."""
+"""We show at most so many characters of a server's error."""
 
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '{LOCK_SECONDS}s';
@@ -47,8 +47,8 @@ SELECT greatest(newest, (SELECT max(id) FROM events)),
   greatest(newest_stanza, (SELECT max(id) FROM stanzas)) FROM store FOR UPDATE;
 SELECT extract(epoch FROM clock_timestamp())::float8
 """
-"""Locks the store and then looks at the clock, in one exchange. Whoever is cut off while it holds
-the lock does not keep the others waiting for long."""
+"""Locks the store and then reads the clock, in one exchange. If a bridge dies holding the lock, the
+session timeout frees it."""
 
 REPEATED = frozenset({"40001", "40P01", "55P03", "23505"})
 """Another bridge was faster: serialization failure, deadlock, no lock, made at the same time."""
@@ -59,8 +59,8 @@ REFUSED = re.compile("28...|3D...")
 REFUSALS = re.compile(
     "authentication failed|certificate|no password supplied|does not exist|no such (database|user)"
 )
-"""The words of such errors, those of PgBouncer too: while it connects, libpq does not pass the
-codes on."""
+"""The words of such errors, also from PgBouncer. While it connects, libpq does not pass the codes
+on."""
 
 NO_TABLES = frozenset({"42P01", "3F000", "42703"})
 OTHER_TABLES = "42P07"
@@ -113,7 +113,10 @@ class DatabaseConnection:
         return newest, newest_stanza, now
 
     def commit(self) -> None:
-        """End the transaction; raises `UnsureStoreError` if nobody says whether it was kept."""
+        """End the transaction.
+
+        Raises `UnsureStoreError` if the connection broke before COMMIT was answered.
+        """
         with self._guarded():
             try:
                 self._connection.execute("COMMIT")
@@ -136,7 +139,7 @@ class DatabaseConnection:
     def _guarded(self) -> Iterator[None]:
         """Cut the connection if it hangs.
 
-        A server that is stopped, and a network that swallows everything, raise nothing.
+        If a server is stopped, or a network swallows everything, nothing raises an error.
         """
         timer = threading.Timer(STATEMENT_SECONDS, self.cut)
         timer.daemon = True
@@ -188,7 +191,7 @@ def translated(url: DatabaseUrl) -> Iterator[None]:
 def _text(url: DatabaseUrl, error: Exception) -> str:
     """Return the error as one line without the password."""
     text = " ".join(str(error).split())
-    if url.password is not None:  # before it is cut, which may leave half of it
+    if url.password is not None:  # before the text is cut, which may leave half a password
         text = text.replace(url.password.reveal(), "***")
     return f"{url}: {one_line(text, MAX_MESSAGE)}"
 

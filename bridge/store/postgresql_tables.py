@@ -82,17 +82,17 @@ def columns_of(happened: Happened) -> tuple[object, ...]:
 
 
 def key(*texts: object) -> str:
-    """Return a short text for long ones, since an index takes no long ones."""
+    """Return a short text in place of long ones, since an index takes no long texts."""
     return blake2b(repr(texts).encode(errors="replace"), digest_size=12).hexdigest()
 
 
 def storable(text: str) -> str:
-    """Return `text` with `?` for what PostgreSQL does not store: lone surrogates and NUL."""
+    """Return `text` with `?` for characters that PostgreSQL cannot store: lone surrogates, NUL."""
     return queries.storable(text).replace("\0", "?")
 
 
 def conditions_of(query: Query) -> tuple[str, list[object]]:
-    """Return the conditions of the query, but for rooms and times, as SQL, and their values."""
+    """Return the query's conditions, except on rooms and times, as SQL, and their values."""
     where, values = ["TRUE"], list[object]()
     if query.shared:
         where.append("events.shared")

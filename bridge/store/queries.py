@@ -28,7 +28,7 @@ LEFT JOIN observers ON observers.id = events.observer
 """
 
 # The text of an event is one of these fields. If it is `plain`, it has only ASCII characters, and
-# none that are hidden. Otherwise Python makes the searchable form, which takes ten times as long.
+# no hidden ones. Otherwise Python makes the searchable form, which takes ten times as long.
 _CONTAINS = f"""
 CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
   coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
@@ -56,8 +56,8 @@ _ROW = (int, int, str, str, str, str, str, int, int)
 """The types of the columns of `_RECORDED` and `_STANZAS`."""
 
 DELETED_BYTES = 10 << 20
-"""Most bytes that one deletion removes, which takes a tenth of a second. One longer row is
-allowed."""
+"""One deletion removes at most so many bytes, which takes a tenth of a second; or a single longer
+row."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -129,7 +129,7 @@ def rooms_of(query: Query) -> tuple[str, ...]:
 
 
 def fitting(rows: Iterable[tuple[int, float]], most: Amount) -> tuple[list[int], float]:
-    """Return the ids of the first rows that may be deleted together, and how many bytes they have.
+    """Return the ids of the first rows that may be deleted together, and their bytes in all.
 
     Each row is an id and its bytes.
     """
@@ -143,7 +143,7 @@ def fitting(rows: Iterable[tuple[int, float]], most: Amount) -> tuple[list[int],
 
 
 def readable(rows: Sequence[tuple[Any, ...]], database: Database) -> list[Recorded]:
-    """Return the events in the rows. What cannot be read is noted in the database."""
+    """Return the events in the rows. Unreadable rows are noted in the database."""
     events = [event for row in rows if (event := recorded(row)) is not None]
     if len(events) < len(rows):
         database.unreadable |= {row[0] for row in rows} - {event.id for event in events}
@@ -193,5 +193,5 @@ def is_plain(exact: str) -> bool:
 
 
 def searchable_of(text: bytes | None) -> str | None:
-    """Return the searchable form of an event's text, in which `contains` is looked for."""
+    """Return the searchable form of an event's text, in which we look for `contains`."""
     return None if text is None else searchable(text.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""The thread that writes what one bridge sees into the store, and deletes what is too old.
+"""The thread that writes one bridge's events into the store, and deletes events that are too old.
 
 `bridge.store.writer` decides what goes into each transaction.
 """
@@ -29,23 +29,22 @@ COMMIT_SECONDS = 0.25
 """How long an event waits for others, to be written together with them."""
 
 BATCH = 1_000
-"""The weight at which a transaction is full: another bridge waits while it is written."""
+"""The weight at which a transaction is full. Other bridges wait while it is written."""
 
 RENEW_SECONDS = 1.5
 """How often a lease is renewed or read while no events come."""
 
 RETRY_SECONDS = 10.0
-"""The pause between two attempts to use a store that fails, so that a full disk costs little
-time."""
+"""The pause between two attempts if a store fails, so that a full disk costs little time."""
 
 AWAY_SECONDS = 2.0
 """The pause while a database is away and its spool is full."""
 
 BUSY_SECONDS = 2.0
-"""How long a store may be locked before a warning is given."""
+"""How long a store may be locked before we warn."""
 
 FLUSH_SECONDS = 1.0
-"""How long a reader, or the end of the process, waits for what has happened to be written."""
+"""How long a reader, or the end of the process, waits until the events so far are written."""
 
 NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """The monotonic clock that goes on while the machine sleeps. On Linux this is `CLOCK_BOOTTIME`."""
@@ -54,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes what it is given from a thread of its own; `add` never waits."""
+    """Writes the items that it is given, from a thread of its own; `add` never waits."""
 
     def __init__(
         self,
@@ -72,9 +71,9 @@ class Recorder:
         self._batch: list[Item] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
         self._pending: list[int] = []
-        """The numbers of the events that the writer was given, and that are not in the store."""
+        """The numbers of the events that the writer has got, and that are not in the store."""
         self._added = self._written = 0
-        """The weights of all items that were added, and of all that were written."""
+        """The weights of all added items, and of all written items."""
         self._lost = self._counted = 0
         """How many items were lost in all, and how many of these a gap in the store counts."""
         self._lost_since = self._lost_until = 0.0
@@ -85,9 +84,9 @@ class Recorder:
         self._failing_since: float | None = None
         self._next_try = 0.0
         self.problem: str | None = None
-        """Why nothing is being written, in a sentence; None if it is being written."""
+        """Why the recorder writes nothing, in a sentence; None if it writes."""
         self._troubles: dict[str, str] = {}
-        """What was found wrong with the store: the last sentence for each kind of trouble."""
+        """What is wrong with the store: the last sentence for each kind of trouble."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -99,8 +98,8 @@ class Recorder:
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
 
-        Events and stanzas beyond `MAX_WAITING` are dropped and counted. Nothing is kept once the
-        store has refused us for good.
+        Events and stanzas beyond `MAX_WAITING` are dropped and counted. Once the store has refused
+        us for good, `add` keeps nothing.
         """
         if self._forbidden:
             self._pending = self._pending or _numbers([item])
@@ -121,9 +120,9 @@ class Recorder:
             self._news.set()
 
     async def flush(self) -> int | None:
-        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
+        """Wait until the added items are written or have failed; at most `FLUSH_SECONDS`.
 
-        Returns the number of the first event that is not in the store yet; None: all are in it.
+        Returns the number of the first event that is not in the store yet; None if all are.
         """
         written: Future[None] = Future()
         self._flushes.append(written)
@@ -137,7 +136,7 @@ class Recorder:
         return min((*_numbers(items), *filter(None, self._pending)), default=None)
 
     def close(self) -> None:
-        """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
+        """Write the remaining items and close the store; takes at most `FLUSH_SECONDS`."""
         self._closing = True
         self._wake()
         self._thread.join(FLUSH_SECONDS / 2)
@@ -161,7 +160,7 @@ class Recorder:
             closing = self._closing
             flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
             tried = not closing and time.monotonic() < self._next_try
-            for _ in range(1 + closing):  # at the end twice: a database that is lost has a spool
+            for _ in range(1 + closing):  # at the end twice: a lost database has a spool
                 if not (tried or self._forbidden):
                     tried = self._try(closing=closing)
             for flush in flushes:
@@ -173,7 +172,7 @@ class Recorder:
             log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
     def _try(self, *, closing: bool) -> bool:
-        """Write what waits; return whether it was written."""
+        """Write the waiting items; return whether they were written."""
         try:
             if self._database is not None and not self._database.is_current():
                 log.warning("the file of the store was deleted or replaced; it is opened anew")
@@ -188,7 +187,8 @@ class Recorder:
         except BusyStoreError as error:
             self._fail(error, 0.0)
         except AwayStoreError as error:
-            # It is not opened anew: it knows the leases, and what was written perhaps.
+            # We do not open it anew: it knows the leases, and which transaction was perhaps
+            # written.
             self._fail(error, AWAY_SECONDS)
         except ForbiddenStoreError as error:
             self._let_go()
@@ -249,7 +249,7 @@ class Recorder:
                 self._waiting.popleft()
             more = bool(self._waiting)
             items, lost = [*self._batch], self._lost
-            if lost > self._counted and not more:  # the gap is later than all items that were kept
+            if lost > self._counted and not more:  # the gap is later than all kept items
                 why = {"events": lost - self._counted, "reason": self.problem or "too much at once"}
                 event = gap(self._lost_since, self._lost_until, **why)
                 items.append(Happened(self._lost_until, "", event))
@@ -273,7 +273,7 @@ class Recorder:
 
 
 def _numbers(items: Iterable[Item]) -> list[int]:
-    """Return the numbers of those events that are in a journal."""
+    """Return the numbers of the events that are in a journal."""
     return [item.number for item in items if isinstance(item, Happened) and item.number]
 
 

@@ -1,13 +1,14 @@
-"""Decides what is deleted from a store, and when.
+"""Decides what to delete from a store, and when.
 
-Events and stanzas are deleted that are too old, and the oldest ones if the store is too large.
-Clocks come in as values. What has to outlive the process is in the store (`Ageing`).
+Retention deletes events and stanzas that are too old, and the oldest ones if the store is too
+large. Clocks come in as values. The values that have to outlive the process are in the store
+(`Ageing`).
 
-What is deleted cannot be restored, and nobody can know whether the clock is right. So:
+A deleted row cannot be restored, and the process cannot know whether the clock is right. So:
 
-- After the clock jumped, nothing is deleted for its age for an hour of running.
-- What becomes too old while we run, without a jump, is deleted.
-- What was already too old when we were started, or when the clock jumped, is deleted too, but no
+- After the clock jumped, no row is deleted for its age for an hour of running.
+- Rows that become too old while we run, without a jump, are deleted.
+- Rows that were already too old when we started, or when the clock jumped, are deleted too, but no
   more than a tenth of the store in a day of running.
 """
 
@@ -26,46 +27,47 @@ EXPIRED_AT_ONCE = 2_000
 """Most events that one transaction deletes: twice as many as one adds."""
 
 JUMP_SECONDS = 60.0
-"""If the wall clock deviates by more than this from a clock that nobody sets, it has jumped. NTP
+"""If the wall clock deviates by more than this from a clock that is never set, it has jumped. NTP
 corrects less than that between two looks, unless the clock was wrong."""
 
 PUT_OFF_SECONDS = 3_600.0
-"""Running time without deletion for age after a jump: many machines start with a wrong clock, and
-have the right time once the network is there."""
+"""No row is deleted for its age in so many running seconds after a jump. Many machines start with a
+wrong clock, and have the right time once the network is there."""
 
 DAY_SECONDS = 86_400.0
 
 TENTH = 10
-"""In a day of running, at most a tenth of the store is deleted of what was already too old when we
-were started. If the clock is wrong, a user who notices it within a day has lost no more."""
+"""Retention deletes rows that were already too old when we started, but at most a tenth of the
+store in a day of running. If the clock is wrong, a user who notices it within a day has lost no
+more."""
 
 log = logging.getLogger(__name__)
 
 
 class Clocks(NamedTuple):
-    """What the clocks say, in seconds."""
+    """The times of three clocks, in seconds."""
 
     wall: float
     """Since the epoch."""
     elapsed: float
-    """A clock that nobody sets, and that goes on while the machine sleeps."""
+    """A clock that is never set, and that goes on while the machine sleeps."""
     running: float
-    """A clock that nobody sets, and that stops while the machine sleeps."""
+    """A clock that is never set, and that stops while the machine sleeps."""
 
 
 class Retention:
-    """Deletes what is too old or too much, a little at a time."""
+    """Deletes rows that are too old or too many, a few at a time."""
 
     def __init__(self, days: int, megabytes: int) -> None:
         self._days = days
         self._bytes = megabytes << 20
         self._last: Clocks | None = None
         self._steady = Clocks(0.0, 0.0, 0.0)
-        """What the clocks said at the first look after a jump, or after the process started."""
+        """The clocks at the first look after a jump, or after the process started."""
         self._due = -inf
         self._spare = 0.0
-        """How many bytes of what was already too old may still be deleted in this day of running;
-        none if the day began in a former run."""
+        """How many bytes of rows that were already too old may still be deleted in this day of
+        running; none if the day began in a former run."""
         self._warned = False
         """Whether the log already says that the tenth of the store for this day is deleted."""
 
@@ -83,7 +85,7 @@ class Retention:
         return more
 
     def _expire(self, database: Database, clocks: Clocks) -> bool:
-        """Delete what is too old, from one room at a time, since that may be much."""
+        """Delete rows that are too old, from one room at a time, since they may be many."""
         former = database.ageing()
         put_off, day_left = self._look(database, former, clocks)
         gone = Amount(0, 0.0)
@@ -96,7 +98,7 @@ class Retention:
                 amounts = [Amount(EXPIRED_AT_ONCE, self._spare)]
                 if not day_left:
                     self._spare, self._warned = sum(it.bytes for it in held) / TENTH, False
-                    # A row that is larger than that is deleted alone, or it would stay for ever.
+                    # A larger row is deleted alone. Otherwise it would stay for ever.
                     amounts = [Amount(EXPIRED_AT_ONCE, self._spare), Amount(1, inf)]
                 gone = _delete(database, held, (-inf, end), *amounts)
                 self._spare -= gone.bytes
@@ -156,11 +158,11 @@ def _delete(
 
 
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:
-    """Return the holding from which the oldest rows are deleted, and how many bytes; None: none.
+    """Return the holding that has to shrink, and by how many bytes; None if none has to.
 
     Nothing is deleted unless `size` is over `most`. Each room keeps an equal share of `most`, as in
-    the journal; connections and stanzas have no share. The holding that is most over its share is
-    returned.
+    the journal; connections and stanzas have no share. The result is the holding that exceeds its
+    share most.
     """
     held = sum(holding.bytes for holding in holdings)
     kept = held * most / size  # `size` also has indexes, and the free space in pages

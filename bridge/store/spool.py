@@ -1,7 +1,7 @@
-"""A file that keeps what happens while a team's database is away, until the database has it.
+"""A file that keeps events while a team's database is away, until the database has them.
 
-It is a file as `bridge.store.sqlite` makes it, with a table of its own for batches: what one
-transaction would have written. All bridges of a user share it, whatever their databases are.
+`bridge.store.sqlite` makes the file, with a table of its own for batches. A batch is what one
+transaction would have written. All bridges of a user share the file, whatever their databases are.
 """
 
 import json
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Addition(NamedTuple):
-    """What a transaction adds of one observer."""
+    """The items of one observer that a transaction adds."""
 
     observer: Observer
     happened: list[Happened]
@@ -86,7 +86,7 @@ class Spool:
         return None
 
     def remove(self, batch: SpooledBatch) -> None:
-        """Drop a batch, which the database has."""
+        """Drop a batch that the database has."""
         file = self._opened()
         with file.transaction():
             file.all("DELETE FROM batches WHERE id = ?", (batch.id,))

@@ -1,10 +1,10 @@
 """The database of a team, with a spool for the time while it is away.
 
 While it is away, no lease changes hands: each bridge goes by the leases that it read last, and by
-the time at which it read them. So the holder of a lease writes what everybody sees into the spool,
-the others what only they see. Once the database is back, the spool follows, in order; until it has
-followed, whatever happens goes into the spool too. Every batch is there once: it is marked by run
-and number in the transaction that adds it.
+the time at which it read them. So the holder of a lease writes shared events into its spool, and
+the other bridges write the events that only they see. Once the database is back, the spool follows,
+in order. Until it has followed, new events go into the spool too. The database has every batch
+once: the transaction that adds a batch also writes its run and number.
 """
 
 import logging
@@ -41,16 +41,18 @@ RETRY_SECONDS = 2.0
 """The pause between two attempts to reach the database: a lease is taken over within 15 s."""
 
 FOLLOW_SECONDS = 0.3
-"""How long a transaction may be held up by batches that follow: the end of the process has 1 s."""
+"""Batches that follow may hold a transaction up for so many seconds: the end of the process has 1
+s."""
 
 LOOK_SECONDS = 10.0
-"""How often the spool is looked at for what other bridges left there when they ended."""
+"""The seconds between two looks for batches that other bridges left in the spool when they
+ended."""
 
 SLICE = 500
-"""Rows of other bridges that are read at a time."""
+"""How many rows of other bridges are read at a time."""
 
 CLOCKS_SECONDS = 7_200.0
-"""The most by which the clocks of two machines may differ, so that what both saw is added once."""
+"""If two machines' clocks differ by no more, an event that both saw is added once."""
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +73,17 @@ class SpooledDatabase:
         self._away: AwayStoreError | None = None
         """Why the database was lost; None if it is there."""
         self._behind, self._next_look = True, 0.0
-        """Whether something may wait in the spool."""
+        """Whether a batch may wait in the spool, and when to look there next."""
         self._stuck = ""
-        """Why what waits cannot follow, though the database is there; empty if it can."""
+        """Why the spool cannot follow although the database is there; empty if it can."""
         self._parts: list[Addition] = []
-        """What the transaction adds."""
+        """The items that the transaction adds."""
         self._unsure: SpooledBatch | None = None
-        """What the database may have and the spool does not: nobody else may write it again."""
+        """A batch that the database may have, and the spool does not. Only we may write it
+        again."""
         self._leases: dict[tuple[str, str], Lease] = {}
         self._taken: dict[tuple[str, str], Lease] = {}
-        """The leases that were read last, and those that the transaction takes."""
+        """The leases that we read last, and the leases that the transaction takes."""
         self._read_at = self.clock()
         self._newest = 0
         try:
@@ -107,7 +110,7 @@ class SpooledDatabase:
         if not self._behind:
             return 0
         count = 0
-        with suppress(StoreError):  # whoever needs the spool says what is wrong with it
+        with suppress(StoreError):  # a call that needs the spool raises this error
             count = self._spool.waiting()
         return count + self._unsure_events
 
@@ -135,7 +138,7 @@ class SpooledDatabase:
                 if self._parts:
                     self._unsure = SpooledBatch(self._run, self._number + 1, self._parts)
                 self._lose(error)
-                with suppress(StoreError):  # it waits here
+                with suppress(StoreError):  # the batch stays here
                     self._keep_unsure()
         self._number += 1
         self._leases |= self._taken
@@ -153,9 +156,9 @@ class SpooledDatabase:
             raise BusyStoreError(str(error)) from error
 
     def _keep(self) -> None:
-        """Put into the spool what the transaction adds.
+        """Put the transaction's items into the spool.
 
-        Raises `AwayStoreError` if the spool takes nothing now, not even what came before.
+        Raises `AwayStoreError` if the spool takes nothing now, not even earlier items.
         """
         try:
             self._keep_unsure()
@@ -202,7 +205,7 @@ class SpooledDatabase:
             except AwayStoreError as error:
                 self._lose(error)
             except (FullStoreError, NotOurStoreError) as error:
-                # Under its own name the run would seem to have written what waits.
+                # Under its own name the run would seem to have written the waiting batches.
                 self._behind, self._run = False, secrets.token_hex(8)
                 stuck = f"What waits in {str(self._spool.path)!r} cannot follow: {error}"
                 if stuck != self._stuck:
@@ -226,7 +229,7 @@ class SpooledDatabase:
                 log.warning("the database is back; %d events and stanzas wait", self.waiting)
 
     def _follow(self, database: PostgresqlDatabase, until: float) -> bool:
-        """Add to the database what waits; return whether something still does."""
+        """Add the waiting batches to the database; return whether any still waits."""
         followed = 0
         while (batch := self._spool.first() or self._unsure) is not None:
             if time.monotonic() >= until:
@@ -262,7 +265,7 @@ class SpooledDatabase:
             self._reached.append_stanzas(observer, stanzas)
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room; while away, the one read last, else that of another run."""
+        """Return the room's lease; while away, the last one read, else a lease of another run."""
         if self._reached is None:
             return self._leases.get((room, domain), Lease("unknown", self._read_at, 0.0))
         lease = self._reached.lease(room, domain)
@@ -281,7 +284,7 @@ class SpooledDatabase:
         return self._reached is not None and self._reached.has(room, domain, stanza_id)
 
     def newest(self) -> int:
-        """Return the highest id that was given; while away, the one that was read last."""
+        """Return the highest id that was given; while away, the last one read."""
         if self._reached is not None:
             with self._losing():
                 self._newest = self._reached.newest()
@@ -298,11 +301,11 @@ class SpooledDatabase:
             return self._reached.page(query, **more, backward=backward)
 
     def is_current(self) -> bool:
-        """Return True: it is one database all the time."""
+        """Return True: it is the same database all the time."""
         return True
 
     def cut(self) -> None:
-        """Have a call fail that waits for the database; what it adds goes into the spool."""
+        """Make a call fail that waits for the database; its items go into the spool."""
         if (database := self._database) is not None:
             database.cut()
 
@@ -324,7 +327,7 @@ def _connect(
 ) -> None:
     try:
         connected.set_result(connect())
-    except Exception as error:  # whoever asks for the result raises it
+    except Exception as error:  # asking for the result raises it
         log.debug("the database is not reached", exc_info=error)
         connected.set_exception(error)
 
@@ -337,7 +340,7 @@ def _close(connected: Future[PostgresqlDatabase]) -> None:
 def _missing(
     database: PostgresqlDatabase, observer: Observer, happened: Sequence[Happened]
 ) -> list[Happened]:
-    """Return what of these events is to be added."""
+    """Return the events that the database lacks."""
     present = set[int]()
     for room in {event.room for event in happened if event.shared}:
         events = [
@@ -353,10 +356,10 @@ def _missing(
 def _untold(
     database: PostgresqlDatabase, observer: Observer, room: str, events: list[Observed]
 ) -> list[Observed]:
-    """Return what is to be added of events that everybody in the room saw.
+    """Return the shared events that the database lacks.
 
-    What happened after another run took the lease is left to that run. What happened before is
-    added, unless that run had it in memory and has written it.
+    If another run has taken the lease, that run writes the events after that. The events before are
+    added, unless that run had them in memory and has written them.
     """
     times = [event.happened.at for event in events]
     holder, since = database.tenure(room, observer.domain)

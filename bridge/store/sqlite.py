@@ -58,17 +58,17 @@ PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
 BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
-"""The errors of a file that is damaged; nothing that we write is against a constraint."""
+"""The errors of a damaged file. Our own writes never violate a constraint."""
 
 FREE_BYTES = 16 << 20
-"""With less free space than that, a disk counts as full. With more, `SQLITE_FULL` may mean damage:
-SQLite also raises it for a page number that is too high."""
+"""With less free space, a disk counts as full. With more, `SQLITE_FULL` may mean damage: SQLite
+also raises it for a page number that is too high."""
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest id that a table ever had."""
 
 MAX_ID = 10**17
-"""An id that no store reaches. A higher one is damage, and SQLite might find no id for the next
+"""No store reaches this id. A higher id means damage, and SQLite might find no id for the next
 row."""
 
 _INFINITE = "9e999"
@@ -76,7 +76,7 @@ _INFINITE = "9e999"
 
 _TIMED = f"at > -{_INFINITE}"
 """A condition for rows whose time is not NULL. With `at NOT NULL` SQLite would not look at the
-value, since the column is declared so."""
+value, since the column is declared NOT NULL."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
 """The name of a store."""
@@ -86,17 +86,17 @@ class SqliteDatabase:
     """A store in a file; one thread uses it. See `bridge.store.database.Database`."""
 
     def __init__(self, path: Path, *, writable: bool = True) -> None:
-        """Open the store, to read only or to write; to write, it is made if there is none.
+        """Open the store, to read only or to write. To write, make it if there is none.
 
-        Raises `StoreError`: `NotOurStoreError` where there is none to read.
+        Raises `StoreError`: `NotOurStoreError` if there is none to read.
         """
         self._path = path
         self.now: Callable[[], float] = monotonic
         self.waiting = 0
         self.warnings: dict[str, str] = {}
-        """What was wrong with the store: a sentence for each kind of trouble."""
+        """What is wrong with the store: a sentence for each kind of trouble."""
         self.unreadable: set[int] = set()
-        """The ids of what was left out so far, since it cannot be read."""
+        """The ids of the unreadable rows that were left out so far."""
         if not writable or exists(path):
             _refuse_foreign(path)
         with ExitStack() as opened:
@@ -117,7 +117,7 @@ class SqliteDatabase:
 
     @property
     def deletable(self) -> "SqliteDatabase":
-        """The store itself: whoever may write to the file may delete from it."""
+        """The store itself: a process that may write to the file may delete from it."""
         return self
 
     def _make_ready(self, location: Location) -> None:
@@ -125,7 +125,7 @@ class SqliteDatabase:
         if not exists(self._path):
             location.lock(alone=True)
             if not exists(self._path):  # another bridge may have been faster
-                move_aside(self._path)  # what is left of one that was deleted, or moved away
+                move_aside(self._path)  # the rest of a deleted or moved store
                 _make(self._path)
         location.lock(alone=False)
         self.warnings = location.made_safe()
@@ -145,7 +145,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raise what SQLite raises as the `StoreError` that it means."""
+        """Raise errors of SQLite as the `StoreError` that they mean."""
         try:
             yield
         except UnicodeDecodeError as error:  # the message of SQLite quotes damaged tables
@@ -165,7 +165,7 @@ class SqliteDatabase:
             raise (BusyStoreError if busy else FullStoreError)(text) from error
 
     def _has_damaged_pages(self) -> bool:
-        """Whether a page is damaged. Not known, and False, where the disk may really be full."""
+        """Whether a page is damaged. If the disk may really be full, this is unknown, and False."""
         with suppress(OSError):
             if shutil.disk_usage(self._path.parent).free >= FREE_BYTES:
                 try:
@@ -183,7 +183,7 @@ class SqliteDatabase:
                     database.execute("SELECT name, sql FROM sqlite_schema").fetchall()
                     for database in (new, self._connection)
                 )
-            except sqlite3.Error as error:  # of a format that SQLite does not know
+            except sqlite3.Error as error:  # the file has a format that SQLite does not know
                 return _code(error) != sqlite3.SQLITE_ERROR
         return ours == theirs
 
@@ -345,7 +345,7 @@ class SqliteDatabase:
         return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in rows]
 
     def size(self) -> int:
-        """Return how many bytes of the disk are in use, free pages not counted."""
+        """Return how many bytes of the disk are in use, without free pages."""
         (size,) = self._row(
             "SELECT (page_count - freelist_count) * page_size "
             "FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
@@ -383,7 +383,7 @@ class SqliteDatabase:
         return Amount(len(ids), gone)
 
     def shrink(self) -> None:
-        """Give back to the disk some of what is free."""
+        """Give some of the free pages back to the disk."""
         (free,) = self._row("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
             # With a higher number than 1, one call frees one page all the same.
@@ -408,7 +408,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the store."""
-        with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case
+        with suppress(sqlite3.Error):  # committed rows are safe; others are lost in any case
             self._opened.close()
         # If the file was replaced, SQLite leaves the old `-wal` there, and would read it as part
         # of the new file.
@@ -418,7 +418,7 @@ class SqliteDatabase:
                 move_aside(self._path, BESIDE[1:])
 
     def _id(self, table: str, **values: str) -> int:
-        """Return the id of a row with these values, which is made if there is none."""
+        """Return the id of the row with these values; make the row if there is none."""
         names, places = ", ".join(values), ", ".join("?" * len(values))
         key = (*values.values(),)
         self.all(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", key)

@@ -6,8 +6,8 @@ APPLICATION_ID = 0x584D5042
 """`XMPB`. In the header of a file, it says that the file is such a store."""
 
 VERSION = 3
-"""The version of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of
-another version is refused; there is no migration."""
+"""The version of the tables, in `user_version`. Raise it with every change of `TABLES`. We refuse a
+store of another version: there is no migration."""
 
 ROW_BYTES = 100
 """Bytes that each event and stanza takes in addition to its text, in its row and the indexes."""

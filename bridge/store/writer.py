@@ -1,10 +1,10 @@
 """Prepares what one bridge writes into the store that all bridges of a user share.
 
-Shared events, which everybody in a room sees, are written only by the bridge that holds the room's
-lease. The others keep the shared events that they observe in memory (`pending`), read what the
-holder has written, and drop what they find there. When the holder is gone, one of them takes the
-lease and writes what it still has pending: nothing is lost, and nothing is there twice. Each bridge
-itself writes the events that only it sees. `bridge.store.decision` says who writes what.
+All in a room see shared events. Only the bridge that holds the room's lease writes them. The others
+keep the shared events that they observe in memory (`pending`), read the holder's events, and drop
+the events that they find there. When the holder is gone, one of them takes the lease and writes the
+events that it still has pending. So no event is lost, and none is there twice. Each bridge itself
+writes the events that only it sees. `bridge.store.decision` says who writes what.
 """
 
 from collections import deque
@@ -32,29 +32,29 @@ NOBODY = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
 
 OUTSIDE = "the room had not let us in"
-"""The `reason` of a gap that counts what a room said to a bridge that was not in it."""
+"""The `reason` of a gap that counts events that a room sent to a bridge outside of it."""
 
 MAX_COMPARED = 1_000
-"""Most recorded events that are compared with what the room sends us when we enter it."""
+"""We compare at most so many recorded events with the events that the room sends when we enter."""
 
 COMPARED_IDS = 50_000
-"""Most ids among which these events are looked for, since other bridges wait meanwhile."""
+"""We look for these events among at most so many ids, since other bridges wait meanwhile."""
 
 SLICE = 50
 """How many events are read at a time, so that no more whole events are in memory at once."""
 
 MAX_UNREAD = 10_000
-"""Most events of other bridges that are read while the store is locked, which takes a tenth of a
-second."""
+"""We read at most so many events of other bridges while the store is locked, which takes a tenth of
+a second."""
 
 MAX_FOUND = 20_000
-"""Most marks that are kept of events that others have written and we have not observed yet, at 250
-bytes each. Each room has an equal share of them."""
+"""If others have written events that we have not observed yet, we keep at most so many marks of
+them, at 250 bytes each. Each room has an equal share of them."""
 
 MAX_WAITING = 20_000
 """The highest weight of the items that wait to be written: 40 MB. The events that the writer keeps
-may have the same weight again: those that others are to write, and what rooms said before they let
-us in."""
+may have the same weight again: events that other bridges have to write, and events that rooms sent
+before they let us in."""
 
 
 class Entered(NamedTuple):
@@ -65,7 +65,7 @@ class Entered(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """The time from which on we have received all that happens there, in seconds of the monotonic
+    """We have received all events of the room since this time, in seconds of the monotonic
     clock."""
 
 
@@ -78,7 +78,7 @@ class Left(NamedTuple):
 
 
 Item: TypeAlias = Observer | Entered | Left | Happened | TracedXml
-"""What a recorder is given, in order. An `Observer` applies to all items that follow it."""
+"""An item for a recorder. Items are in order, and an `Observer` applies to all items after it."""
 
 
 class Moment(NamedTuple):
@@ -101,26 +101,26 @@ class _Room:
     since: Entered | None = None
     """When we entered it; None while we are entering."""
     began: float = 0
-    """The number by which a gap before our stay is sorted: just below that of the stay's first
-    item."""
+    """The number by which a gap before our stay is sorted: just below the number of the stay's
+    first item."""
     pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
     foreign: list[Mark] = field(default_factory=list)
-    """Marks of shared events that others have written, and we have not observed yet."""
+    """Marks of shared events that others have written, and that we have not observed yet."""
     read_up_to: int | None = None
     """The id of the last event that was read for `foreign`; None if none was."""
     earlier: list[Observed] = field(default_factory=list)
-    """What the room sent us about the time before we came: its history, and who is there."""
+    """What the room sent us about the time before we came: its history, and its occupants."""
     writes_earlier: bool | None = None
-    """Whether to write `earlier`, since nobody recorded the room when we joined; None: not known
-    yet."""
+    """Whether to write `earlier`, since no bridge recorded the room when we joined; None if not
+    known yet."""
     missed: tuple[int, float, float] = (0, inf, 0.0)
-    """How many events of `earlier` were lost and are in no gap yet, and when the first and the last
-    of them happened, in seconds since the epoch."""
+    """How many lost events of `earlier` are in no gap yet, and the times of the first and the last
+    of them, in seconds since the epoch."""
 
     @property
     def weight(self) -> int:
-        """The weight of all that is kept until it is known whether to write it."""
+        """The weight of all events of which we do not know yet whether to write them."""
         return sum(event.weight for event in self.pending + self.earlier)
 
     def lose(self, events: Iterable[Observed]) -> None:
@@ -145,23 +145,23 @@ class Writer:
         """When the transaction began."""
         self._moment = Moment(0.0, 0.0)
         self._recent = 0.0
-        """Events that others observed since this time may be ones that we have yet to observe."""
+        """If others observed an event since this time, we may still be about to observe it."""
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
-        """The number of items that were given so far."""
+        """The number of items so far."""
         self._rows: list[tuple[float, Happened]] = []
         """The events that this transaction is to write, each with its number."""
         self._stanzas: list[TracedXml] = []
 
     @property
     def pending(self) -> list[int]:
-        """The numbers of the events that the writer has neither written nor found written."""
+        """The numbers of the events that the writer has not written, and not found in the store."""
         rooms = self._rooms.values()
         return [event.happened.number for room in rooms for event in room.pending + room.earlier]
 
     def write(self, database: RecorderDatabase, items: Iterable[Item], moment: Moment) -> None:
-        """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
+        """Write `items` in one transaction. If it raises, neither store nor writer has changed."""
         # If the wall clock jumped forward, `steady` is the time without the jump.
         steady = self._moment.at + moment.now - self._moment.now
         self._recent = min(moment.at, steady) - SAME_SECONDS
@@ -207,7 +207,8 @@ class Writer:
             case Entered():
                 room = self._rooms.setdefault(item.room, _Room())
                 room.since = item
-                # A gap before our stay is written ahead of what the room sent us while we entered.
+                # A gap before our stay is written ahead of the events that the room sent while we
+                # entered.
                 room.began = min([self._count, *(event.number for event in room.earlier)]) - 0.5
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
@@ -267,12 +268,12 @@ class Writer:
         return held
 
     def _catch_up(self) -> None:
-        """Read what others have written before the store is locked, so that nobody has to wait."""
+        """Read others' events before we lock the store, so that no other bridge has to wait."""
         while self._observer is not None and (unread := self._unread()) > 0:
             for name, room in self._rooms.items():
                 if room.since is not None and room.read_up_to is not None:
                     self._read_others(self._observer, name, room, room.since)
-            if unread <= MAX_UNREAD:  # what is written meanwhile is read under the lock
+            if unread <= MAX_UNREAD:  # the rest is read under the lock
                 return
 
     def _unread(self) -> int:
@@ -303,7 +304,7 @@ class Writer:
         room.pending, room.foreign = unpaired(room.pending, foreign)
 
     def _write_own(self, name: str, event: Observed) -> None:
-        """Write a shared event as seen by us alone, unless the room has its stanza id after all."""
+        """Write a shared event as seen by us alone, unless the store now has its stanza id."""
         assert self._observer is not None  # rooms are written only with an observer
         id_ = event.happened.event.get("stanzaId")
         if id_ is None or not self._database.has(name, self._observer.domain, id_):
@@ -311,7 +312,7 @@ class Writer:
 
     def _write_earlier(self, name: str, domain: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
-        # The store keeps one event of each stanza id, whoever writes it.
+        # The store keeps one event of each stanza id, whichever bridge writes it.
         known = [event for event in room.earlier if "stanzaId" in event.happened.event]
         others = [event for event in room.earlier if "stanzaId" not in event.happened.event]
         room.earlier = others if room.writes_earlier is None else []
