@@ -1,7 +1,7 @@
 """Tells the streams of a log apart, and collects what the rules find on each. Pure, within bounds.
 
-Many logs do not name the stream of a stanza. Then a stanza belongs to the client whose account it
-names, or else to the client of the stanza before it.
+Many logs do not name the stream of a stanza. Then a stanza belongs to the client whose account the
+stanza names, or else to the client of the stanza before.
 """
 
 from collections import defaultdict
@@ -17,39 +17,41 @@ from bridge.capture.taking import take, take_of_any
 from bridge.wire.names import ACK, ACK_REQUEST, FEATURES, HEADER, JOIN, SM, codes_of, lower_bare
 
 MAX_STREAMS = 1_000
-"""The most streams whose findings are kept. With more, the oldest without an error is dropped."""
+"""We keep the findings of at most so many streams. With more, we drop the oldest without an
+error."""
 
 MAX_OPEN = 100
-"""The most streams that are followed at once; the one that began first is given up."""
+"""We follow at most so many streams at once. With more, we give up the one that began first."""
 
 MAX_FINDINGS = 16
-"""The most different findings of a stream that are kept; errors are kept rather than others."""
+"""We keep at most so many different findings of a stream, and errors rather than others."""
 
 
 MIN_CUTS = 3
-"""How many streams of a client must end after the same time, so that a finding says so."""
+"""If so many streams of a client end after the same time, a finding says so."""
 
 PERIOD_SPREAD = 0.1
-"""The most by which the lengths of these streams may differ, as a fraction of the shortest."""
+"""The lengths of these streams may differ by at most this fraction of the shortest."""
 
 
 class Examined:
-    """One stream, and what was found on it."""
+    """One stream, and the findings on it."""
 
     def __init__(self, stream: Stream, session: str) -> None:
         self.stream = stream
         self.session = session
-        """What the log tells this stream from others by; empty if by nothing."""
+        """The name by which the log tells this stream from others; empty if it does not."""
         self.only_account = ""
-        """The account of its home, if all streams there with an account have the same."""
+        """The account of its home, if all streams there that have an account have the same one."""
         self.cut: Finding | None = None
-        """That it broke, since another resource of its account logged in, unless it goes on."""
+        """The finding that the stream broke, since another resource of its account logged in. It
+        counts unless the stream goes on."""
         self._findings: dict[tuple[str, str], Finding] = {}
         self._newest: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings; count those that were added before."""
+        """Add findings; count again any that were added before."""
         for finding in findings:
             key = finding.name, finding.key
             if key in self._findings:
@@ -59,7 +61,7 @@ class Examined:
                 self._findings[key], self._times[key] = finding, 1
 
     def withdraw(self, wrong: str) -> None:
-        """Take one finding with a key back, since the log disproves it."""
+        """Take one finding with the key `wrong` back, since the log disproves it."""
         for key in [key for key in self._findings if key[1] == wrong]:
             self._times[key] -= 1
             if self._times[key]:
@@ -68,13 +70,13 @@ class Examined:
                 del self._findings[key]
 
     def add_cut(self) -> None:
-        """Add that the stream broke, if it did: it does not go on."""
+        """Add the finding `cut`, if there is one: the stream does not go on."""
         if self.cut is not None:
             self.add([self.cut])
             self.cut = None
 
     def _drop_for(self, finding: Finding) -> bool:
-        """Drop a finding that is no error if this is one; return whether one was dropped."""
+        """If `finding` is an error, drop one that is none; return whether one was dropped."""
         others = (key for key, kept in self._findings.items() if kept.severity != Severity.ERROR)
         key = next(others, None) if finding.severity is Severity.ERROR else None
         if key is not None:
@@ -82,7 +84,7 @@ class Examined:
         return key is not None
 
     def findings(self) -> list[Finding]:
-        """Return the findings in the order of the log; each says how often it was found."""
+        """Return the findings in the order of the log, each with its number of occurrences."""
         client = self.client
         result = []
         for key, finding in self._findings.items():
@@ -98,7 +100,7 @@ class Examined:
 
     @property
     def client(self) -> str:
-        """Whose stream it is: an account; if the log does not tell that, the stream's home."""
+        """The client whose stream it is: an account, or the stream's home if the log names none."""
         return lower_bare(self.stream.account) or self.only_account or self.home
 
     @property
@@ -110,12 +112,12 @@ class Examined:
         return last.seconds - first.seconds
 
     def has_error(self) -> bool:
-        """Whether an error was found."""
+        """Whether any finding is an error."""
         return any(each.severity is Severity.ERROR for each in self._findings.values())
 
 
 class Capture:
-    """Everything that was read."""
+    """The streams and findings of all logs that were read."""
 
     def __init__(
         self,
@@ -129,13 +131,13 @@ class Capture:
         self.streams: list[Examined] = []
         """The streams, in the order in which they began."""
         self.left_out = 0
-        """How many streams were dropped, because there were more than `MAX_STREAMS`."""
+        """How many streams we dropped, because there were more than `MAX_STREAMS`."""
         self.holes = 0
-        """The number of stanzas that the logs have only in part."""
+        """How many stanzas the logs have only in part."""
         self._command = command
         self._nickname = nickname
         self._open: dict[str, list[Examined]] = {}
-        """The streams under way, by session; the last is that of the latest stanza."""
+        """The streams under way, by session; the stream of the latest stanza comes last."""
 
     def take(self, stanza: Stanza) -> None:
         """Take a stanza, and let the rules look at it."""
@@ -176,7 +178,7 @@ class Capture:
             self._succeed(session, examined, stanza)
 
     def finish(self) -> None:
-        """Look at all streams together: those of a client may end after the same time."""
+        """Look at all streams together: a client's streams may all end after the same time."""
         accounts = defaultdict[str, set[str]](set)
         by_client = defaultdict[str, list[Examined]](list)
         for examined in self.streams:
@@ -207,7 +209,7 @@ class Capture:
     def _begin(self, session: str) -> Examined:
         examined = Examined(Stream(command=self._command, nickname=self._nickname), session)
         self.streams.append(examined)
-        # What has ended, or never got in, gets nothing more.
+        # Streams that have ended, or never got in, get no more stanzas.
         for other in [*self._open.get(session, ())]:
             if other.stream.ended or not other.stream.bound:
                 self._close(session, other)
@@ -222,7 +224,7 @@ class Capture:
         return examined
 
     def _close(self, session: str, examined: Examined) -> None:
-        """Follow a stream no longer."""
+        """Stop following a stream."""
         examined.stream.forget()
         examined.add_cut()
         self._open[session].remove(examined)
@@ -232,7 +234,8 @@ class Capture:
     def _succeed(self, session: str, after: Examined, stanza: Stanza) -> None:
         """Find how the former streams of the account ended; those of other accounts go on.
 
-        One whose session was resumed was only interrupted: the client is still in its rooms.
+        If a stream's session was resumed, the stream was only interrupted: the client is still in
+        its rooms.
         """
         resumed = next(
             (each.get("previd") for each in stanza.element.iter(f"{{{SM}}}resumed")), None
@@ -252,7 +255,7 @@ class Capture:
                 self._close(session, examined)
 
     def _resume(self, stream: Stream, resumption_id: str) -> None:
-        """Give a stream what the latest one had whose session it resumes, whatever ended that."""
+        """Give a stream the state of the latest one whose session it resumes, whatever ended it."""
         for examined in reversed(self.streams):
             former = examined.stream
             if former.resumption_id == resumption_id and former is not stream:
@@ -263,7 +266,7 @@ class Capture:
 
 
 def _begins(stanza: Stanza, stream: Stream) -> bool:
-    """Whether a stanza begins another stream than the one under way."""
+    """Whether a stanza begins a new stream, and so does not belong to `stream`."""
     if stanza.element.tag == HEADER and (stanza.sent or not stream.has_own_header):
         was_used = stream.count > 0 if stanza.sent else stream.tried_login
         return was_used and not stream.restarting
@@ -272,7 +275,7 @@ def _begins(stanza: Stanza, stream: Stream) -> bool:
 
 
 def _claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
-    """Give a stream the room that it is told about, and for which another one seemed to ask."""
+    """Give a stream the room that the stanza is about, and for which another seemed to ask."""
     element = stanza.element
     jid, _, nickname = element.get("from", "").partition("/")
     if stanza.sent or element.tag != "presence" or len(streams) == 1:
@@ -293,8 +296,9 @@ def _claim(stanza: Stanza, stream: Stream, streams: list[Examined]) -> None:
 def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
     """Return the streams of a session that a stanza may belong to.
 
-    An address of the client names one of them. Without it, what came belongs to the latest stream,
-    unless only others are in its room; what was sent, to whoever can have sent it.
+    An address of the client in the stanza names one of them. Without such an address, a received
+    stanza belongs to the latest stream, unless only other streams are in its room. A sent stanza
+    belongs to the streams that can have sent it.
     """
     latest = streams[-1]
     if len(streams) == 1 or stanza.element.tag == HEADER:
@@ -320,7 +324,8 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
             nickname, asks = to.partition("/")[2], element.find(JOIN) is not None
             rooms = [(each, each.stream.room(to)) for each in alive]
             named_so = [each for each, room in rooms if room and room.nickname == nickname]
-            # Who has no seat asks for one; who has one shows itself in it, or leaves.
+            # A client without a seat asks for one. A client with a seat shows itself in it, or
+            # leaves.
             fitting = [each for each, room in rooms if asks != (room is not None and room.is_taken)]
             return [(named_so or fitting or streams)[-1]]
         case "iq":
@@ -330,22 +335,22 @@ def _whose(stanza: Stanza, streams: list[Examined]) -> list[Examined]:
 
 
 def _in_room(jid: str, streams: list[Examined]) -> list[Examined]:
-    """Return the streams that may have sent a message to a room: who is inside, or else asked."""
+    """Return the streams that may have sent a message to a room: those inside, or else asking."""
     rooms = [(each, each.stream.room(jid)) for each in streams]
     inside = [each for each, room in rooms if room and room.state is RoomState.INSIDE]
     return inside or [each for each, room in rooms if room] or streams
 
 
 def _alive(streams: Iterable[Examined]) -> list[Examined]:
-    """Return the streams that no other login seems to have ended."""
+    """Return the streams that do not seem to have been ended by another login."""
     return [each for each in streams if each.cut is None]
 
 
 def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
-    """Return in a sentence what is wrong: the error that explains the others of its client.
+    """Return in a sentence what is wrong: the error that explains its client's other errors.
 
-    Another one follows if other clients have errors, too, and one if there are holes: stanzas of
-    which the log has only a part.
+    A further sentence follows if other clients have errors too, and another if there are holes:
+    stanzas of which the log has only a part.
     """
     findings = list(findings)
     cause = explanation(findings)

@@ -1,7 +1,7 @@
-"""What each rule says: a sentence, what to change, how bad it is, and which clause says so. Pure.
+"""What each rule says: a sentence, what to change, how bad it is, and the standard's clause. Pure.
 
-What an error's condition means is said by `bridge.wire.meaning`, in the same words for the bridge
-itself and for the clients that it looks at.
+`bridge.wire.meaning` says what an error's condition means, in the same words for the bridge itself
+and for the clients whose logs it reads.
 """
 
 from bridge.capture.finding import Finding, Severity, key_of_finding
@@ -181,7 +181,7 @@ def meaning(
     *,
     to: str = "",
 ) -> tuple[str, str]:
-    """Return a sentence on what the error means, and one on what to change.
+    """Return a sentence on what the error means, and another on what to change.
 
     `condition` is empty for a situation that has one meaning. `text` is what the server or the room
     said. `to` is the address of a message that came back.

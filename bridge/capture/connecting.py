@@ -11,11 +11,12 @@ from bridge.text import quoted
 from bridge.wire.names import HEADER, SASL, SASL2, SM, STREAM_ERROR, condition_of, local
 
 NOT_XML = frozenset({"not-well-formed", "invalid-xml", "bad-format"})
-"""Conditions of a stream that ends for XML that the client sent (RFC 6120, section 4.9.3)."""
+"""If a stream ends with one of these conditions, the client sent bad XML (RFC 6120, section
+4.9.3)."""
 
 
 def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the server ended the stream, with which error, after what."""
+    """Find that the server ended the stream: with which error, and after which stanza."""
     if stream.ended:
         return
     after, domain = _after(stream, stanza), stream.domain
@@ -38,7 +39,7 @@ def ended(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def cut(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find that a stream broke without a word: the client's next one has begun."""
+    """Find that a stream broke without a word: the client's next stream has begun."""
     if stream.bound and stream.has_own_header and not stream.ended:
         place = stream.last.place if stream.last else stanza.place
         yield cause("cut", place, about=stream.domain, after=_after(stream, stanza))
@@ -60,7 +61,7 @@ def tls(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def login(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find why the client was not let in, or that it gave the login up."""
+    """Find why the server refused the login, or that the client gave the login up."""
     element = stanza.element
     if element.tag in {f"{{{SASL}}}failure", f"{{{SASL2}}}failure"}:
         yield from _refused_login(stream, stanza)
@@ -113,7 +114,7 @@ def session(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def _after(stream: Stream, stanza: Stanza) -> str:
-    """Return a clause: after which stanza of the client's, and after how long a silence."""
+    """Return a clause that names the client's last stanza, and how long it was silent since."""
     words = ""
     last, before = stream.last_sent, stream.last
     if last is not None:

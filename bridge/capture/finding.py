@@ -1,4 +1,4 @@
-"""What a rule finds on a stream, and which finding explains the others. Pure."""
+"""A finding on a stream, and which finding explains the others. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -18,10 +18,10 @@ class Severity(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing that went wrong on a stream."""
+    """One fault on a stream."""
 
     name: str
-    """The rule that found it."""
+    """The name of the rule that found it."""
     severity: Severity
     message: str
     """A sentence on what happened. A stranger's words are `quoted` in it."""
@@ -35,23 +35,24 @@ class Finding(NamedTuple):
     about: str = ""
     """The bare JID of a room or another address; or the domain of a stream, empty if unknown."""
     client: str = ""
-    """Whose stream it was found on: errors of one client explain nothing about another."""
+    """The client on whose stream it was found. Errors of one client explain nothing about
+    another."""
 
     @property
     def cause(self) -> str:
-        """The word with which its key begins: the rule's cause of it."""
+        """The first word of its key, which names the rule's cause of it."""
         return self.key.partition(" ")[0]
 
     @property
     def sentence(self) -> str:
-        """One line on what was found, and where."""
+        """One line on what is wrong, and where."""
         place = f"{self.place.file}:{self.place.line} " if self.place.file else ""
         at = f"({self.place.at}) " if self.place.at else ""
         return one_line(f"{place}{at}{self.name}: {self.message}")
 
     @property
     def advice(self) -> str:
-        """One line on what to do about it, and what the standard says."""
+        """One line on what to do about it, with the standard's clause."""
         return one_line(f"-> {self.hint} ({self.clause})")
 
 
@@ -72,16 +73,16 @@ EXPLAINS: Mapping[str, Collection[str]] = {
 }
 """The findings that an error of each name, or cause, explains if they come later.
 
-They have to be the same client's. An error about an address explains only what is about the same
-address, or about the stream to the server that it is on.
+The findings have to be the same client's. An error about an address explains only findings about
+the same address, or about the stream to the address's server.
 """
 
 ANYTHING = "*"
-"""Stands for whatever findings are about, since an error about a stream explains them all."""
+"""Stands for any address. An error about a stream explains findings about all addresses."""
 
 
 def explanation(findings: Sequence[Finding]) -> Finding | None:
-    """Return the error that explains the most of its client's later errors; of equals the earliest.
+    """Return the error that explains the most later errors of its client; the earliest of equals.
 
     `findings` are in the order in which they happened, stream by stream. None if there is no error.
     """
@@ -102,7 +103,7 @@ def explanation(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _explained_by(about: str) -> list[str]:
-    """Return what the findings are about that an error about this explains."""
+    """Return the addresses of the findings that an error about this address explains."""
     _, at, host = about.partition("@")
     if not at:
         return [ANYTHING]

@@ -1,7 +1,7 @@
 r"""The formats of logs in which stanzas are found: one row each. Pure.
 
-A format is a prefix that names the direction, then XML. A comment at each row says which code
-writes it.
+A format is a prefix that names the direction, then XML. A comment at each row names the code that
+writes the format.
 """
 
 import re
@@ -14,19 +14,20 @@ class Format(NamedTuple):
 
     name: str
     marks: tuple[str, ...]
-    """One of these is in each line that begins a stanza; looked for first, since that is quick."""
+    """Each line that begins a stanza has one of these. We look for them first, since that is
+    quick."""
     pattern: re.Pattern[str]
     """Matches in a line that begins a stanza. Its groups are `word`, which names the direction,
     `xml`, and `session` if the log has several streams."""
     sent: frozenset[str]
-    """The words with which the client's stanzas are marked. In the log of a server, which has the
-    client's stanzas as received, these are the words for receiving."""
+    """The words that mark the client's stanzas. In a server's log the client's stanzas are those
+    received, so these are the words for receiving."""
     raw: bool = False
     """Whether the log has the data of the socket, so that a stanza may go on in the next entry."""
     unescaped: Callable[[str], str] = str
-    """Returns the XML itself; raises `ValueError` for what is cut off."""
+    """Returns the XML itself; raises `ValueError` if the text is cut off."""
     means: Mapping[str, str] = {}
-    """The XML that some of the words stand for."""
+    """The XML for which some of the words stand."""
 
 
 _ERLANG_END = r'"(?:/utf8)?>>[ \t]*(?:\n|$)'
@@ -38,12 +39,12 @@ _PYTHON_ESCAPE = r"""\\(?:[\\'"nrt]|x[0-9a-f]{2})"""
 _PYTHON_BYTES = re.compile(
     rf"""b(?:'((?:[ -&(-\[\]-~]++|{_PYTHON_ESCAPE})*)'|"((?:[ !#-\[\]-~]++|{_PYTHON_ESCAPE})*)")"""
 )
-"""What `repr` writes."""
+"""A bytes literal as `repr` writes it."""
 _ERLANG |= {"s": " ", "d": "\x7f"}
 
 
 def _of_erlang(text: str) -> str:
-    """Return what a binary in Erlang's notation holds; lines that it was broken into are joined."""
+    """Return the text of a binary in Erlang's notation; its broken lines are joined."""
     binary = _ERLANG_BINARY.match(text)
     if binary is None:
         raise ValueError
@@ -59,7 +60,7 @@ def _erlang_character(escape: re.Match[str]) -> str:
 
 
 def _of_python(text: str) -> str:
-    """Return what a bytes literal of Python holds."""
+    """Return the text of a bytes literal of Python."""
     literal = _PYTHON_BYTES.fullmatch(text.strip())
     if literal is None:
         raise ValueError
@@ -75,13 +76,13 @@ _RECEIVED = (
     r"|<<<|<<|<--|<-|<=|←|⮈|in(?=\s*[:=|\])])"  # tracebacks of Python have `in <module>`
 )
 _NO_SENTENCE = r"(?!\w+>\s+[^\s<][^<]*$)"
-"""Prosody's mod_smacks writes `Sending <r> from c2s-pre-ondrain`: a word behind the tag, and no
-other tag."""
+"""Excludes a tag with a word behind it, and no other tag: Prosody's mod_smacks writes `Sending <r>
+from c2s-pre-ondrain`."""
 _TYPED = "Input received"
-"""How Profanity writes what somebody typed, which may be XML."""
+"""The words before a line that Profanity's user typed. The line may be XML."""
 
 FORMATS = (
-    # p1_xmpp's xmpp_socket.erl, at the level `debug`; the pid in brackets is that of the session.
+    # p1_xmpp's xmpp_socket.erl, at the level `debug`; the pid in brackets is the session's.
     Format(
         "ejabberd at debug level",
         (" XML on stream = ",),
@@ -129,8 +130,8 @@ FORMATS = (
         frozenset(_SENT.split("|")),
         means={_TYPED: ""},
     ),
-    # Words for the end of a stream: slixmpp and SleekXMPP write so of the server's, and aioxmpp,
-    # whose stream.py ends the stream then, of the client's.
+    # Words for the end of a stream. slixmpp and SleekXMPP write them for the server's end. aioxmpp
+    # writes them for the client's end, since its stream.py then ends the stream.
     Format(
         "the end of a stream in slixmpp, SleekXMPP and aioxmpp",
         ("End of stream rec", "sending stop signal to task"),
@@ -148,7 +149,7 @@ FORMATS = (
         ),
     ),
     # @xmpp/debug's index.js: the direction has a line of its own, and the XML is indented below it.
-    # Of headers and ends it has those of the server, as a status; the client's are statuses alone.
+    # The server's headers and ends are there, each as a status; the client's are only statuses.
     Format(
         "@xmpp/debug",
         ("IN", "OUT", "status "),
@@ -164,7 +165,7 @@ FORMATS = (
         },
     ),
 )
-"""In the order in which they are tried."""
+"""The formats, in the order in which we try them."""
 
 JSON = "the JSON of `log --stanzas`, `watch --stanzas` or `xmppTrace`"
 """The name of our own format: objects with `direction`, `xml`, `at` and `connection`."""
@@ -184,4 +185,5 @@ NO_LOGS: dict[bytes, str] = {
     b"BZh": _PACKED,
     b"PK\x03\x04": _PACKED,  # zip
 }
-"""The first bytes of files that are no logs, and what those are. pcapng has a line's end."""
+"""The first bytes of files that are no logs, and the kinds of these files. pcapng's first bytes
+include a line's end."""

@@ -1,8 +1,8 @@
 """Reads a log of stanzas: lines in, stanzas out, with their places. Pure, and within bounds.
 
-What is no stanza is passed over: logs have other lines too. A stanza of which the log has only a
-part is a hole, which may also hide others. So no rule can say that an answer never came if the log
-may have lost it.
+The reader passes over everything else, since logs have other lines too. If the log has only a part
+of a stanza, the reader yields a hole, which may also hide other stanzas. So no rule can say that an
+answer never came if the log may have lost it.
 """
 
 import json
@@ -19,33 +19,33 @@ from bridge.wire.names import STREAMS
 from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
 
 MAX_ENTRY_CHARACTERS = 512 * 1024
-"""The longest entry that is read; servers pass on stanzas of 256 to 512 kB."""
+"""The longest entry that we read; servers pass on stanzas of 256 to 512 kB."""
 
 MAX_NAMES = 30_000
-"""The most elements and attributes of a stanza; each may take a kilobyte of memory. A list of
-items as long as an entry may be has fewer."""
+"""The most elements and attributes of a stanza; each may take a kilobyte of memory. A list of items
+has fewer, even in the longest entry."""
 
 MAX_LINE_BYTES = 2 * 1024 * 1024
-"""The longest line that is read: the longest entry, with escapes."""
+"""The longest line that we read: the longest entry, with escapes."""
 
 MAX_OBJECT_CHARACTERS = 128 * 1024
 """The longest JSON object over several lines; a result of `xmppTrace` has at most 45 kB."""
 
 MAX_RESTS = 256
-"""The most streams whose data may end within a stanza; with more, the oldest is lost."""
+"""The data of at most so many streams may end within a stanza; with more, the oldest is lost."""
 
 LONG_REST = 1024
-"""The characters from which on the beginning of a stanza is read no second time."""
+"""If the beginning of a stanza is longer, we do not read it a second time."""
 
 MAX_READ_AGAIN = 8 * MAX_ENTRY_CHARACTERS
-"""The most characters of a stanza that are read again, since a tag ends in none of its parts."""
+"""We read at most so many characters of a stanza again, if no tag ends in any of its parts."""
 
 MAX_RESTS_CHARACTERS = 2 * MAX_ENTRY_CHARACTERS
 """The most characters of all these stanzas together."""
 
 _OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
 _DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
-"""Declarations that are left out, so that the tags of stanzas have no namespace."""
+"""We leave these declarations out, so that the tags of stanzas have no namespace."""
 _LONG_NAMESPACE = re.compile(
     rf"""(?<=\s)xmlns[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
 )
@@ -55,12 +55,12 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _ATTRIBUTES = r"""[^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*"""
-"""What stands in a tag behind its name. The repetition gives back: with `*+`, Python 3.11.2, which
-Debian 12 has, goes on behind what failed within it."""
+"""The part of a tag behind its name. The repetition gives back: with `*+`, Python 3.11.2, which
+Debian 12 has, goes on behind a failed part of it."""
 _HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
 _TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
 _NO_ELEMENT = ("<?", "<!", "</", "<stream")
-"""The beginnings of what is read otherwise than elements."""
+"""Text with one of these beginnings is not read as an element."""
 _PIECE = re.compile(
     r"""<stream:\w | </[a-z] | /> | ['"]> | ^[^<]*>$""",
     re.VERBOSE,
@@ -68,14 +68,14 @@ _PIECE = re.compile(
 """Part of a tag. Outside of an entry it shows that the log lost the beginning of a stanza."""
 _TAG_FIRST = re.compile(r"\s*</?[A-Za-z]")
 _STANZA = re.compile(r"</?(?:message|iq|presence)\b")
-"""Part of a stanza in the log of a server, which writes much else that is like XML."""
+"""Part of a stanza in the log of a server. Servers also log much else that looks like XML."""
 _OTHER = re.compile(
     r"=None\b|=<| object at 0x|<class '"  # Python's repr of an object, of which aioxmpp logs many
-    # The first tags of stanzas, which Prosody logs as well.
+    # Prosody also logs the first tags of stanzas.
     r"|\b(?:(?:Received|Sending)\[\w+\]|(?:[Cc]opying|[Aa]rchiving) stanza"
     r"|unhandled error \w+ \([^)]*\) from \w+): <"
 )
-"""What looks like a part of a stanza, and is none."""
+"""Text that looks like a part of a stanza, but is none."""
 _CONTAINER = re.compile(
     r"""^(?:\S+\ +\|\ (?=\s*<)                                       # docker compose
       | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
@@ -83,35 +83,35 @@ _CONTAINER = re.compile(
     )""",
     re.VERBOSE,
 )
-"""What containers and journald put in front of each line of a program's output."""
+"""The text that containers and journald put in front of each line of a program's output."""
 _BYTE_ORDER_MARK = "\ufeff"
 _MARKS = [(mark, format_) for format_ in FORMATS for mark in format_.marks]
 _MESSAGES = ("log", "MESSAGE", "message", "msg", "event")
-"""The members of JSON objects that hold lines of output: Docker's json-file, `journalctl -o json`,
-and loggers that write objects."""
+"""The members of JSON objects that hold lines of output. Docker's json-file, `journalctl -o json`
+and some loggers write such objects."""
 _TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
 """The members with the time."""
 _STAMPED = re.compile(
     r"\W?(?:[A-Z]{4,8}\b|status |\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d )"
 )
-"""How a line of other output begins, between the lines of an entry."""
+"""The beginning of a line of other output between the lines of an entry."""
 
 
 def _is_piece(line: str) -> bool:
     """Whether a line ends an element that it does not begin."""
     if any(depth < 0 for depth, _ in _depths(line)):
         return True
-    # A whole element with a namespace may have lost its prefix.
+    # The log may have lost the prefix of a whole element with a namespace.
     return "xmlns=" in line or _PIECE.search(_TAG.sub("", line)) is not None
 
 
 def _is_begun(rest: str) -> bool:
-    """Whether what is left of an entry is part of a stanza."""
+    """Whether the rest of an entry is part of a stanza."""
     return rest.lstrip().startswith("<") or _PIECE.search(rest) is not None
 
 
 class _Entry(NamedTuple):
-    """What a log says was sent or received at once, as far as it has been read."""
+    """A piece that a log says was sent or received at once, as far as we have read it."""
 
     format: Format
     session: str
@@ -129,11 +129,11 @@ class _Rest:
         self.text = text
         self.read_again = 0
         self._at = 0
-        """How far it was read."""
+        """How far we have read it."""
         self._depth = 0
 
     def is_open(self, more: str) -> bool:
-        """Add what follows; return whether the stanza surely goes on behind it."""
+        """Add the text that follows; return whether the stanza surely goes on behind it."""
         self.text += more
         if len(self.text) < LONG_REST or self.text.lstrip().startswith(_NO_ELEMENT):
             return False
@@ -164,7 +164,7 @@ class LogReader:
         self._is_of_server = False
         """Whether the latest entry named its session, as the logs of servers do."""
         self._rests: dict[tuple[str, bool], _Rest] = {}
-        """What may go on in the socket's next data, by session and direction."""
+        """The stanzas that may go on in the socket's next data, by session and direction."""
         self._is_of_objects = False
         """Whether each line of the log is a JSON object with lines of the program's output."""
         self._at = ""
@@ -174,9 +174,9 @@ class LogReader:
         self._object_length = 0
 
     def feed(self, data: bytes) -> Iterable[Stanza]:
-        """Read a line; return the stanzas that are known to be whole by now, and the holes.
+        """Read a line; return the stanzas that are surely whole by now, and the holes.
 
-        Go through these before the next line: they may be read meanwhile.
+        Go through the result before you feed the next line: some stanzas are read only then.
         """
         self.lines += 1
         if len(data) >= MAX_LINE_BYTES:
@@ -185,20 +185,20 @@ class LogReader:
             line = data.decode()
         except UnicodeDecodeError:
             line = data.decode("latin-1")
-        # A log that was emptied while it was written begins with zeros.
+        # If a log was emptied while a program wrote it, it begins with zeros.
         line = line.strip("\0\r\n")
         if self.lines == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if "\x1b" in line:
             line = _COLOUR.sub("", line)
-        # Within a stanza, a line that is JSON is part of what somebody wrote.
+        # Within a stanza, a line of JSON is part of a message.
         may_be_object = self._open is None or self._is_of_objects
         if self._object or (may_be_object and line.startswith("{")):
             return self._read_json(line)
         return self._read_line(line)
 
     def end(self) -> list[Stanza]:
-        """Return what the end of the log finishes or cuts off."""
+        """Return the stanzas that the end of the log finishes or cuts off."""
         captured = self._close()
         if self._object:
             captured.append(self._hole())
@@ -211,7 +211,7 @@ class LogReader:
         # A tag at the beginning of a line has no direction in front of it.
         is_xml = _TAG_FIRST.match(line) is not None
         match, format_ = (None, FORMATS[0]) if is_xml else self._begun(line)
-        # Within a stanza, a line in another format is part of what somebody wrote.
+        # Within a stanza, a line in another format is part of a message.
         if match is None or (self._open is not None and format_ is not self._open.format):
             return self._continue(line, is_xml)
         before = self._close()
@@ -235,9 +235,9 @@ class LogReader:
         """Return the match of the entry that a line begins, and its format."""
         match, format_, end = None, FORMATS[0], len(line)
         for mark, each in _MARKS:
-            # The first in the line counts: behind it, a body may look like any format.
+            # The first match in the line counts: behind it, a body may look like any format.
             if line.find(mark, 0, end) >= 0 and (other := each.pattern.search(line, 0, end)):
-                if match is not None:  # what it matches goes on behind `end`
+                if match is not None:  # its match goes on behind `end`
                     other = each.pattern.search(line)
                 if other is not None:
                     match, format_, end = other, each, other.start("word")
@@ -275,7 +275,7 @@ class LogReader:
         return []
 
     def _close(self) -> list[Stanza]:
-        """Return the stanzas of the open entry, after which another one begins."""
+        """Return the stanzas of the open entry, since another entry begins."""
         entry, self._open = self._open, None
         if entry is None:
             return []
@@ -292,7 +292,7 @@ class LogReader:
         return captured
 
     def _of_socket(self, entry: _Entry, text: str) -> list[Stanza]:
-        """Return the stanzas that end in the data of a socket; keep what begins another."""
+        """Return the stanzas that end in a socket's data; keep the beginning of another stanza."""
         key = entry.session, entry.sent
         rest = self._rests.pop(key, None) or _Rest("")
         was_begun = bool(rest.text.strip())
@@ -301,7 +301,7 @@ class LogReader:
             elements, text_left = elements_of(rest.text)
             rest = rest if len(text_left) == len(rest.text) else _Rest(text_left)
         if was_begun and not elements and (whole := _parsed(text)):
-            # A stanza that is whole by itself: the log lost the end of the one before it.
+            # This stanza is whole by itself, so the log lost the end of the stanza before.
             elements, rest = [Element(HOLE), *whole], _Rest("")
         captured = self._captured(entry, elements)
         if len(rest.text) > MAX_ENTRY_CHARACTERS or rest.read_again > MAX_READ_AGAIN:
@@ -343,7 +343,8 @@ class LogReader:
             if '"xml"' in line:
                 captured.append(self._hole())
             return captured
-        # The brace at the left edge ends the object: another would be parsed from its beginning.
+        # A brace at the left edge ends the object. Another object would be parsed from its
+        # beginning.
         if line == "}" or self._object_length > MAX_OBJECT_CHARACTERS:
             self._forget_object()
             return [self._hole()]
@@ -379,7 +380,7 @@ class LogReader:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raise `ValueError` for the parts of two, without what was between."""
+    """Return a JSON object; raise `ValueError` if it has parts of two, whose middle is lost."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError
@@ -390,7 +391,7 @@ _OURS = Format(JSON, (), re.compile("(?!)"), frozenset())
 
 
 def elements_of(text: str) -> tuple[list[Element], str]:
-    """Return the elements that are whole in a text, and what is behind the last of them."""
+    """Return the whole elements in a text, and the text behind the last of them."""
     if text.endswith(">") and (whole := _parsed(text)) is not None:
         return whole, ""
     elements: list[Element] = []
@@ -428,7 +429,7 @@ def elements_of(text: str) -> tuple[list[Element], str]:
 
 
 def _end_of_element(text: str, begin: int) -> int:
-    """Return where the element that begins there ends; 0 if it does not."""
+    """Return the end of the element that begins at `begin`; 0 if it does not end."""
     return next((end for depth, end in _depths(text, begin) if depth <= 0), 0)
 
 
@@ -444,7 +445,7 @@ def _depths(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
 
 
 def _hole_because(piece: str) -> Element:
-    """Return the hole of a whole element that is not parsed, with the reason if it is no XML."""
+    """Return the hole for an element that cannot be parsed, with the reason if it is no XML."""
     hole = Element(HOLE)
     if _takes_memory(piece):
         return hole
@@ -469,11 +470,11 @@ def _takes_memory(text: str) -> bool:
 
 
 def _parsed(text: str) -> list[Element] | None:
-    """Return the elements that a text consists of; None if it is anything else."""
+    """Return the elements of a text; None if the text has anything else."""
     if len(text) > MAX_NAMESPACE_BYTES and _takes_memory(text):
         return None
     try:
-        # Within an element nothing can be declared that expands.
+        # Within an element, no entity can be declared.
         root = fromstring(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")  # noqa: S314
     except (ParseError, ValueError):
         return None

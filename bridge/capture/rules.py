@@ -1,8 +1,8 @@
 """Which rules look at which stanza. Pure.
 
-A rule is a function of the state of a stream and the stanza that comes next, before the state has
-taken it in. Rules look at conditions and namespaces, never at the wording of one server. They keep
-nothing themselves, and see no stanza twice.
+A rule is a function of a stream's state and the next stanza. It is called before the state has
+taken that stanza in. Rules look at conditions and namespaces, never at the wording of one server.
+They keep nothing themselves, and see no stanza twice.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ SENT: dict[str, tuple[Rule, ...]] = {
     "message": (outside, misplaced, looped),
     "iq": (tls,),
 }
-"""The rules for what the client sends, by the tag of the element; `late` looks at everything."""
+"""The rules for elements that the client sends, by tag; `late` looks at every element."""
 
 RECEIVED: dict[str, tuple[Rule, ...]] = {
     FOOTER: (tls, ended),
@@ -36,11 +36,11 @@ RECEIVED: dict[str, tuple[Rule, ...]] = {
     "presence": (join, removed),
     "message": (join, refused),
 }
-"""The rules for what it receives."""
+"""The rules for elements that the client receives, by tag."""
 
 
 def findings_of(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Yield what the rules find when a stanza comes."""
+    """Yield the findings of all rules for a stanza."""
     if stream.waiting:
         yield from late(stream, stanza)
     rules = SENT if stanza.sent else RECEIVED

@@ -1,4 +1,4 @@
-"""The rules about rooms and what is said in them: joining, removal, refusals, answers. Pure."""
+"""The rules about rooms and messages: joining, removal, refusals, answers. Pure."""
 
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
@@ -20,14 +20,14 @@ BODILESS = SIGNALS | {
     names.RETRACT,
     names.FASTEN,
 }
-"""Namespaces of payloads with which a message needs no body."""
+"""With a payload in one of these namespaces, a message needs no body."""
 
 QUOTED = 80
 """The most characters of a message that a finding quotes."""
 
 
 def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find why the client is not in the room in which it wants to be."""
+    """Find why the client is not in the room that it wants to enter."""
     element, place = stanza.element, stanza.place
     if stanza.sent:
         jid, _, nickname = element.get("to", "").partition("/")
@@ -53,7 +53,7 @@ def join(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def outside(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find that the client speaks to a room that it is not in, or answers to a former nickname."""
+    """Find that the client speaks to a room from outside, or answers to a former nickname."""
     element, place = stanza.element, stanza.place
     if element.get("type") != "groupchat":
         return
@@ -129,7 +129,7 @@ def refused(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find what was not answered in time: requests, acknowledgements, and messages."""
+    """Find the requests and messages that were not answered in time, acknowledgements included."""
     for kind, waiting in stream.expired(stanza):
         element = waiting.stanza.element
         other = element.get("to" if waiting.stanza.sent else "from") or "its server"
@@ -141,7 +141,7 @@ def late(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def misplaced(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
-    """Find answers where the room does not read them, and errors to a room."""
+    """Find answers that the client sent where the room does not read them, and errors to a room."""
     element, heard = stanza.element, stream.heard
     jid, _, nickname = element.get("to", "").partition("/")
     jid = names.lower_bare(jid)
@@ -183,7 +183,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
         repeats = stream.self_answers + 1 if stream.answers_itself(stanza) else 0
         name = "answers-itself" if repeats >= SELF_ANSWERS else ""
     elif (history := stream.history) and stream.is_prompt(history, stanza):
-        # Who comes may greet, in several messages.
+        # A client that enters may greet, in several messages.
         is_answer = is_named(history.nickname, body) or stream.repeats(body)
         name, what = ("answers-history" if is_answer else ""), history.body
     elif (heard := stream.heard) and stream.is_prompt(heard, stanza):
@@ -195,7 +195,7 @@ def looped(stream: Stream, stanza: Stanza) -> Iterator[Finding]:
 
 
 def _has_content(message: Element) -> bool:
-    """Whether a message says something, or should: it is no mere marker, receipt or the like."""
+    """Whether a message has content, or should: it is no mere marker, receipt or the like."""
     if message.find("subject") is not None:
         return False
     spaces = spaces_of(message)

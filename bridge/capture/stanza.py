@@ -1,7 +1,7 @@
 """The stanzas of one client's stream, each with its direction, time and place. Pure.
 
-A capture is one XMPP stream as its client had it. Stanzas that servers write for components, and
-the three kinds of stanzas in the namespace of clients, have tags without a namespace here.
+A capture is one XMPP stream as its client saw it. Here the tags of stanzas have no namespace, be it
+the namespace of clients or of components.
 """
 
 from typing import NamedTuple
@@ -13,12 +13,13 @@ FOOTER = "/stream"
 """The tag of an element that stands for the end of a stream (RFC 6120, section 4.4)."""
 
 HOLE = "/hole"
-"""The tag of an element that stands for what the log has only in part, or not as XML. Its text is
-the reason if the stanza itself is to blame, such as a forbidden character; else it is empty."""
+"""The tag of an element that stands for a stanza that the log has only in part, or not as XML. If
+the stanza itself is to blame, for example for a forbidden character, the element's text is the
+reason; else it is empty."""
 
 
 class LogPlace(NamedTuple):
-    """Where something is in the logs that were read."""
+    """A position in the logs that were read."""
 
     file: str
     line: int
@@ -28,31 +29,33 @@ class LogPlace(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The place within a sentence: its line, or where there are no lines its time."""
+        """The place within a sentence: its line, or its time if there are no lines."""
         return f"in line {self.line}" if self.line else f"at {self.at}"
 
 
 class Stanza(NamedTuple):
-    """One stanza, or another element, header or end of a stream, as the client had it."""
+    """One stanza, or another element, header or end of a stream, as the client saw it."""
 
     sent: bool
     """Whether the client sent it; else it received it."""
     element: Element
     place: LogPlace
     seconds: float | None
-    """The time in seconds, of which only differences mean anything; None if the log has none."""
+    """The time in seconds; None if the log has none. Only differences of such times mean
+    anything."""
     session: str = ""
-    """What the log calls the stream; empty if it does not tell its streams apart."""
+    """The log's name for the stream; empty if it does not tell its streams apart."""
 
 
 MAX_TEXT = 512
-"""The most characters that are remembered of an address, an id or a message."""
+"""We remember at most so many characters of an address, an id or a message."""
 
 
 def outline(stanza: Stanza) -> Stanza:
     """Return a stanza without its content, to be remembered.
 
-    Its tag stays, its type, the address of the other side, and why it is a hole.
+    The outline has the stanza's tag, its type, the address of the other side, and the reason for a
+    hole.
     """
     element = stanza.element
     kept = Element(element.tag)

@@ -1,6 +1,7 @@
 """The state of one client's stream, as the rules read it. Pure, and within bounds.
 
-`taking` says how each stanza changes it. A rule sees it before the stanza at hand was taken in.
+`taking` says how each stanza changes the state. A rule sees the state before the stanza at hand is
+taken in.
 """
 
 from dataclasses import dataclass, field
@@ -14,90 +15,91 @@ from bridge.wire.names import REPLACE, lower_bare
 from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named
 
 PATIENCE_SECONDS = 10.0
-"""The time after which a request counts as not answered."""
+"""A request counts as unanswered after so many seconds."""
 
 PATIENCE_STANZAS = 5
-"""In a log without times, the number of further stanzas after which it does."""
+"""In a log without times, a request counts as unanswered after so many further stanzas."""
 
 PATIENCE = (
     f"before {PATIENCE_STANZAS} further stanzas came",
     f"within {PATIENCE_SECONDS:g} s",
 )
-"""The words for that time, without times and with them."""
+"""The words for that wait, in a log without times and in one with times."""
 
 MAX_ROOMS = 64
-"""The most rooms of a stream that are followed; a client has fewer. The oldest is forgotten."""
+"""We follow at most so many rooms of a stream, and forget the oldest. A client has fewer."""
 
 MAX_ROOMS_SHOWN = 8
-"""The most rooms whose names are kept once the stream is over."""
+"""We keep the names of at most so many rooms once the stream is over."""
 
 MAX_MESSAGES = 64
-"""The most sent messages, and bodies that were answered, that are remembered."""
+"""We remember at most so many sent messages, and as many bodies that were answered."""
 
 MIN_ANSWERS = 2
-"""After so many answers to the same words, these words should be answered. Of words such as `!ping`
-one answer is enough."""
+"""If a client has answered the same words so many times, it should answer them. For words such as
+`!ping`, one answer is enough."""
 
 MAX_WAITING = 64
-"""The most requests whose answers are waited for; the oldest is forgotten."""
+"""We wait for the answers to at most so many requests, and forget the oldest."""
 
 
 class RoomState(Enum):
     """How far the client is in a room."""
 
     ASKED = auto()
-    """It has asked to be let in."""
+    """The client has asked to be let in."""
     INSIDE = auto()
     """The client's own presence has come back."""
     REFUSED = auto()
-    """The room refused to let it in."""
+    """The room refused to let the client in."""
     REMOVED = auto()
-    """The room put it out."""
+    """The room put the client out."""
     LEFT = auto()
-    """It has left."""
+    """The client has left."""
 
 
 @dataclass(eq=False, slots=True)
 class Room:
-    """A room as the client has it."""
+    """A room as the client sees it."""
 
     jid: str
     nickname: str
-    """The nickname that the room last confirmed, or else the one that was asked for."""
+    """The nickname that the room last confirmed, or else the one that the client asked for."""
     state: RoomState
     place: LogPlace
-    """Where the client asked, or was refused or put out."""
+    """Where the client asked, or where the room refused it or put it out."""
     has_muc: bool = True
-    """Whether the presence with which it asked had the `muc` element."""
+    """Whether the presence with which the client asked had the `muc` element."""
     former_nickname: str = ""
-    """The nickname that was asked for, if the room confirmed another one."""
+    """The nickname that the client asked for, if the room confirmed another one."""
     was_inside: bool = False
-    """Whether it was inside when it asked: some send the `muc` element with each presence."""
+    """Whether the client was inside when it asked: some clients send the `muc` element with each
+    presence."""
     had_conflict: bool = False
-    """Whether a nickname was refused since it was taken."""
+    """Whether the room refused a nickname because another occupant had it."""
 
     @property
     def is_taken(self) -> bool:
-        """Whether the client has a seat in it, or has asked for one."""
+        """Whether the client has a seat in the room, or has asked for one."""
         return self.state in {RoomState.ASKED, RoomState.INSIDE}
 
 
 Question: TypeAlias = tuple[str, str, str]
-"""What has to be answered: its kind, its id, and the other side."""
+"""A stanza that has to be answered: its kind, its id, and the other side."""
 
 
 class Awaited(NamedTuple):
-    """Something that has to be answered."""
+    """A stanza that has to be answered."""
 
     stanza: Stanza
     number: int
-    """How many stanzas had passed."""
+    """How many stanzas had passed before it."""
     what: str
-    """What names it: a message, or the tag of what is asked."""
+    """The words that name it: a message, or the tag of the request."""
 
 
 class Heard(NamedTuple):
-    """A message that was received."""
+    """A received message."""
 
     room: str
     nickname: str
@@ -113,9 +115,9 @@ class Stream:
     """The state of one stream."""
 
     command: str = ""
-    """What begins each message that should be answered; empty if the user did not say."""
+    """The beginning of each message that should be answered; empty if the user did not give it."""
     nickname: str = ""
-    """The nickname that the user names; empty if the log has to tell."""
+    """The nickname that the user gave; empty if the log has to show it."""
     account: str = ""
     """The full JID, or as much of it as is known."""
     first: Stanza | None = None
@@ -123,13 +125,13 @@ class Stream:
     last: Stanza | None = None
     last_sent: Stanza | None = None
     last_bad: Stanza | None = None
-    """The latest that the client sent and that is no XML, if the log shows why."""
+    """The latest stanza of the client that is no XML, if the log shows why."""
     count: int = 0
     """How many stanzas, in both directions, have passed."""
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
     holes: int = 0
-    """The number of stanzas that the log has only in part, of this stream or between its own."""
+    """How many stanzas, of this stream or between its own, the log has only in part."""
     headers: int = 0
     """How many headers, of both sides, have passed."""
     has_own_header: bool = False
@@ -146,7 +148,8 @@ class Stream:
     challenged: bool = False
     authenticated: bool = False
     bound: bool = False
-    """Whether the client has a resource, a new one or that of the session that it resumed."""
+    """Whether the client has a resource: a new one, or the resource of the session that it
+    resumed."""
     resumption_id: str = ""
     """The id with which the client can resume the session (XEP-0198, section 5)."""
     ended: bool = False
@@ -157,26 +160,26 @@ class Stream:
     messages: Newest[str, Stanza] = field(default_factory=lambda: Newest(MAX_MESSAGES))
     """The newest messages that the client sent, by id, each as its `outline`."""
     waiting: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
-    """What has to be answered, oldest first."""
+    """The stanzas that have to be answered, oldest first."""
     overdue: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
-    """What was not answered in time, and still may be."""
+    """The stanzas that were not answered in time, and still may be."""
     disproved: list[str] = field(default_factory=list)
-    """The keys of the findings of which the latest stanza shows that they were wrong."""
+    """The keys of the findings that the latest stanza shows to be wrong."""
     early_answer: tuple[Question, int] = ("", "", ""), 0
-    """The latest answer to nothing that waited, and how many stanzas had passed: some libraries log
-    an answer before its request, since they log what they sent once it is written."""
+    """The latest answer without a waiting request, and how many stanzas had passed. Some libraries
+    log an answer before its request, since they log a request only once it is written."""
     answered: Newest[str, int] = field(default_factory=lambda: Newest(MAX_MESSAGES))
-    """How often the client answered a message, by its `key_of`. Words that it once passed over are
-    taken out: a client that speaks unasked seems to answer whatever was said just before."""
+    """How often the client answered a message, by its `key_of`. Removed once the client ignores the
+    same words: the earlier answer was probably chance."""
     heard: Heard | None = None
-    """The latest live message of somebody else that the client has not answered yet."""
+    """The latest live message of another occupant that the client has not answered yet."""
     reflection: Heard | None = None
-    """The client's own message as the room passed it on, if nobody has spoken after it."""
+    """The client's own message as the room passed it on, if no occupant has spoken after it."""
     self_answers: int = 0
-    """How many times in a row the client repeated its reflection at once."""
+    """How many times in a row the client at once repeated its own reflected message."""
     history: Heard | None = None
-    """The latest message of the history that should have been answered when it was new, as long as
-    nobody has spoken after the client joined."""
+    """The latest message of the history that should have been answered when it was new. None once
+    an occupant has spoken after the client joined."""
     turns: int = 0
     """How many messages the client and `heard.nickname` have said in turns, each at once."""
     partner: str = ""
@@ -199,22 +202,22 @@ class Stream:
         return room is not None and from_.partition("/")[2] == room.nickname
 
     def names_it(self, body: str, room: str) -> bool:
-        """Whether a message should be answered: a command, or one that names the client."""
+        """Whether the client should answer a message: it is a command, or names the client."""
         if self.command:
             return body.startswith(self.command)
         known = self.rooms.get(room)
         name = self.nickname or (known.nickname if known else "")
-        # What is quoted was said before (XEP-0461, section 3).
+        # Quoted lines were said before (XEP-0461, section 3).
         if is_named(name, "\n".join(line for line in body.split("\n") if line[:1] != ">")):
             return True
         return self.answered.get(key_of(body), 0) >= (1 if is_command(body) else MIN_ANSWERS)
 
     def repeats(self, body: str) -> bool:
-        """Whether a message has the same words as the one before it."""
+        """Whether a message has the same words as the message before it."""
         return self.said is not None and self.said.body == body[:MAX_TEXT]
 
     def answers_itself(self, stanza: Stanza) -> bool:
-        """Whether a message that is sent repeats the client's own, which has just come back."""
+        """Whether the client's message repeats its own message that has just come back."""
         reflection, body = self.reflection, stanza.element.findtext("body") or ""
         return (
             reflection is not None
@@ -224,13 +227,13 @@ class Stream:
         )
 
     def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
-        """Whether `stanza` came soon after what was heard."""
+        """Whether `stanza` came soon after the message `before`."""
         if stanza.seconds is not None and before.seconds is not None:
             return 0 <= stanza.seconds - before.seconds <= ANSWER_SECONDS
         return self.count - before.number <= PATIENCE_STANZAS // 2
 
     def expired(self, stanza: Stanza) -> list[tuple[str, Awaited]]:
-        """Take out, and return with its kind, what was not answered in time before `stanza`."""
+        """Take out what was not answered in time before `stanza`; return it with its kind."""
         late = []
         while self.waiting:
             key, waiting = next(iter(self.waiting.items()))
@@ -263,17 +266,17 @@ class Stream:
             self.early_answer = key, self.count
 
     def react(self) -> None:
-        """Note that the client did something that may answer what it heard."""
+        """Note that the client did something that may answer the message that it heard."""
         for key in [key for key in self.waiting if key[0] == "silent"]:
             del self.waiting[key]
 
     def forget_talk(self) -> None:
-        """Forget what was said: what comes next answers none of it, and continues no turns."""
+        """Forget the talk so far: later messages answer none of it, and continue no turns."""
         self.heard = self.reflection = self.history = self.said = None
         self.turns = 0
 
     def forget(self) -> None:
-        """Forget what only rules need: no further stanza comes."""
+        """Forget the fields that only rules need, since no further stanza comes."""
         self.messages.clear()
         self.waiting.clear()
         self.overdue.clear()
@@ -283,12 +286,12 @@ class Stream:
             self.rooms.popitem()
 
     def other_side(self, jid: str | None) -> str:
-        """Return who is asked or answers; empty for the client's own server."""
+        """Return the address that is asked or answers; empty for the client's own server."""
         jid = (jid or "").lower()
         account = lower_bare(self.account)
         return "" if jid in {account, self.account.lower(), self.domain} else jid
 
 
 def key_of(body: str) -> str:
-    """Return the part of a body by which messages are compared."""
+    """Return the part of a body by which we compare messages."""
     return body[:MAX_TEXT].casefold()

@@ -1,4 +1,4 @@
-"""What each stanza does to the state of a stream. Pure."""
+"""How each stanza changes the state of a stream. Pure."""
 
 from base64 import b64decode
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def take(stream: Stream, stanza: Stanza) -> None:
 
 
 def take_of_any(stream: Stream, stanza: Stanza) -> None:
-    """Take what one of several clients sent or received, and the log does not tell which one."""
+    """Take a stanza of one of several clients, if the log does not show which."""
     if stanza.element.tag not in STANZA_TAGS:
         stream.answer("acknowledgement", "", "")
         return
@@ -50,7 +50,7 @@ def take_of_any(stream: Stream, stanza: Stanza) -> None:
 
 
 def _has_text(element: Element) -> bool:
-    """Whether a stanza has text beside its children: the log lost what was between two of them."""
+    """Whether a stanza has text beside its children: if so, the log lost a part between two."""
     if element.tag not in STANZA_TAGS:
         return False
     text = "".join([element.text or "", *[child.tail or "" for child in element]])
@@ -63,7 +63,7 @@ def _take_hole(stream: Stream, stanza: Stanza) -> None:
 
 
 def _forget_waiting(stream: Stream) -> None:
-    """Forget what is waited for: its answer may be in a hole, and so may a login or a join."""
+    """Forget all waiting requests: an answer, a login or a join may be in a hole."""
     stream.mechanism, stream.mechanisms, stream.authenticated = "", (), True
     stream.offers_tls = stream.requires_tls = False
     for room in stream.rooms.values():
@@ -193,7 +193,7 @@ def _take_own_presence(stream: Stream, stanza: Stanza) -> None:
 
 
 def _is_subscribed(message: Element) -> bool:
-    """Whether a room sends this to who subscribed instead of joining (MUC/Sub of ejabberd)."""
+    """Whether a room sends this to a subscriber who has not joined (MUC/Sub of ejabberd)."""
     items = message.find(f"{PUBSUB_EVENT}event/{PUBSUB_EVENT}items")
     return items is not None and items.get("node", "").startswith("urn:xmpp:mucsub:nodes:")
 
@@ -218,7 +218,7 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
         stream.rooms.add(jid, room)
         stream.disproved.append(key_of_finding("never-joined", "", jid))
     if room and room.state is RoomState.ASKED and element.get("type") == "groupchat":
-        room.state = RoomState.INSIDE  # who gets the room's messages is in it
+        room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
     if not body:
         return
     is_own = not nickname or stream.is_own(from_)
@@ -242,10 +242,10 @@ def _take_message(stream: Stream, stanza: Stanza) -> None:
 
 
 def _is_turn(stream: Stream, stanza: Stanza, body: str) -> bool:
-    """Whether this answers the client so soon that a program, and no person, may have said it.
+    """Whether this answers the client so soon that it is probably a program's answer.
 
-    A command is rather a person's, who gives it again. Without times it has to repeat the client's
-    words, since a person may be alone with the client.
+    A command counts as a person's, who gives it again. In a log without times, the message has to
+    repeat the client's words, since a person may be alone with the client.
     """
     said = stream.said
     if said is None or is_command(body) or not stream.is_prompt(said, stanza):
@@ -279,7 +279,7 @@ def _remember_sent(stream: Stream, stanza: Stanza) -> None:
 
 
 def _take_late_answer(stream: Stream, message: Heard) -> None:
-    """Note that a message was answered, in a log that has no times that would say how late."""
+    """Note that a message was answered, in a log without times, which cannot show how late."""
     for key, late in [*stream.overdue.items()]:
         asker = late.stanza.element.get("from", "")
         is_of_room = key[0] == "silent" and message.room == names.lower_bare(asker)
@@ -324,7 +324,7 @@ def _take_enabled(stream: Stream, stanza: Stanza) -> None:
 def _take_resumed(stream: Stream, stanza: Stanza) -> None:
     del stanza
     stream.bound = True
-    stream.is_complete = False  # its rooms are those of the former stream
+    stream.is_complete = False  # it has the rooms of the former stream
 
 
 _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
@@ -351,4 +351,4 @@ _CHANGES: dict[str, Callable[[Stream, Stanza], None]] = {
     f"{{{names.SM}}}enabled": _take_enabled,
     f"{{{names.SM}}}resumed": _take_resumed,
 }
-"""What each element does to the state of a stream."""
+"""The function by which each element changes the state of a stream, by tag."""

@@ -1,7 +1,7 @@
 """Reads the times that loggers, containers and servers put before their lines. Pure.
 
-Only differences of times are used, so a time without a zone is read as if it were UTC, and a time
-without a date as one of the first of January 1970. What is shown is the time as the log has it.
+Rules use only differences of times. So we read a time without a zone as UTC, and a time without a
+date as a time on the first of January 1970. Users see the time as the log has it.
 """
 
 import re
@@ -24,12 +24,12 @@ _TIME = re.compile(
     """,
     re.VERBOSE,
 )
-"""A time of day, with the date before it and the zone behind it where they are given; or the
+"""A time of day, with the date before it and the zone behind it, if the log gives them; or the
 seconds, or milliseconds, since the epoch."""
 
 
 def time_in(prefix: str) -> tuple[float | None, str]:
-    """Return the first time in what is before a stanza: its seconds, and the time as it is written.
+    """Return the first time in the text before a stanza: its seconds, and the time as written.
 
     The seconds are None, and the text is empty, if there is no time.
     """
@@ -51,7 +51,7 @@ def time_in(prefix: str) -> tuple[float | None, str]:
 
 @lru_cache(maxsize=16)
 def _second(text: str) -> float:
-    """Return the time in a text without the fraction of its second; most lines share it."""
+    """Return the time in a text, without the fraction of its second. Most lines share this time."""
     match = _TIME.search(text)
     if match is None:
         raise ValueError
