@@ -232,7 +232,7 @@ class Capture:
             del self._open[session]
 
     def _succeed(self, session: str, after: Examined, stanza: Stanza) -> None:
-        """Find how the former streams of the account ended; those of other accounts go on.
+        """Find how the account's former streams ended; streams of other accounts go on.
 
         If a stream's session was resumed, the stream was only interrupted: the client is still in
         its rooms.

@@ -244,7 +244,7 @@ class RecorderDatabase(Protocol):
         """Return the lease of the room for accounts of this domain; None if none can be read."""
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whoever holds it now."""
+        """Write the lease of the room, whichever run holds it now."""
 
     def has(self, room: str, domain: str, stanza_id: str) -> bool:
         """Whether there is a shared event of the room with this stanza id."""

@@ -123,7 +123,7 @@ class PostgresqlDatabase:
             raise
 
     def _measure(self, now: float) -> None:
-        """Compare our clocks with that of the database."""
+        """Compare our clocks with the clock of the database."""
         self._leading, off = now - time.monotonic(), now - self.wall()
         self._wall_leading = off if abs(off) > SHIFT_SECONDS else 0.0
 
@@ -234,7 +234,7 @@ class PostgresqlDatabase:
         return None
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whoever holds it now."""
+        """Write the lease of the room, whichever run holds it now."""
         self._connection.all(
             "UPDATE rooms SET taken = CASE WHEN recorder = %s THEN taken ELSE %s END, "
             "recorder = %s, beat = %s, seen_until = %s WHERE id = %s",

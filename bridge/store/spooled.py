@@ -274,7 +274,7 @@ class SpooledDatabase:
         return lease
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whoever holds it now."""
+        """Write the lease of the room, whichever run holds it now."""
         self._taken[room, domain] = lease
         if self._reached is not None:
             self._reached.take(room, domain, lease)

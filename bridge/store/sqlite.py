@@ -239,7 +239,7 @@ class SqliteDatabase:
         return None
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write the lease of the room, whoever holds it now."""
+        """Write the lease of the room, whichever run holds it now."""
         id_ = self._id("rooms", jid=room, domain=domain)
         self.all(
             "UPDATE rooms SET recorder = ?, beat = ?, seen_until = ? WHERE id = ?",

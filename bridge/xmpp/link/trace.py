@@ -57,7 +57,7 @@ SECRETS = frozenset(
 """Names of elements whose text is a secret or helps to guess one, in any namespace."""
 
 SECRET_ATTRIBUTES = {
-    "resume": "previd",  # anybody who has the id can resume the session (XEP-0198, section 5)
+    "resume": "previd",  # the id lets others resume the session (XEP-0198, section 5)
     "resumed": "previd",
     "enabled": "id",
     "put": "url",  # the address lets anyone upload, or read the upload (XEP-0363)

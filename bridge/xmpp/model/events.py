@@ -107,7 +107,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """Somebody, or we ourselves by reflection, said something in the room.
+    """An occupant said something in the room; or we did, and the room reflected it.
 
     All occupants see a message of the type `groupchat`. The class is not `Shared`, since private
     messages belong to it too.
@@ -240,7 +240,7 @@ class OccupantPresence(Shared):
 
 @dataclass(frozen=True)
 class OccupantJoined(OccupantPresence):
-    """Somebody is in the room: they entered, or were there when we came."""
+    """An occupant is in the room: they entered, or were there when we came."""
 
     kind: ClassVar[Kind] = "join"
 
@@ -271,7 +271,7 @@ class AffiliationChanged(Shared):
 
 @dataclass(frozen=True)
 class OccupantLeft(Shared):
-    """Somebody left the room, or was put out of it."""
+    """An occupant left the room, or was put out of it."""
 
     kind: ClassVar[Kind] = "leave"
     from_: str
@@ -289,7 +289,7 @@ class OccupantLeft(Shared):
 
 @dataclass(frozen=True)
 class NicknameChanged(Shared):
-    """Somebody goes on under another nickname (status code 303)."""
+    """An occupant goes on under another nickname (status code 303)."""
 
     kind: ClassVar[Kind] = "nick"
     from_: str

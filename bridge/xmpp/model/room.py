@@ -61,7 +61,7 @@ Identified = TypeVar(
 
 @dataclass(frozen=True)
 class Occupant:
-    """Somebody in the room (XEP-0045, section 4.1)."""
+    """A person or program in the room (XEP-0045, section 4.1)."""
 
     jid: str
     """The occupant JID: `room@service/nickname`."""
@@ -125,7 +125,7 @@ class LastError:
 
 
 class Departure(NamedTuple):
-    """Somebody who was in the room, and when and why they went."""
+    """An occupant who has gone, with the time and the reason."""
 
     nickname: str
     at: float
@@ -254,7 +254,7 @@ class RoomStatus:
 
     @property
     def others(self) -> list[Occupant]:
-        """Everybody else in the room."""
+        """All other occupants of the room."""
         return [occupant for occupant in self.occupants if not occupant.own]
 
     @property

@@ -459,7 +459,7 @@ class Membership:
             return
         if stanza.tag == names.IQ and self._join is not None:
             self._join.take_answer(stanza)
-        # While we are on the way in, somebody else may have the nickname that we asked for.
+        # While we are on the way in, another occupant may have the nickname that we asked for.
         own = self.occupant if self._state is State.INSIDE else ""
         now, history = asyncio.get_running_loop().time(), self._intake.history
         entering = self._state is State.ENTERING

@@ -142,7 +142,7 @@ async def rooms_of(connection: Connection, service: str) -> list[Item]:
 
 
 async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
-    """Return the JIDs of the rooms that `service` lists with names like that of `room`.
+    """Return the JIDs of the rooms of `service` whose names are similar to `room`'s name.
 
     The most similar one is the first, and `room` itself is left out. `room` and `service` are
     prepared. The list is empty if the service does not answer within `DISCO_SECONDS`, or lists no
