@@ -254,7 +254,7 @@ def _new_subject(stanza: Element, nickname: str) -> str | None:
     one. There is an exception: old rooms send the subject in their own name with a body beside it
     that says who set it.
     """
-    talks = nickname and stanza.findtext(names.BODY)
+    talks = nickname and stanza.find(names.BODY) is not None
     sets = not talks and stanza.find(names.THREAD) is None
     return _in_one_language(stanza, names.SUBJECT)[0] if sets else None
 
