@@ -213,13 +213,17 @@ async def _said(
         raise not_in_room(membership.name, membership.status()) from error
     except NotSentError as error:
         limiter.give_back()
-        after = "Send it again once xmppStatus says connected."
-        raise failed(error.fault, "Not sent:", after) from error
+        raise failed(
+            error.fault, "Not sent:", "Send it again once xmppStatus says connected."
+        ) from error
     except BouncedError as error:
         raise failed(error.fault) from error
     except NotReflectedError as error:
-        before = "It is not known whether the message was heard:"
-        raise failed(error.fault, before, "Look at the room before sending it again.") from error
+        raise failed(
+            error.fault,
+            "It is not known whether the message was heard:",
+            "Look at the room before sending it again.",
+        ) from error
 
 
 def _proof_of(reflection: Reflection, message: str) -> Entry:

@@ -262,7 +262,12 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             assert not heard.own
             await wilma.heard(f"word {number}")
         for eyes in pair:
-            status = await eyes.until(lambda status: status.self_ping_ms is not None)
+            status = await eyes.until(
+                lambda status: (
+                    status.self_ping_ms is not None
+                    and any("Another session" in it for it in status.warnings)
+                )
+            )
             assert (status.phase, status.last_error) == (Phase.JOINED, None)
             own = [one for one in eyes.messages() if one.own]
             assert len(own) == 1

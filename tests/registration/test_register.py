@@ -1,6 +1,7 @@
 import json
 import stat
 import tomllib
+from math import inf
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -18,8 +19,6 @@ from tests.registration.written import JSON_FILES, TOML_FILES
 
 LAUNCH = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
 APPROVAL = "mcp__xmpp__xmppSend"
-PROJECTS_SECONDS = 2.0
-"""The limit for Codex's file with 4,000 projects, on a processor of our own."""
 
 
 @pytest.fixture
@@ -191,17 +190,21 @@ def test_a_file_is_not_rewritten_to_change_an_order(args: list[str], key: str, h
     assert plan(location, LAUNCH) != []
 
 
-def test_four_thousand_projects_take_less_than_two_seconds(home: Path) -> None:
+def test_the_time_for_a_file_grows_no_faster_than_the_file(home: Path) -> None:
+    """Four thousand projects take half a second here; what is quadratic takes sixty."""
     location = _location(home, "codex")
     project = '[projects."/home/me/{}"]\ntrust_level = "trusted"\n\n'
     prompt = 'developer_instructions = """\n' + "be [kind]\\n\n" * 2_000 + '"""\n'
     notify = "notify = [\n" + "  'x',\n" * 2_000 + "]\n\n"
-    _write(location, before := prompt + notify + "".join(map(project.format, range(4_000))))
-    began = process_time()
-    _register(location)
-    _unregister(location)
-    assert process_time() - began < PROJECTS_SECONDS
-    assert location.client.file.read_text() == before
+    took = dict[int, float]()
+    for count in (500, 4_000, 500, 4_000):
+        _write(location, before := prompt + notify + "".join(map(project.format, range(count))))
+        began = process_time()
+        _register(location)
+        _unregister(location)
+        took[count] = min(process_time() - began, took.get(count, inf))
+        assert location.client.file.read_text() == before
+    assert took[4_000] < 2 * 8 * took[500]
 
 
 def test_a_read_only_file_is_left_alone_before_anything_is_done(home: Path) -> None:
