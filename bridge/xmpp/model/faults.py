@@ -172,7 +172,7 @@ silent-join-without-service: service-unavailable; soon
     -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
     conference.{domain}.
 unfinished-join: remote-server-timeout; soon
-    The room {room} began to answer, and never let us in.
+    The room {room} began to answer, and did not let us in{within}.
     -> The room may be overloaded or broken; the bridge tries again by itself.
 silent-resolver: remote-server-timeout; soon
     The name in {service} was not resolved{within}.

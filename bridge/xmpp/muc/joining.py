@@ -36,10 +36,6 @@ PATIENCE_SECONDS = 5.0
 """Once a room has sent nothing for so many seconds, we ask its service whether it is a room
 service."""
 
-LISTING_ROUNDS = 6
-"""A room that goes on listing its occupants has so many times the limit of a join: some rooms have
-thousands of occupants."""
-
 log = logging.getLogger(__name__)
 
 
@@ -89,8 +85,8 @@ class Join:
         self._quiet: asyncio.TimerHandle | None = None
         """Takes `_unmarked` for our presence, unless the room sends something before."""
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
-        self._heard = 0
-        """How many events the room has sent."""
+        self._has_heard = False
+        """Whether the room has sent anything."""
         self._denied = asyncio.Event()
         """Set if the room's address answers as something that is no room."""
         self._silence = "silent-join"
@@ -128,7 +124,7 @@ class Join:
         """Take an event of the room; return the events that are to be published for it."""
         if self._answer.done():
             return [event]
-        self._heard += 1
+        self._has_heard = True
         match event:
             case OccupantJoined(self_=True, from_=jid):
                 unmarked, self._unmarked = self._unmarked, None
@@ -185,26 +181,21 @@ class Join:
             self._denied.set()
 
     async def _hear_out(self, seconds: float) -> None:
-        """Give up when the room has sent nothing for `seconds`.
+        """Give up if the room has not let us in within `seconds`.
 
-        A room that sends something in that time has as long again, up to `LISTING_ROUNDS` times. If
-        the server has sent much in the second half of that time, the room's answer may be waiting
-        behind a long stanza of another occupant. Then we ping the server. Once it answers,
+        If the server has sent much in the second half of that time, the room's answer may be
+        waiting behind a long stanza of another occupant. Then we ping the server. Once it answers,
         everything that the room sent before has arrived.
         """
-        for _ in range(LISTING_ROUNDS):
-            heard = self._heard
-            await asyncio.sleep(seconds / 2)
-            received = self._connection.received
-            await asyncio.sleep(seconds / 2)
-            if self._heard == heard:
-                break
+        await asyncio.sleep(seconds / 2)
+        received = self._connection.received
+        await asyncio.sleep(seconds / 2)
         with suppress(ConnectionFailedError):
             if self._connection.received - received >= MUCH_BYTES:
                 await answers(self._connection, seconds)
             self._let_in_unmarked()
             if not self._answer.done():
-                situation = "unfinished-join" if self._heard else self._silence
+                situation = "unfinished-join" if self._has_heard else self._silence
                 self._refuse(faults.of(situation, self._place, within=f" within {seconds:g} s"))
 
     async def _doubt_service(self) -> None:
