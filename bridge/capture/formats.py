@@ -31,7 +31,7 @@ class Format(NamedTuple):
 
 
 _ERLANG_END = r'"(?:/utf8)?>>[ \t]*(?:\n|$)'
-_ERLANG_BINARY = re.compile(rf'<<"((?:[^"]++|(?!{_ERLANG_END})")*){_ERLANG_END}')
+_ERLANG_BINARY = re.compile(rf'<<"(.*?){_ERLANG_END}', re.DOTALL)
 _ERLANG_LINES = re.compile(r'"[^\S\n]*\n\s*"')
 _ERLANG_ESCAPE = re.compile(r"\\(x\{[0-9a-fA-F]{1,6}\}|[0-7]{1,3}|.)", re.DOTALL)
 _ERLANG = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b"}
