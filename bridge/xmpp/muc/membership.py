@@ -463,10 +463,8 @@ class Membership:
         own = self.occupant if self._state is State.INSIDE else ""
         now, history = asyncio.get_running_loop().time(), self._intake.history
         entering = self._state is State.ENTERING
-        if entering:
-            history.open(now)
-        else:
-            history.hear(now)
+        take_note = history.open if entering else history.hear
+        take_note(now)
         arriving = history.is_open(now)
         listed = events.OccupantJoined if self._comes_first else events.SubjectChanged
         for event in self._intake.read(stanza, own=own, now=now):
@@ -487,10 +485,10 @@ class Membership:
         later, or never.
         """
         match event:
-            case events.OccupantJoined(self_=True, from_=jid, sender=new):
-                if self.inside and jid != self.occupant:
-                    old = self.occupant.partition("/")[2]
-                    self._handle(events.NicknameChanged(self.occupant, old, new, self_=True))
+            case events.OccupantJoined(self_=True, from_=jid, sender=new) if self.inside:
+                former, old = self.occupant, self.occupant.partition("/")[2]
+                if jid != former:
+                    self._handle(events.NicknameChanged(former, old, new, self_=True))
 
     def _admit(self, me: events.OccupantJoined) -> None:
         """Take our own presence, by which the room lets us in."""
@@ -545,12 +543,13 @@ class Membership:
         gives_ids = STABLE_ID in self._intake.description.features
         account = prepared(self._place.account)
         named = self.room.status().accounts.get(account or "", ()) if message.own else ()
-        alone = all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
-        alone = alone and self._nickname.is_marked and not self._nickname.is_shared
+        alone = self._nickname.is_marked and not self._nickname.is_shared
+        alone = alone and all(f"{self.jid}/{nickname}" == self.occupant for nickname in named)
         claimed = self._reflections.claim(message, by_text=alone and not gives_ids)
         live = message.source is events.Source.LIVE and message.type == "groupchat"
-        if message.own and not claimed.own and live:
-            self._nickname.is_shared |= gives_ids or self._reflections.gives_ids_back
+        self._nickname.is_spoken_under |= message.own and not claimed.own and live
+        if gives_ids or self._reflections.gives_ids_back:
+            self._nickname.is_shared |= self._nickname.is_spoken_under
         return claimed
 
     def _puts_off(self, event: events.Event, happened: events.Event) -> bool:

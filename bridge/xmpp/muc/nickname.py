@@ -18,6 +18,8 @@ class OwnNickname:
         """Whether our presence is surely our own: it has the code 110, or our account's JID."""
         self.is_shared = False
         """Whether another session of our account was seen under the nickname."""
+        self.is_spoken_under = False
+        """Whether a message came under the nickname that is not proved to be ours."""
         self.was_changed = False
         """Whether the room gave us this nickname instead of another one."""
         self._has_code = False
@@ -27,7 +29,7 @@ class OwnNickname:
         address = (me.jid or "").partition("/")[0]
         self._has_code = 110 in me.codes
         self.is_marked = self._has_code or prepared(address) == prepared(account)
-        self.is_shared = self.was_changed = False
+        self.is_shared = self.is_spoken_under = self.was_changed = False
 
     def see(self, event: Event, happened: Event | None) -> None:
         """Take an event, and as `happened` what it changes in the room; None if nothing."""
