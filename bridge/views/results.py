@@ -77,7 +77,7 @@ def stage(stage: Object, former: Object, display: Display) -> list[str]:
 
 
 def heading(room: Json, former: Json, display: Display) -> list[str]:
-    """Return the room of a stage; nothing if it has none, or if it is that of the `former` stage.
+    """Return the room of a stage; nothing if it has none, or the `former` stage has the same one.
 
     A stage has no room if it belongs to none, or if there is only one.
     """

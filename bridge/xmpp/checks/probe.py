@@ -8,7 +8,7 @@ one line in each room.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -99,8 +99,6 @@ async def probe(
 
     advice = {} if settings.tls_verify else {Stage.TLS: _UNCHECKED}
     mark = secrets.token_hex(4)
-    publisher = Publisher(Journal(mark))
-    nickname = suffixed(settings.nickname, f"-check-{mark}")
     connection = Connection(
         settings,
         resource=f"xmpp-debug-bridge.check.{mark}",
@@ -114,14 +112,10 @@ async def probe(
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             fault = await _connect(settings, connection, recorder)
-            for room in settings.rooms if fault is None else ():
-                place = Place.of(settings, room)._replace(nickname=nickname)
-                membership = Membership(place, settings.password_of(room), publisher)
-                publisher.rooms[membership.name] = membership.room
-                recorder.room = named(room, settings.rooms)
-                visits.append(_Visitor(membership, connection, recorder))
-                await visits[-1].run(send, must_exist)
-                if connection.ended.done() and (fault := visits[-1].outcome.fault):
+            for visitor in _visitors(settings, connection, recorder, mark) if not fault else ():
+                visits.append(visitor)
+                await visitor.run(send, must_exist)
+                if connection.ended.done() and (fault := visitor.outcome.fault):
                     break
     except TimeoutError:
         fault = faults.of(
@@ -137,6 +131,20 @@ async def probe(
     outcomes = [visit.outcome for visit in visits]
     report = report_of(settings.rooms, recorder.stages, seconds, outcomes, fault)
     return _with_server(report, connection, fault)
+
+
+def _visitors(
+    settings: Settings, connection: Connection, recorder: "StageRecorder", mark: str
+) -> "Iterator[_Visitor]":
+    """Yield a visitor for each room; the recorder's stages are about that room from then on."""
+    publisher = Publisher(Journal(mark))
+    nickname = suffixed(settings.nickname, f"-check-{mark}")
+    for room in settings.rooms:
+        place = Place.of(settings, room)._replace(nickname=nickname)
+        membership = Membership(place, settings.password_of(room), publisher)
+        publisher.rooms[membership.name] = membership.room
+        recorder.room = named(room, settings.rooms)
+        yield _Visitor(membership, connection, recorder)
 
 
 def _with_server(report: Report, connection: Connection, fault: Fault | None) -> Report:
