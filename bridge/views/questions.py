@@ -5,8 +5,10 @@ Ctrl-C raises `KeyboardInterrupt`, Ctrl-D `EOFError`, and what the terminal's en
 `UnicodeError`.
 """
 
+import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from getpass import getpass
 
 from bridge.logs import write_out
@@ -15,6 +17,9 @@ from bridge.views.output import display_of
 
 with suppress(ImportError):  # some builds of Python lack it
     import readline  # noqa: F401 - it makes `input` edit lines, and write the prompt to stdout
+
+LOOK_SECONDS = 0.2
+"""How long a signal may wait that comes between the showing of a question and its reading."""
 
 
 def is_possible() -> bool:
@@ -32,7 +37,8 @@ def say(text: str, *, failed: bool = False) -> None:
 def ask(question: str, default: str = "", *, secret: bool = False) -> str:
     """Return the line that is typed, or the default if it is empty; a `secret` is not shown."""
     usual = f" [{'***' if secret else one_line(default)}]" if default else ""
-    typed = (getpass if secret else input)(f"{question}{usual}: ")
+    with _signals_seen():
+        typed = (getpass if secret else input)(f"{question}{usual}: ")
     return (typed if secret else typed.strip()) or default
 
 
@@ -41,3 +47,19 @@ def agrees(question: str, *, default: bool) -> bool:
     while (answer := ask(f"{question} (y/n)", "ny"[default]).lower()) not in {"y", "n"}:
         say("Please answer y or n.")
     return answer == "y"
+
+
+@contextmanager
+def _signals_seen() -> Iterator[None]:
+    """Interrupt the reading of a line often enough for a handler of a signal to run.
+
+    Python runs a handler when a signal interrupts the reading. One that came just before waits for
+    a key otherwise.
+    """
+    former = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
