@@ -357,6 +357,19 @@ def _add_unregister(command: argparse.ArgumentParser) -> None:
     _add_entry(command)
 
 
+def _add_completion(command: argparse.ArgumentParser) -> None:
+    """Switch completion on in a shell.
+
+    Prints the code after which Tab completes commands, options, rooms, kinds and scenario files.
+    It takes the extra completion.
+
+        bash: eval "$(xmpp-bridge completion bash)"
+        zsh: eval "$(xmpp-bridge completion zsh)"
+        fish: xmpp-bridge completion fish | source
+    """
+    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
+
+
 COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "serve": _add_serve,
     "client": _add_client,
@@ -373,6 +386,7 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "sandbox": _add_sandbox,
     "register": _add_register,
     "unregister": _add_unregister,
+    "completion": _add_completion,
 }
 """The function for each command, in the order of the first page."""
 

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bridge import __version__
@@ -18,6 +19,7 @@ from bridge.arguments import COMMANDS
 from bridge.commands.exit import (
     FAILURE,
     INTERRUPTED,
+    SUCCESS,
     UNKNOWN,
     ignore_further_signals,
     raise_on_interrupt,
@@ -53,12 +55,22 @@ settings, and where they are read:
   a terminal.
 """
 
-ELSEWHERE = "xmpp-bridge help COMMAND explains each command, README.md the rest."
+ELSEWHERE = """\
+xmpp-bridge help COMMAND explains each command, README.md the rest.
+xmpp-bridge help agent prints what to tell a coding agent."""
+
+SKILL = Path(__file__).parent / "commands" / "agent.md"
+"""How an agent finds out why a bot does not answer. The plugins in `packaging/` carry it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        import_module("bridge.commands.completion").complete(parser())
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["help", "agent"]:
+        write_out(SKILL.read_text("utf-8").rstrip())
+        return SUCCESS
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
     if words[0] == "help":

@@ -94,9 +94,14 @@ def test_the_wheel_tells_what_an_index_shows(built: Built) -> None:
     assert "mcp-name: " in str(told.get_payload())
 
 
+def test_an_index_takes_both(built: Built, tmp_path: Path) -> None:
+    _run(sys.executable, "-m", "twine", "check", "--strict", built.wheel, built.sdist, cwd=tmp_path)
+
+
 def test_the_sdist_holds_the_source_with_its_tests(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {
         *(".ci", "bridge", "docs", "packaging", "tests"),
+        *(".agents", ".claude-plugin"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
         *(".env.example", ".gitignore"),
         *("pyproject.toml", "PKG-INFO"),
@@ -134,10 +139,11 @@ def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
     providers = packages_distributions()
     needed = {providers[name][0].replace("_", "-").lower() for name in foreign}
     told = Parser().parsestr(_contents(built.wheel)[f"{INFO}/METADATA"].decode())
+    extras = re.compile("llm|expect|postgresql|completion")
     asked = {
         re.split("[<>=!~;\\[ ]", one, maxsplit=1)[0].replace("_", "-").lower()
         for one in told.get_all("Requires-Dist", [])
-        if "extra ==" not in one or re.search("llm|expect|postgresql", one.partition("extra ==")[2])
+        if "extra ==" not in one or extras.search(one.partition("extra ==")[2])
     }
     assert needed <= asked
 

@@ -1,0 +1,59 @@
+"""The command `completion`, and the answer to a shell in which Tab was pressed.
+
+The extra `completion` brings argcomplete, which speaks with the shells.
+"""
+
+import argparse
+from collections.abc import Iterable
+
+from bridge.commands.configuration import read
+from bridge.commands.exit import SUCCESS, USAGE
+from bridge.logs import complain, write_out
+from bridge.xmpp.model.events import KINDS
+
+NAMES = ("xmpp-bridge", "xmpp-debug-bridge")
+"""The names of the command, which does the same under both."""
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print the code that switches completion on in a shell."""
+    try:
+        from argcomplete.shell_integration import shellcode
+    except ImportError:
+        complain(
+            "xmpp-bridge: completion needs the extra completion: pip install "
+            "'xmpp-debug-bridge[completion]'"
+        )
+        return USAGE
+    write_out(shellcode(NAMES, shell=parsed.shell))
+    return SUCCESS
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell, which put the line into the environment, and end the process."""
+    from argcomplete import autocomplete
+    from argcomplete.completers import BaseCompleter, FilesCompleter
+
+    class Values(BaseCompleter):
+        """Knows what may follow an argument that has no fixed choices: files, unless it is said."""
+
+        def __call__(
+            self,
+            *,
+            prefix: str,
+            action: argparse.Action,
+            parser: argparse.ArgumentParser,
+            parsed_args: argparse.Namespace,
+        ) -> Iterable[str]:
+            match action.dest:
+                case "room" | "rooms":
+                    settings = read(parsed_args, {}).settings
+                    return () if settings is None else settings.rooms
+                case "kinds":
+                    before, comma, _ = prefix.rpartition(",")
+                    return [f"{before}{comma}{kind}" for kind in KINDS]
+                case "file" | "more":
+                    return FilesCompleter(["room.toml"])(prefix)
+            return FilesCompleter()(prefix)
+
+    autocomplete(parser, default_completer=Values())
