@@ -18,8 +18,11 @@ PACKAGES = {
     "biome": "@biomejs/biome@2.6.8",
     "JSON with comments": "jsonc-parser@3.3.1",
     "TOML": "smol-toml@1.9.1",
+    "mcpb": "@anthropic-ai/mcpb@2.1.2",
+    "skills-ref": "skills-ref@0.1.5",
 }
-"""Agents, the libraries of bots, what checks a page, and parsers, each with its package of npm."""
+"""Agents, the libraries of bots, what checks a page, a bundle or a skill, and parsers, each with
+its package of npm."""
 
 
 def do_without(reason: str) -> NoReturn:
