@@ -61,13 +61,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the settings of whoever runs the tests out of them.
 
     What is started here would read a `.env` beside the package, with the account that is in it.
-    So where there is one, it is started from a copy of the package that has none beside it.
+    So where there is one, it is started from a copy of the package that has none beside it. It
+    would read the user's own file, too, which is not where `XDG_CONFIG_HOME` says.
 
     Hundreds of processes are started. Where Python may not write bytecode, each of them compiles
     the whole bridge and slixmpp, which takes as long as the rest of its start.
     """
     for name in (*VARIABLES, "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
+    os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
     sys.dont_write_bytecode = False
     if config.getoption("newer_servers"):
         os.environ[SWITCH] = "1"

@@ -14,17 +14,12 @@ from bridge.logs import complain
 from bridge.mcp.toolset import ToolsetError
 from bridge.sandbox.server import Sandbox
 from bridge.settings.load import load
-from bridge.settings.sources import TO_TRUST_IT
+from bridge.settings.sources import TO_TRUST_IT, users_file
 from bridge.settings.table import Configuration, Settings
 from bridge.text import one_line
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""
-
-HOW_TO_NAME_IT = (
-    "name your settings file with --env-file; xmpp-bridge init writes ~/.config/xmpp-bridge.env"
-)
-"""What to do if no settings file was found."""
 
 SERVER_PREFIXES = ("XMPP_", "MUC_", "NODE_", "TIA_")
 """The beginnings of the names of settings that lead to a server. A sandbox replaces all of them."""
@@ -106,9 +101,12 @@ def require_trust(configuration: Configuration, what: str) -> None:
 
 
 def advice_on(configuration: Configuration) -> list[str]:
-    """Return how to name a settings file, if none was found."""
+    """Return what to do if no settings file was found."""
     is_missing = configuration.env_file is None and not configuration.rejected("--env-file")
-    return [HOW_TO_NAME_IT] if configuration.settings is None and is_missing else []
+    if configuration.settings is not None or not is_missing:
+        return []
+    file = users_file(os.environ) or "a file"
+    return [f"xmpp-bridge init asks for the settings and writes {file}; --env-file names another"]
 
 
 def complain_of(configuration: Configuration) -> None:

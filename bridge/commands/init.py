@@ -19,7 +19,7 @@ from tempfile import gettempdir
 from threading import Thread
 from typing import TypeAlias
 
-from bridge.commands.configuration import current_directory
+from bridge.commands.configuration import PACKAGE_ROOT, current_directory
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, exit_on_termination
 from bridge.files import temporary_file
 from bridge.logs import complain
@@ -70,8 +70,11 @@ def run(parsed: argparse.Namespace) -> int:
     exit_on_termination()
     ending = "Nothing was written."
     try:
-        home = home_folder()
-        path = sources.absolute(parsed.env_file, current_directory(), {"HOME": str(home)})
+        home, cwd = home_folder(), current_directory()
+        environ = {**os.environ, "HOME": str(cwd / home)}
+        named = parsed.env_file or sources.users_file(environ)
+        assert named is not None  # HOME is absolute
+        path = sources.absolute(named, cwd, environ)
         with temporary_file(Path(gettempdir())) as trusted:
             setup = Setup(path, trusted)
             setup.ask()
@@ -80,8 +83,10 @@ def run(parsed: argparse.Namespace) -> int:
                     return FAILURE
             finally:
                 if setup.is_written():
-                    check = f"xmpp-bridge check {ENV_FILE_OPTION} {shlex.quote(str(path))}"
-                    ending = f"The settings are in {path}. To check them again: {check}"
+                    ending = f"The settings are in {path}. To check them again: xmpp-bridge check"
+                    # A search may find another file, or none.
+                    if load(os.environ, cwd=cwd, package_root=PACKAGE_ROOT).env_file != str(path):
+                        ending += f" {ENV_FILE_OPTION} {shlex.quote(str(path))}"
         return follow_up(path, home)
     except (KeyboardInterrupt, EOFError):
         complain("")  # ends the line of the question

@@ -50,10 +50,10 @@ def find_env_file(
     """
     loaded = load(environ, cwd=cwd, package_root=package_root, env_file=named)
     if loaded.env_file is None:
-        why = "none was found" if named is None else f"{named}: {loaded.candidates[0].reason}"
+        looked = loaded.candidates[-1]  # without a name, the user's own file is the last
         raise LaunchError(
-            f"there is no settings file to register ({why}).\nxmpp-bridge init asks for what it "
-            f"holds, and writes it to the path after {ENV_FILE_OPTION}."
+            f"there is no settings file to register ({named or looked.path}: {looked.reason}).\n"
+            f"xmpp-bridge init asks for what it holds, and writes it; {ENV_FILE_OPTION} names one."
         )
     path = Path(loaded.env_file)
     if ".." in path.parts:

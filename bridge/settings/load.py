@@ -9,6 +9,7 @@ server or a room. Restrictions alone are taken from all files.
 """
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
 RESTRICTIONS = [row.name for row in TABLE if row.is_restriction]
 """The variables that are in effect from any file, even if the file is not used."""
 
+APPEARED = "appeared since the start: restart the bridge to use it"
+NAMED_IS_MISSING = "not used, since TIA_ENV_PATH names no readable file"
+"""Why a file is not used although it sets an account, a server or a room."""
+
 MAX_SHOWN = 80
 """The most characters of a value that are shown; enough to recognise it by."""
 
@@ -72,6 +77,7 @@ def load(
     """
     environment = VariableSource("the environment", cwd, True, sources.set_in(environ))
     named = sources.named_in(environment.values, cwd)
+    users = sources.users_file(environment.values)
     loading = _Loading(environment, outright=env_file is not None, named=named)
     places = sources.places(environment.values, cwd, package_root) if searching else {}
     if env_file is not None:
@@ -79,7 +85,10 @@ def load(
     takes_untrusted = at_start is None or not at_start.trusted
     candidates = []
     for path, trusted in places.items():
-        reason = loading.look_at(path, trusted=trusted, usable=trusted or takes_untrusted)
+        barred = "" if trusted or takes_untrusted else APPEARED
+        if path == users and loading.lacks_named:  # a typing mistake must not join another room
+            barred = NAMED_IS_MISSING
+        reason = loading.look_at(path, trusted=trusted, barred=barred)
         candidates.append(Candidate(str(path), reason))
     loading.read_table()
     return Configuration(
@@ -102,6 +111,10 @@ class _Loading:
         self._places: list[VariableSource] = []
         """Every place whose restrictions are in effect."""
         self.used: VariableSource | None = None
+        self.lacks_named = False
+        """Whether the file that `TIA_ENV_PATH` names cannot be read."""
+        self._refused: dict[str, str] = {}
+        """What an untrusted file holds for variables that it may not set."""
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.loaded: dict[str, Any] = {}
@@ -109,11 +122,12 @@ class _Loading:
         self._secrets: list[str] = []
         self._restrict(environment)
 
-    def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
+    def look_at(self, path: Path, *, trusted: bool, barred: str) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
         The file of `--env-file` is always used. The file that `TIA_ENV_PATH` names is used if it
         sets any of our variables, and any other file if it sets one of the `DECIDING` variables.
+        `barred` is the reason not to use it whatever it sets; empty if there is none.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:
@@ -122,10 +136,9 @@ class _Loading:
             if self._outright:
                 self._reject("--env-file", _unusable_file(path, error, "UTF-8"))
             elif path == self._named:
+                self.lacks_named = True
                 self.warnings.append(f"TIA_ENV_PATH {_unusable_file(path, error, 'UTF-8')}")
-            if str(error) != "missing":
-                return f"unusable: {error}"
-            return "missing" if used is None else reason
+            return "missing" if str(error) == "missing" else f"unusable: {error}"
         passed_over = False
         if used is not None:
             if not used.trusted and "XMPP_USERNAME" in file.values:
@@ -138,8 +151,8 @@ class _Loading:
             reason, passed_over = "sets none of our variables", True
         elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
             reason, passed_over = "not used, since it sets no account, server or room", True
-        elif not usable:
-            reason = "appeared since the start: restart the bridge to use it"
+        elif barred:
+            reason = barred
         else:
             self.used, reason = file, "used"
         # A file that is neither trusted nor used is another project's. It gets no warning.
@@ -181,6 +194,7 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
+        self._reject_refused()
         self._warn_of_exposure()
         named = self.loaded["BRIDGE_TOOLSETS"]
         if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
@@ -230,22 +244,31 @@ class _Loading:
                     f"this machine: chmod 600 {self.used.name}"
                 )
 
+    def _reject_refused(self) -> None:
+        """Add one problem about all that the untrusted file may not set, with what to type."""
+        if self._refused and self.used is not None:
+            (name, value), *others = self._refused.items()
+            holds = "".join(f", {other} holds {held}" for other, held in others)
+            endangered = " and ".join(name for name in SECRETS if name in self._environment.values)
+            path = shlex.quote(str(self.used.folder / ".env"))
+            self._reject(
+                name,
+                f"holds {value}{holds} in {self.used.name}, which was found only by lying in the "
+                f"current directory and so has no say in where {endangered} of the environment is "
+                f"sent; if the file is yours, type xmpp-bridge --env-file {path} COMMAND, or set "
+                "TIA_ENV_PATH to it",
+            )
+
     def _permitted(self, row: Variable[Any], place: VariableSource) -> str:
         """Return the part of the text that its place may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who == "anybody":
             return text
         if row.who == "refused":
-            endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
+            endangered = any(name in self._environment.values for name in SECRETS)
             if not endangered or row.name in self._environment.values:
                 return text
-            value = self._shown(text, row.credential)
-            self._reject(
-                row.name,
-                f"holds {value!r} in {place.name}, which was found only by lying in the current "
-                f"directory and so has no say in where {endangered} of the environment is sent; "
-                f"{TO_TRUST_IT}",
-            )
+            self._refused[row.name] = repr(self._shown(text, row.credential))
             return ""
         # MODULE:ATTRIBUTE imports code from the folder of the file; other names are installed.
         names = values.names(text)
@@ -357,7 +380,8 @@ class _Loading:
         return name in self.in_effect or self._rejected(name)
 
     def _rejected(self, *names: str) -> bool:
-        return any(problem.variable in names for problem in self.problems)
+        named = {*self._refused, *(problem.variable for problem in self.problems)}
+        return not named.isdisjoint(names)
 
     def _reject(self, name: str, message: str) -> None:
         self.problems.append(Problem(name, self._masked(message)))

@@ -36,6 +36,9 @@ blanks take over a second, a megabyte takes half an hour. A cloned repository ma
 MAX_LINES_NAMED = 5
 """The most unreadable lines of a file that are named; a file of rubbish has thousands."""
 
+USERS_FILE = "xmpp-bridge.env"
+"""Name of the user's own file, which `xmpp-bridge init` writes, in the folder of configurations."""
+
 TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
 """What a user can do if a file is trusted less than intended."""
 
@@ -65,10 +68,10 @@ class Candidate(NamedTuple):
 
     reason: str
     """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`, `not used, since it
-    sets no account, server or room`, `not needed, an earlier one was used` or `appeared since the
-    start: restart the bridge to use it`. If a file is not used, but its restrictions count,
-    `, except for <names>` follows. If it sets too little to be used, `; it sets <names>` comes
-    last."""
+    sets no account, server or room`, `not needed, an earlier one was used`, `appeared since the
+    start: restart the bridge to use it` or `not used, since TIA_ENV_PATH names no readable file`.
+    If a file is not used, but its restrictions count, `, except for <names>` follows. If it sets
+    too little to be used, `; it sets <names>` comes last."""
 
 
 class VariableSource(NamedTuple):
@@ -100,13 +103,13 @@ class VariableSource(NamedTuple):
 def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:
     """Return every candidate in the order of the search, with whether it is trusted.
 
-    The current directory's file may also be the one that `TIA_ENV_PATH` names, or the one in the
-    folder of our package, even if the paths differ. Then it was not found *only* because it is in
-    the current directory: it is listed once, under the other path, and trusted. So a developer can
-    use the `.env` of a checkout.
+    The current directory's file may also be one of the others, even if the paths differ. Then it
+    was not found *only* because it is in the current directory: it is listed once, under the other
+    path, and trusted. So a developer can use the `.env` of a checkout.
     """
     here = cwd / ".env"
-    ours = [path for path in (named_in(environ, cwd), package_root / ".env") if path]
+    others = named_in(environ, cwd), package_root / ".env", users_file(environ)
+    ours = [path for path in others if path]
     known = next((path for path in ours if _same_file(here, path)), None)
     return ({known: True} if known else {here: False}) | dict.fromkeys(ours, True)
 
@@ -115,6 +118,18 @@ def named_in(environ: Mapping[str, str], cwd: Path) -> Path | None:
     """Return the path of the file that `TIA_ENV_PATH` names, if it names one."""
     named = environ.get("TIA_ENV_PATH")
     return absolute(Path(named.strip()), cwd, environ) if named else None
+
+
+def users_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the user's own file (XDG Base Directory Specification).
+
+    None if the environment does not say where the user's home is: a relative path would lead into
+    the current directory, which may be a stranger's.
+    """
+    config, home = environ.get("XDG_CONFIG_HOME", ""), environ.get("HOME", "")
+    if config.startswith("/"):
+        return Path(config, USERS_FILE)
+    return Path(home, ".config", USERS_FILE) if home.startswith("/") else None
 
 
 def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:

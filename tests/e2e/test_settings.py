@@ -45,7 +45,8 @@ async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_mis
         assert (status["phase"], status["connected"]) == ("unconfigured", False)
         assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
         assert "envFile" not in status
-        paths = (places.here, places.elsewhere, places.package)
+        users = places.here.parent / ".config/xmpp-bridge.env"
+        paths = (places.here, places.elsewhere, places.package, users)
         missing = [{"path": str(path), "reason": "missing"} for path in paths]
         assert status["envCandidates"] == missing
         named = [problem.partition(" ")[0] for problem in status["problems"]]
@@ -57,6 +58,7 @@ async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_mis
     for problem in status["problems"]:
         assert f"[Server] ERROR: {problem}" in run.stderr
     assert f"[Server] settings: {places.here}: missing" in run.stderr
+    assert f"[Server] xmpp-bridge init asks for the settings and writes {users}" in run.stderr
     assert f"[Server] WARNING: TIA_ENV_PATH names '{places.elsewhere}'" in run.stderr
 
 

@@ -82,14 +82,19 @@ def test_the_file_is_the_one_that_a_search_finds_as_an_absolute_path(tmp_path: P
     assert _find(tmp_path, Path("else.env")) == tmp_path / "else.env"
     assert _find(tmp_path, Path(".env")) == _find(tmp_path, TIA_ENV_PATH=".env")
     assert find_env_file({}, cwd=tmp_path, package_root=tmp_path, named=None) == tmp_path / ".env"
+    users = tmp_path / ".config/xmpp-bridge.env"
+    users.parent.mkdir()
+    users.write_text(GOOD)
     (tmp_path / "project").mkdir()
+    assert _find(tmp_path / "project", HOME=str(tmp_path)) == users
     assert _find(tmp_path / "project", Path("../else.env")) == tmp_path / "else.env"
 
 
 def test_a_file_must_be_there_and_not_merely_in_the_current_directory(tmp_path: Path) -> None:
-    for absent, told in ((None, "--env-file"), (Path("nothing.env"), "missing")):
-        with pytest.raises(LaunchError, match=told):
-            _find(tmp_path, absent)
+    users = tmp_path / ".config/xmpp-bridge.env"
+    for absent, told in ((None, f"{users}: missing.*--env-file"), (Path("x.env"), "x.env: miss")):
+        with pytest.raises(LaunchError, match=f"(?s){told}"):
+            _find(tmp_path, absent, HOME=str(tmp_path))
     (tmp_path / "else.env").write_text(GOOD)
     (tmp_path / ".env").write_text(GOOD)
     for named in ("", "else.env"):

@@ -29,12 +29,10 @@ HEADINGS = {
 """The parts of `.env.example`, each with the variable that begins it."""
 
 FOUND = "in a file that was only found in the current directory"
-NAMED = "the environment, a file that is named, and .env beside the package"
 STRANGERS = {
     "anybody": "",
-    "ignored": f"Taken from {NAMED}; ignored {FOUND}.",
-    "BRIDGE_TOOLSETS": f"Names are taken from everywhere, MODULE:ATTRIBUTE from {NAMED}; it is "
-    f"ignored {FOUND}.",
+    "ignored": f"Ignored {FOUND}.",
+    "BRIDGE_TOOLSETS": f"MODULE:ATTRIBUTE is ignored {FOUND}.",
     "refused": f"Taken from everywhere, but refused {FOUND}, while a password or key comes from "
     "the environment.",
     "restriction": "The strictest value of the environment and of all files holds; what is looser "

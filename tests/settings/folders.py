@@ -20,6 +20,7 @@ SAYS_NOTHING = "sets none of our variables"
 SETS_NO_ROOM = "not used, since it sets no account, server or room"
 NOT_NEEDED = "not needed, an earlier one was used"
 UNREADABLE = "unusable"
+NAMED_IS_MISSING = "not used, since TIA_ENV_PATH names no readable file"
 
 
 class Folders:

@@ -11,6 +11,7 @@ from bridge.settings.values import Secret
 from tests.settings.folders import (
     ACCOUNT,
     MISSING,
+    NAMED_IS_MISSING,
     NOT_NEEDED,
     REQUIRED,
     SAYS_NOTHING,
@@ -58,7 +59,7 @@ def test_another_projects_file_does_not_hide_ours(folders: Folders, text: str, r
     assert settled(configuration).username == "bot"
     assert configuration.log_level == "INFO"
     assert configuration.env_file == str(named)
-    assert reasons(configuration) == [reason, USED, NOT_NEEDED]
+    assert reasons(configuration) == [reason, USED, MISSING]
 
 
 def test_a_file_that_is_named_counts_with_any_variable_of_ours(folders: Folders) -> None:
@@ -74,6 +75,66 @@ def test_a_file_that_is_named_counts_with_any_variable_of_ours(folders: Folders)
     for name in ("XMPP_SERVICE", "XMPP_DOMAIN", *REQUIRED):  # of another, one of these is enough
         write(folders.here, {name: "x"})
         assert folders.reasons({}) == [USED, NOT_NEEDED]
+
+
+@pytest.mark.parametrize(
+    ("environ", "file"),
+    [
+        ({"HOME": "{root}"}, ".config/xmpp-bridge.env"),
+        ({"HOME": "/nowhere", "XDG_CONFIG_HOME": "{root}/x"}, "x/xmpp-bridge.env"),
+        ({"HOME": "{root}", "XDG_CONFIG_HOME": "here"}, ".config/xmpp-bridge.env"),
+    ],
+)
+def test_the_users_own_file_is_the_last_and_fully_trusted(
+    folders: Folders, environ: dict[str, str], file: str
+) -> None:
+    root = folders.here.parent
+    environ = {name: value.format(root=root) for name, value in environ.items()}
+    path = root / file
+    path.parent.mkdir()
+    write(path.parent, ACCOUNT | {"BRIDGE_STORE": "rooms.db"}, path.name)
+    configuration = folders.load(environ | {"XMPP_PASSWORD": "another"})
+    assert configuration.env_file == str(path)
+    assert settled(configuration).username == "bot"
+    assert (configuration.trusted, configuration.store) == (True, path.parent / "rooms.db")
+    assert reasons(configuration) == [MISSING, MISSING, USED]
+    write(folders.package, ACCOUNT | {"XMPP_USERNAME": "package@example.org"})
+    configuration = folders.load(environ)
+    assert (settled(configuration).username, configuration.warnings) == ("package", ())
+    assert reasons(configuration) == [MISSING, USED, NOT_NEEDED]
+    (folders.here / ".env").symlink_to(path)
+    assert folders.load(environ).candidates == (
+        Candidate(str(path), USED),
+        Candidate(str(folders.package / ".env"), NOT_NEEDED),
+    )
+
+
+@pytest.mark.parametrize("named", ["nowhere.env", ".", "empty.env"])
+def test_a_typing_mistake_in_tia_env_path_leads_into_no_other_room(
+    folders: Folders, named: str
+) -> None:
+    write(folders.elsewhere, ACCOUNT | {"BRIDGE_READ_ONLY": "1"}, "xmpp-bridge.env")
+    write(folders.here, "", "empty.env")
+    environ = {"XDG_CONFIG_HOME": str(folders.elsewhere), "TIA_ENV_PATH": named}
+    configuration = folders.load(environ)
+    if named == "empty.env":  # it can be read, and sets nothing
+        assert reasons(configuration) == [MISSING, SAYS_NOTHING, MISSING, USED]
+        return
+    assert configuration.settings is None
+    assert configuration.read_only is True
+    assert reasons(configuration)[-1] == f"{NAMED_IS_MISSING}, except for BRIDGE_READ_ONLY"
+    assert any("TIA_ENV_PATH names" in warning for warning in configuration.warnings)
+
+
+@pytest.mark.parametrize("home", [None, "", "here", "~"])
+def test_a_users_file_is_not_sought_in_the_current_directory(
+    folders: Folders, home: str | None
+) -> None:
+    for folder in (folders.here, folders.here / "here", folders.here / "~"):
+        (folder / ".config").mkdir(parents=True)
+        write(folder / ".config", ACCOUNT, "xmpp-bridge.env")
+    environ = {} if home is None else {"HOME": home}
+    assert folders.reasons(environ) == [MISSING, MISSING]
 
 
 def test_the_environment_wins_one_by_one_and_blank_is_unset(folders: Folders) -> None:

@@ -36,8 +36,8 @@ def test_a_file_that_appeared_in_the_current_directory_is_not_used(
     write(folders.here, _account("here"))
     anew = folders.load(environ, at_start=start)
     assert (anew.env_file, anew.settings) == (str(ours), start.settings)
-    assert reasons(anew) == [APPEARED, USED, NOT_NEEDED]
-    assert reasons(folders.load(environ)) == [USED, NOT_NEEDED, NOT_NEEDED]
+    assert reasons(anew) == [APPEARED, USED, MISSING]
+    assert reasons(folders.load(environ)) == [USED, NOT_NEEDED, MISSING]
 
 
 def test_it_is_not_used_either_where_no_file_was_used_before(folders: Folders) -> None:

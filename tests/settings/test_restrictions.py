@@ -5,6 +5,7 @@ import pytest
 from bridge.settings.table import Configuration
 from tests.settings.folders import (
     ACCOUNT,
+    MISSING,
     NOT_NEEDED,
     SETS_NO_ROOM,
     USED,
@@ -92,7 +93,7 @@ def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: 
     assert settled(configuration).username == "bot"
     assert (configuration.read_only, configuration.send_rate) == (True, 7)
     passed_over = f"{SETS_NO_ROOM}, except for {ONLY} and BRIDGE_SENDRATE"
-    assert reasons(configuration) == [passed_over, USED, NOT_NEEDED]
+    assert reasons(configuration) == [passed_over, USED, MISSING]
 
 
 def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Folders) -> None:
