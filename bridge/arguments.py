@@ -169,7 +169,7 @@ def _add_settings_command(command: argparse.ArgumentParser) -> None:
     Shows the value of each setting, with secrets as ***, where it is set (the environment, which
     file, or the default), and what it means. Exit code 2 if a setting is wrong or missing.
 
-        xmpp-bridge settings --env-file ~/.config/xmpp-bridge.env
+        xmpp-bridge settings
     """
     _add_settings(command)
     _add_flag(command, "--json", "one JSON object")
@@ -186,8 +186,11 @@ def _add_init(command: argparse.ArgumentParser) -> None:
         xmpp-bridge init
         xmpp-bridge init --env-file ~/bots/lab.env
     """
-    _add_env_file(command, "the file to write (default: ~/.config/xmpp-bridge.env)")
-    command.set_defaults(env_file=Path("~/.config/xmpp-bridge.env"))
+    _add_env_file(
+        command,
+        "the file to write (default: $XDG_CONFIG_HOME/xmpp-bridge.env or "
+        "~/.config/xmpp-bridge.env, which the bridge finds everywhere)",
+    )
 
 
 def _add_watch(command: argparse.ArgumentParser) -> None:
@@ -248,8 +251,8 @@ def _add_record(command: argparse.ArgumentParser) -> None:
     room refuses it for good, 2 if the settings are wrong. Where the store is a team's database, its
     role must be allowed to make the tables, unless they are there.
 
-        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env
-        xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit
+        xmpp-bridge record
+        xmpp-bridge record --print-unit > unit
     """
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
@@ -291,8 +294,12 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
         xmpp-bridge expect ping.room.toml --junit-xml=report.xml
         xmpp-bridge expect --report tests.html scenarios/
     """
-    _add_env_file(command, "the file with the settings of a real server")
-    _add_report(command)
+    # These options may also stand behind FILE, among those of pytest.
+    ours = argparse.ArgumentParser("xmpp-bridge expect", add_help=False, allow_abbrev=False)
+    command.set_defaults(ours=ours)
+    for parser in (command, ours):
+        _add_env_file(parser, "the file with the settings of a real server")
+        _add_report(parser)
     command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
     more = command.add_argument(
         "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
@@ -330,7 +337,7 @@ def _add_register(command: argparse.ArgumentParser) -> None:
     has the path of this command and the path of your settings file; no password. First the command
     is started once, to see that it answers and whether it gets into the room.
 
-        xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env
+        xmpp-bridge register codex
     """
     _add_env_file(
         command,
@@ -413,8 +420,24 @@ def _add_repeatable(
     command.add_argument(option, default=[], **named)
 
 
+class _Once(argparse.Action):
+    """Stores the value of an option; a second, different value is a mistake."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value; ends the process if there is another already."""
+        if getattr(namespace, self.dest) not in (None, values):
+            parser.error(f"{option_string} is given twice, with different values")
+        setattr(namespace, self.dest, values)
+
+
 def _add_env_file(command: argparse.ArgumentParser, help_: str) -> None:
-    command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
+    command.add_argument("--env-file", action=_Once, type=Path, metavar="PATH", help=help_)
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:

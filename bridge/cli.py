@@ -49,7 +49,9 @@ settings, and where they are read:
   that sets an account, a server or a room:
     .env in the current directory (trusted with less than the others),
     the file that TIA_ENV_PATH names (any of our variables is enough),
-    .env beside the package.
+    .env beside the package,
+    $XDG_CONFIG_HOME/xmpp-bridge.env or ~/.config/xmpp-bridge.env, which
+    xmpp-bridge init writes (not used if TIA_ENV_PATH names no readable file).
   Restrictions add up: the strictest value of the environment and all these
   files holds; with --env-file, of that file alone. NO_COLOR keeps colours off
   a terminal.
@@ -71,10 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words == ["help", "agent"]:
         write_out(SKILL.read_text("utf-8").rstrip())
         return SUCCESS
-    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
-        words.insert(0, "serve")
-    if words[0] == "help":
-        words = [*words[1:], "--help"]
+    words = _command_first(words)
     # A monitoring plugin answers UNKNOWN if it cannot check, also after a mistake in its arguments.
     plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
@@ -103,6 +102,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "xmpp-debug-bridge and what it depends on again"
         )
         return _unknown("the installation is incomplete") if plugin else FAILURE
+
+
+def _command_first(words: list[str]) -> list[str]:
+    """Return the arguments with the command at the beginning; without one it is `serve`.
+
+    `--env-file` may stand before the command, and `help` begins the request for a page.
+    """
+    count = 0
+    while words[count : count + 1] and words[count].partition("=")[0] == "--env-file":
+        count += 1 if "=" in words[count] else 2
+    named, words = words[:count], words[count:]
+    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
+        words.insert(0, "serve")
+    if words[0] == "help":
+        return [*words[1:], "--help"]
+    return [words[0], *named, *words[1:]]
 
 
 def _unknown(why: str) -> int:

@@ -56,7 +56,8 @@ def test_where_settings_are_read_the_page_says_where_they_are_explained(command:
     page = PAGES[command].format_help()
     reads = "--env-file" in page and command != "settings"
     assert ("xmpp-bridge help settings" in page) is (reads or command == "")
-    told = set(re.findall("[A-Z]+_[A-Z_]+[A-Z]", page)) - {"NO_COLOR", "XDG_STATE_HOME"}
+    others = {"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"}
+    told = set(re.findall("[A-Z]+_[A-Z_]+[A-Z]", page)) - others
     assert told <= set(VARIABLES)
     assert (told == set(VARIABLES)) is (command == "settings")
 
@@ -102,6 +103,11 @@ def test_help_goes_to_stdout_whatever_the_settings(
         (["--env-fil3", "x"], " serve", "arguments: --env-fil3 x: --env-file?"),
         (["log", "--qqq"], " log", "arguments: --qqq\n"),
         (["check", "--repeat=1001"], " check", "is no number from 1 to 1000"),
+        (["--env-file=x", "check", "--env-file", "y"], " check", "--env-file is given twice"),
+        (["--env-file", "x", "--env-file", "y"], " serve", "--env-file is given twice"),
+        (["--env-file", "x", "expect", "f", "-k", "a", "--env-file=y"], " expect", "given twice"),
+        (["--env-file", "x", "explain"], " explain", "arguments: --env-file\n"),
+        (["--env-file"], " serve", "--env-file: expected one argument"),
     ],
 )
 def test_a_mistake_shows_the_usage_at_hand_and_the_nearest_spelling(
@@ -111,7 +117,45 @@ def test_a_mistake_shows_the_usage_at_hand_and_the_nearest_spelling(
         main(words)
     shown = capsys.readouterr()
     assert (ended.value.code, shown.out) == (2, "")
-    assert shown.err.startswith(f"usage: xmpp-bridge{usage} [-h]")
+    assert shown.err.startswith(f"usage: xmpp-bridge{usage} [-")
     assert told in shown.err
     if words == ["sevre"]:
         assert all(repr(command) in shown.err for command in PAGES.keys() - {""})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--env-file", "{file}", "settings"],
+        ["--env-file={file}", "settings", "--env-file", "{file}"],
+    ],
+)
+def test_the_settings_file_may_be_named_before_the_command(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "my.env"
+    file.write_text("MCP_BOT_NICKNAME=Zed\n")
+    ran = _run(tmp_path, *(word.format(file=file) for word in words))
+    assert ran.returncode == 2
+    assert f"MCP_BOT_NICKNAME=Zed ('{file}')" in ran.stdout
+    with pytest.raises(SystemExit) as ended:
+        main(["--env-file", str(file), "help", "check"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: xmpp-bridge check")
+
+
+@pytest.mark.parametrize("words", [["check"], ["register", "codex"]])
+def test_without_settings_it_is_said_that_the_users_file_is_missing(
+    words: list[str], tmp_path: Path
+) -> None:
+    ran = _run(tmp_path, *words)
+    assert ran.returncode == 2
+    assert re.search("/xmpp-bridge.env: missing", ran.stderr)
+    assert "xmpp-bridge init" in ran.stderr
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a developer who runs the tests would."""
+    return subprocess.run(
+        [COMMAND, *words], capture_output=True, text=True, cwd=folder, check=False
+    )

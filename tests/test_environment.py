@@ -1,4 +1,4 @@
-"""The tests run in an environment that has no settings of whoever runs them."""
+"""The tests run in an environment that has no settings of the person who runs them."""
 
 import shutil
 import socket
@@ -21,22 +21,25 @@ BRIDGE_READ_ONLY=1
 LOG_LEVEL=DEBUG
 """
 FILES = (
+    "tests/test_cli.py",
     "tests/e2e/test_check_command.py",
     "tests/e2e/test_log_command.py",
     "tests/client/test_conversation.py",
 )
-LOOKING = "settings_that_do_not_do or without_a_store_it_says or without_settings_it_greets"
-"""Tests of commands that look for a file, which found the one of the checkout."""
+LOOKING = "settings_that_do_not_do or without_a_store_it_says or without_settings_it"
+"""Tests of commands that look for a file, which would find the developer's."""
 
 
-def test_an_account_beside_the_package_changes_no_test_and_is_not_logged_in(tmp_path: Path) -> None:
+def test_accounts_of_a_developer_change_no_test_and_are_not_logged_in(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(*NO_COPY))
     python = with_source(tmp_path / "environment", checkout) / "python"
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
-        (checkout / ".env").write_text(ACCOUNT.format(port=port), "utf-8")
+        (tmp_path / ".config").mkdir()
+        for file in (checkout / ".env", tmp_path / ".config/xmpp-bridge.env"):
+            file.write_text(ACCOUNT.format(port=port), "utf-8")
         ran = subprocess.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES, "-k", LOOKING],
             capture_output=True,
@@ -46,6 +49,6 @@ def test_an_account_beside_the_package_changes_no_test_and_is_not_logged_in(tmp_
             check=False,
         )
         assert ran.returncode == 0, ran.stdout
-        assert "3 passed" in ran.stdout
+        assert "5 passed" in ran.stdout
         with pytest.raises(BlockingIOError):
             server.accept()

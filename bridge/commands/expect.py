@@ -1,7 +1,6 @@
 """`xmpp-bridge expect`: runs scenario files by pytest, in a child process."""
 
 import argparse
-import re
 import signal
 import subprocess
 import sys
@@ -14,16 +13,13 @@ EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
 """Our exit codes for those of pytest: 0 if all tests passed, 2 and 4 after a mistake in a file or
 an option, 5 without any test. Its other codes count as failures."""
 
-OURS = re.compile("^--(env-file|report|pseudonyms)(?=$|=)")
-"""Matches our options among the arguments for pytest, where they have other names."""
-
 
 def run(parsed: argparse.Namespace) -> int:
     """Run pytest on the files, with the options that were given."""
     if find_spec("pytest") is None:
         complain("xmpp-bridge: pytest is not installed; pip install 'xmpp-debug-bridge[expect]'")
         return USAGE
-    words = [OURS.sub(r"--xmpp-\1", word) for word in parsed.more]
+    _, words = parsed.ours.parse_known_args(parsed.more, parsed)  # pytest has other names for them
     if parsed.env_file is not None:
         words.append(f"--xmpp-env-file={parsed.env_file}")
     if parsed.report is not None:
