@@ -13,6 +13,8 @@ class Newest(OrderedDict[Key, Value]):
     It is an `OrderedDict`, since a `dict` of thousands of keys takes long to find its oldest one.
     """
 
+    __slots__ = ("capacity",)
+
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.capacity = capacity

@@ -4,9 +4,9 @@
 and for the clients whose logs it reads.
 """
 
+from bridge.capture.client import Entity
 from bridge.capture.finding import Finding, Severity, key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace
-from bridge.capture.stream import Room, Stream
 from bridge.text import quoted
 from bridge.wire.meaning import CLIENT_WORDS, MEANINGS, first_row, rows_of
 from bridge.wire.names import lower_bare
@@ -175,25 +175,25 @@ def cause(
 def meaning(
     situation: str,
     condition: str,
-    stream: Stream,
+    client: Entity,
     text: str | None = "",
-    room: Room | None = None,
     *,
-    to: str = "",
+    room: str = "",
+    nickname: str = "",
 ) -> tuple[str, str]:
     """Return a sentence on what the error means, and another on what to change.
 
     `condition` is empty for a situation that has one meaning. `text` is what the server or the room
-    said. `to` is the address of a message that came back.
+    said. `room` is the address of a room, or of another entity to which a message went.
     """
     row = first_row(MEANINGS, situation, condition or None)
-    jid = room.jid if room else lower_bare(to)
+    room = lower_bare(room)
     words = {
-        "room": quoted(jid),
-        "room_service": quoted(jid.partition("@")[2]),
-        "nickname": quoted(room.nickname if room else ""),
-        "account": quoted(lower_bare(stream.account)) if stream.account else "the client",
-        "domain": quoted(stream.domain) if stream.domain else "the server",
+        "room": quoted(room),
+        "room_service": quoted(room.partition("@")[2]),
+        "nickname": quoted(nickname),
+        "account": quoted(lower_bare(client.account)) if client.account else "the client",
+        "domain": quoted(client.domain) if client.domain else "the server",
         "service": "the server",
         "condition": condition,
         "by": "",

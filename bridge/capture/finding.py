@@ -1,9 +1,7 @@
-"""A finding on a stream, and which finding explains the others. Pure."""
+"""A finding on a stream. Pure."""
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from bridge.capture.stanza import LogPlace
 from bridge.text import one_line
@@ -61,51 +59,11 @@ def key_of_finding(cause: str, key: str, about: str) -> str:
     return f"{cause} {key} {about}"
 
 
-EXPLAINS: Mapping[str, Collection[str]] = {
-    "tls": {"login", "ended", "join", "refused"},
-    "login": {"ended", "join", "refused"},
-    "join": {"refused", "silent", "misplaced", "ended"},
-    "removed": {"refused", "silent", "join"},
-    "refused": {"ended", "removed"},
-    "misplaced": {"refused", "removed", "ended"},
-    "ended": {"join", "refused"},
-    "period": {"ended", "join", "refused"},
-}
-"""The findings that an error of each name, or cause, explains if they come later.
+class Disproof(NamedTuple):
+    """What takes one finding back, since the log goes on to show that it is wrong."""
 
-The findings have to be the same client's. An error about an address explains only findings about
-the same address, or about the stream to the address's server.
-"""
-
-ANYTHING = "*"
-"""Stands for any address. An error about a stream explains findings about all addresses."""
+    key: str
 
 
-def explanation(findings: Sequence[Finding]) -> Finding | None:
-    """Return the error that explains the most later errors of its client; the earliest of equals.
-
-    `findings` are in the order in which they happened, stream by stream. None if there is no error.
-    """
-    later: Counter[tuple[str, str, str]] = Counter()
-    best, most = None, -1
-    for finding in reversed(findings):
-        if finding.severity is Severity.ERROR:
-            explained = sum(
-                later[finding.client, name, about]
-                for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
-                for about in _explained_by(finding.about)
-            )
-            if explained >= most:
-                best, most = finding, explained
-            later[finding.client, finding.name, finding.about] += 1
-            later[finding.client, finding.name, ANYTHING] += 1
-    return best
-
-
-def _explained_by(about: str) -> list[str]:
-    """Return the addresses of the findings that an error about this address explains."""
-    _, at, host = about.partition("@")
-    if not at:
-        return [ANYTHING]
-    labels = host.split(".")
-    return [about, "", *(".".join(labels[number:]) for number in range(len(labels)))]
+Outcome: TypeAlias = Finding | Disproof
+"""What a rule makes of a stanza."""

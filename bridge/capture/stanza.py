@@ -50,6 +50,9 @@ class Stanza(NamedTuple):
 MAX_TEXT = 512
 """We remember at most so many characters of an address, an id or a message."""
 
+QUOTED = 80
+"""The most characters of a message that a finding quotes."""
+
 
 def outline(stanza: Stanza) -> Stanza:
     """Return a stanza without its content, to be remembered.

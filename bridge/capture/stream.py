@@ -1,297 +1,106 @@
-"""The state of one client's stream, as the rules read it. Pure, and within bounds.
+"""One client's stream: what is known of it, and what each stanza shows to be wrong. Pure.
 
-`taking` says how each stanza changes the state. A rule sees the state before the stanza at hand is
-taken in.
+A stanza passes once through each of the four concepts: how the client gets its session (`login`),
+its `rooms`, its `requests`, and its `talk`. Each has a small state within bounds, and its own
+rules. A rule sees the state of its concept before the stanza at hand is taken in. Rules look at
+conditions and namespaces, never at the wording of one server.
 """
 
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
 
-from bridge.capture.finding import key_of_finding
-from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza, outline
-from bridge.newest import Newest
-from bridge.wire.names import REPLACE, lower_bare
-from bridge.wire.speech import ANSWER_SECONDS, is_command, is_named
+from bridge.capture.client import Entity
+from bridge.capture.ending import Ending, cut
+from bridge.capture.finding import Finding, Outcome
+from bridge.capture.login import LoginState, given_up
+from bridge.capture.requests import Requests
+from bridge.capture.rooms import Rooms
+from bridge.capture.stanza import HOLE, Stanza, outline
+from bridge.capture.talk import Talk
+from bridge.wire.names import HEADER
 
-PATIENCE_SECONDS = 10.0
-"""A request counts as unanswered after so many seconds."""
-
-PATIENCE_STANZAS = 5
-"""In a log without times, a request counts as unanswered after so many further stanzas."""
-
-PATIENCE = (
-    f"before {PATIENCE_STANZAS} further stanzas came",
-    f"within {PATIENCE_SECONDS:g} s",
-)
-"""The words for that wait, in a log without times and in one with times."""
-
-MAX_ROOMS = 64
-"""We follow at most so many rooms of a stream, and forget the oldest. A client has fewer."""
-
-MAX_ROOMS_SHOWN = 8
-"""We keep the names of at most so many rooms once the stream is over."""
-
-MAX_MESSAGES = 64
-"""We remember at most so many sent messages, and as many bodies that were answered."""
-
-MIN_ANSWERS = 2
-"""If a client has answered the same words so many times, it should answer them. For words such as
-`!ping`, one answer is enough."""
-
-MAX_WAITING = 64
-"""We wait for the answers to at most so many requests, and forget the oldest."""
+STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
-class RoomState(Enum):
-    """How far the client is in a room."""
-
-    ASKED = auto()
-    """The client has asked to be let in."""
-    INSIDE = auto()
-    """The client's own presence has come back."""
-    REFUSED = auto()
-    """The room refused to let the client in."""
-    REMOVED = auto()
-    """The room put the client out."""
-    LEFT = auto()
-    """The client has left."""
-
-
-@dataclass(eq=False, slots=True)
-class Room:
-    """A room as the client sees it."""
-
-    jid: str
-    nickname: str
-    """The nickname that the room last confirmed, or else the one that the client asked for."""
-    state: RoomState
-    place: LogPlace
-    """Where the client asked, or where the room refused it or put it out."""
-    has_muc: bool = True
-    """Whether the presence with which the client asked had the `muc` element."""
-    former_nickname: str = ""
-    """The nickname that the client asked for, if the room confirmed another one."""
-    was_inside: bool = False
-    """Whether the client was inside when it asked: some clients send the `muc` element with each
-    presence."""
-    had_conflict: bool = False
-    """Whether the room refused a nickname because another occupant had it."""
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether the client has a seat in the room, or has asked for one."""
-        return self.state in {RoomState.ASKED, RoomState.INSIDE}
-
-
-Question: TypeAlias = tuple[str, str, str]
-"""A stanza that has to be answered: its kind, its id, and the other side."""
-
-
-class Awaited(NamedTuple):
-    """A stanza that has to be answered."""
-
-    stanza: Stanza
-    number: int
-    """How many stanzas had passed before it."""
-    what: str
-    """The words that name it: a message, or the tag of the request."""
-
-
-class Heard(NamedTuple):
-    """A received message."""
-
-    room: str
-    nickname: str
-    body: str
-    is_public: bool
-    """Whether the whole room reads it, and not the client alone."""
-    seconds: float | None
-    number: int
-
-
-@dataclass(eq=False, slots=True)
 class Stream:
-    """The state of one stream."""
+    """One stream of a client."""
 
-    command: str = ""
-    """The beginning of each message that should be answered; empty if the user did not give it."""
-    nickname: str = ""
-    """The nickname that the user gave; empty if the log has to show it."""
-    account: str = ""
-    """The full JID, or as much of it as is known."""
-    first: Stanza | None = None
-    """The first stanza. It, `last` and `last_sent` are kept as their `outline`."""
-    last: Stanza | None = None
-    last_sent: Stanza | None = None
-    last_bad: Stanza | None = None
-    """The latest stanza of the client that is no XML, if the log shows why."""
-    count: int = 0
-    """How many stanzas, in both directions, have passed."""
-    is_complete: bool = False
-    """Whether the log has the stream from its beginning, without a hole."""
-    holes: int = 0
-    """How many stanzas, of this stream or between its own, the log has only in part."""
-    headers: int = 0
-    """How many headers, of both sides, have passed."""
-    has_own_header: bool = False
-    """Whether the log has the client's headers, and so the ends of its streams, too."""
-    tried_login: bool = False
-    offers_tls: bool = False
-    requires_tls: bool = False
-    began_tls: bool = False
-    mechanisms: tuple[str, ...] = ()
-    mechanism: str = ""
-    """The SASL mechanism under way; empty before and after."""
-    binding_flag: str = ""
-    """The GS2 flag that the client sent: `n`, `y` or `p` (RFC 5802, section 7)."""
-    challenged: bool = False
-    authenticated: bool = False
-    bound: bool = False
-    """Whether the client has a resource: a new one, or the resource of the session that it
-    resumed."""
-    resumption_id: str = ""
-    """The id with which the client can resume the session (XEP-0198, section 5)."""
-    ended: bool = False
-    """Whether the server or the client has ended the stream."""
-    restarting: bool = False
-    """Whether the next header continues the stream, after TLS or SASL (RFC 6120, 4.3.3)."""
-    rooms: Newest[str, Room] = field(default_factory=lambda: Newest(MAX_ROOMS))
-    messages: Newest[str, Stanza] = field(default_factory=lambda: Newest(MAX_MESSAGES))
-    """The newest messages that the client sent, by id, each as its `outline`."""
-    waiting: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
-    """The stanzas that have to be answered, oldest first."""
-    overdue: Newest[Question, Awaited] = field(default_factory=lambda: Newest(MAX_WAITING))
-    """The stanzas that were not answered in time, and still may be."""
-    disproved: list[str] = field(default_factory=list)
-    """The keys of the findings that the latest stanza shows to be wrong."""
-    early_answer: tuple[Question, int] = ("", "", ""), 0
-    """The latest answer without a waiting request, and how many stanzas had passed. Some libraries
-    log an answer before its request, since they log a request only once it is written."""
-    answered: Newest[str, int] = field(default_factory=lambda: Newest(MAX_MESSAGES))
-    """How often the client answered a message, by its `key_of`. Removed once the client ignores the
-    same words: the earlier answer was probably chance."""
-    heard: Heard | None = None
-    """The latest live message of another occupant that the client has not answered yet."""
-    reflection: Heard | None = None
-    """The client's own message as the room passed it on, if no occupant has spoken after it."""
-    self_answers: int = 0
-    """How many times in a row the client at once repeated its own reflected message."""
-    history: Heard | None = None
-    """The latest message of the history that should have been answered when it was new. None once
-    an occupant has spoken after the client joined."""
-    turns: int = 0
-    """How many messages the client and `heard.nickname` have said in turns, each at once."""
-    partner: str = ""
-    """The nickname of the occupant who says every other message."""
-    said: Heard | None = None
-    """The latest message that the client sent to a room."""
+    def __init__(self, *, command: str = "", nickname: str = "") -> None:
+        self.client = Entity()
+        self.login = LoginState()
+        self.rooms = Rooms()
+        self.requests = Requests()
+        self.talk = Talk(command, nickname)
+        self.ending = Ending()
+        self.first: Stanza | None = None
+        """The `outline` of the first stanza; `ending` has the last."""
+        self.holes = 0
+        """How many stanzas, of this stream or between its own, the log has only in part."""
 
-    @property
-    def domain(self) -> str:
-        """The domain of the account; empty if that is not known."""
-        return lower_bare(self.account).partition("@")[2]
+    def take(self, stanza: Stanza) -> Iterator[Outcome]:
+        """Take a stanza, and yield what it shows to be wrong."""
+        client = self.client
+        client.count += 1
+        yield from self._late(stanza, client.count)
+        if _is_partial(stanza.element):
+            self.holes += stanza.element.tag == HOLE and not stanza.element.text
+            self._lose()
+        else:
+            yield from self.login.take(client, stanza)
+            yield from self.rooms.take(client, stanza)
+            yield from self.requests.take(client, self.rooms, stanza)
+            yield from self.talk.take(client, self.rooms, stanza)
+        yield from self.ending.take(client, self.login, stanza)
+        self.first = self.first or outline(stanza)
 
-    def room(self, jid: str) -> Room | None:
-        """Return the room of a JID, if the client asked to be let into it."""
-        return self.rooms.get(lower_bare(jid))
+    def give_way(self, stanza: Stanza) -> Iterator[Finding]:
+        """Yield what is wrong with this stream if the client now begins another."""
+        yield from self._late(stanza, self.client.count + 1)
+        if stanza.sent and stanza.element.tag == HEADER:
+            yield from given_up(self.login, self.client, stanza)
 
-    def is_own(self, from_: str) -> bool:
-        """Whether this is the client's own occupant JID."""
-        room = self.room(from_)
-        return room is not None and from_.partition("/")[2] == room.nickname
+    def cut(self, stanza: Stanza) -> Finding | None:
+        """Return the finding that this stream broke, since the client's next one has begun."""
+        return cut(self.ending, self.client, self.login, stanza)
 
-    def names_it(self, body: str, room: str) -> bool:
-        """Whether the client should answer a message: it is a command, or names the client."""
-        if self.command:
-            return body.startswith(self.command)
-        known = self.rooms.get(room)
-        name = self.nickname or (known.nickname if known else "")
-        # Quoted lines were said before (XEP-0461, section 3).
-        if is_named(name, "\n".join(line for line in body.split("\n") if line[:1] != ">")):
-            return True
-        return self.answered.get(key_of(body), 0) >= (1 if is_command(body) else MIN_ANSWERS)
-
-    def repeats(self, body: str) -> bool:
-        """Whether a message has the same words as the message before it."""
-        return self.said is not None and self.said.body == body[:MAX_TEXT]
-
-    def answers_itself(self, stanza: Stanza) -> bool:
-        """Whether the client's message repeats its own message that has just come back."""
-        reflection, body = self.reflection, stanza.element.findtext("body") or ""
-        return (
-            reflection is not None
-            and reflection.body in body
-            and stanza.element.find(REPLACE) is None
-            and self.is_prompt(reflection, stanza)
-        )
-
-    def is_prompt(self, before: Heard, stanza: Stanza) -> bool:
-        """Whether `stanza` came soon after the message `before`."""
-        if stanza.seconds is not None and before.seconds is not None:
-            return 0 <= stanza.seconds - before.seconds <= ANSWER_SECONDS
-        return self.count - before.number <= PATIENCE_STANZAS // 2
-
-    def expired(self, stanza: Stanza) -> list[tuple[str, Awaited]]:
-        """Take out what was not answered in time before `stanza`; return it with its kind."""
-        late = []
-        while self.waiting:
-            key, waiting = next(iter(self.waiting.items()))
-            if stanza.seconds is not None and waiting.stanza.seconds is not None:
-                if stanza.seconds - waiting.stanza.seconds < PATIENCE_SECONDS:
-                    break
-            elif self.count - waiting.number < PATIENCE_STANZAS:
-                break
-            del self.waiting[key]
-            late.append((key[0], waiting))
-            self.overdue.add(key, waiting)
-        return late
-
-    def wait(self, kind: str, id_: str, other: str, stanza: Stanza, what: str) -> None:
-        """Expect an answer, unless the log has it just before the request."""
-        key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
-        answered, number = self.early_answer
-        if answered == key and self.count - number <= PATIENCE_STANZAS:
+    def take_of_any(self, stanza: Stanza) -> None:
+        """Take a stanza of one of several clients, if the log does not show which."""
+        if stanza.element.tag not in STANZA_TAGS:
+            self.requests.acknowledge()
             return
-        self.waiting.add(key, Awaited(outline(stanza), self.count, what[:MAX_TEXT]))
-
-    def answer(self, kind: str, id_: str, other: str) -> None:
-        """Note that the answer has come."""
-        key = kind, id_[:MAX_TEXT], other[:MAX_TEXT]
-        if late := self.overdue.pop(key, None):
-            if id_:
-                self.disproved.append(key_of_finding(kind, late.what, ""))
-        elif self.waiting.pop(key, None) is None and id_:
-            # Acknowledgements have no id, and may come unasked.
-            self.early_answer = key, self.count
-
-    def react(self) -> None:
-        """Note that the client did something that may answer the message that it heard."""
-        for key in [key for key in self.waiting if key[0] == "silent"]:
-            del self.waiting[key]
-
-    def forget_talk(self) -> None:
-        """Forget the talk so far: later messages answer none of it, and continue no turns."""
-        self.heard = self.reflection = self.history = self.said = None
-        self.turns = 0
+        self.talk.react()
+        if stanza.element.tag == "message":
+            self.talk.lose()
+            self.requests.remember(stanza)
 
     def forget(self) -> None:
-        """Forget the fields that only rules need, since no further stanza comes."""
-        self.messages.clear()
-        self.waiting.clear()
-        self.overdue.clear()
-        self.answered.clear()
-        self.forget_talk()
-        while len(self.rooms) > MAX_ROOMS_SHOWN:
-            self.rooms.popitem()
+        """Forget what only rules need, since no further stanza comes."""
+        self.rooms.forget()
+        self.requests.forget()
+        self.talk.forget()
 
-    def other_side(self, jid: str | None) -> str:
-        """Return the address that is asked or answers; empty for the client's own server."""
-        jid = (jid or "").lower()
-        account = lower_bare(self.account)
-        return "" if jid in {account, self.account.lower(), self.domain} else jid
+    def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
+        yield from self.requests.late(stanza, count)
+        yield from self.talk.late(stanza, count)
+
+    def _lose(self) -> None:
+        """Allow for a hole in the log: an answer, a login or a join may be in it."""
+        self.client.is_complete = False
+        self.login.lose()
+        self.rooms.lose()
+        self.requests.lose()
+        self.talk.lose()
 
 
-def key_of(body: str) -> str:
-    """Return the part of a body by which we compare messages."""
-    return body[:MAX_TEXT].casefold()
+def _is_partial(element: Element) -> bool:
+    """Whether a stanza stands for a hole, or is a part of one stanza and a part of another."""
+    if element.tag not in STANZA_TAGS:
+        return element.tag == HOLE
+    text = "".join([element.text or "", *[child.tail or "" for child in element]])
+    if text != "" and not text.isspace():
+        return True
+    if element.tag != "iq" or element.get("type") in {"result", "error"}:
+        return False
+    # RFC 6120, section 8.2.3
+    is_request = element.get("type") in {"get", "set"}
+    return not (is_request and len(element) == 1 and "}" in element[0].tag)

@@ -9,9 +9,11 @@ from pathlib import Path
 from time import time
 from typing import cast
 
-from bridge.capture.capture import Capture, Examined, verdict
+from bridge.capture.capture import Capture
+from bridge.capture.examined import Examined
 from bridge.capture.formats import FORMATS, JSON, NO_LOGS
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
+from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
@@ -34,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     account = lower_bare(parsed.account or "")
     page = CapturedPage(
         Chronicle(Pseudonyms(on=parsed.pseudonyms), MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT),
-        lambda stream: not account or lower_bare(stream.account) in {account, ""},
+        lambda stream: not account or lower_bare(stream.client.account) in {account, ""},
     )
     capture = Capture(
         command=parsed.command_text or "",
@@ -128,7 +130,9 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 def _picked(streams: list[Examined], account: str | None, nickname: str | None) -> list[Examined]:
     if account:
         streams = [
-            each for each in streams if lower_bare(each.stream.account) == lower_bare(account)
+            each
+            for each in streams
+            if lower_bare(each.stream.client.account) == lower_bare(account)
         ]
     if nickname:
         streams = [
@@ -136,7 +140,7 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
             for each in streams
             if any(
                 nickname in {room.nickname, room.former_nickname}
-                for room in each.stream.rooms.values()
+                for room in each.stream.rooms.by_jid.values()
             )
         ]
     return streams
@@ -144,9 +148,9 @@ def _picked(streams: list[Examined], account: str | None, nickname: str | None) 
 
 def _names(streams: list[Examined], account: str | None) -> list[str]:
     """Return what could have been asked for: nicknames of the account's streams, or accounts."""
-    names = {lower_bare(each.stream.account) for each in streams}
+    names = {lower_bare(each.stream.client.account) for each in streams}
     if of_account := _picked(streams, account, None):
-        names = {room.nickname for each in of_account for room in each.stream.rooms.values()}
+        names = {room.nickname for each in of_account for room in each.stream.rooms.by_jid.values()}
     return sorted(names - {""})
 
 

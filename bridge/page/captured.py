@@ -6,9 +6,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 from xml.etree.ElementTree import Element
 
-from bridge.capture.capture import Examined
+from bridge.capture.examined import Examined
+from bridge.capture.rooms import RoomState
 from bridge.capture.stanza import FOOTER, HOLE, Stanza
-from bridge.capture.stream import RoomState, Stream
+from bridge.capture.stream import Stream
 from bridge.page.chronicle import Chronicle, Course
 from bridge.page.timeline import Hole, Timeline, Zone
 from bridge.wire.names import (
@@ -76,9 +77,9 @@ class CapturedPage:
         course = self._courses.setdefault(examined, Course("stream", ""))
         seconds = self._time(stanza)
         at = round(seconds * 1_000)
-        for room in stream.rooms.values():
+        for room in stream.rooms.by_jid.values():
             words.learn({"nick": room.nickname}, room.jid)
-        words.learn({"jid": stream.account})
+        words.learn({"jid": stream.client.account})
         stage, fault = _stage(stream), _fault(stanza)
         if fault or stage != course.stage():
             course.enter(at, stage, fault=fault)
@@ -104,7 +105,7 @@ class CapturedPage:
         for examined in streams:
             if course := self._courses.get(examined):
                 course.findings, course.holes = examined.findings(), examined.stream.holes
-                course.title = lower_bare(examined.stream.account) or NAMELESS
+                course.title = lower_bare(examined.stream.client.account) or NAMELESS
                 courses.append(course)
         zone: Zone = "utc" if self._has_zones else "unknown"
         return self._chronicle.timeline(
@@ -135,7 +136,7 @@ def _events(stream: Stream, stanza: Stanza) -> Iterator[Mapping[str, Any]]:
     """Yield the events of a stanza in their exact form; if it makes none, the stanza itself."""
     element = stanza.element
     direction = "out" if stanza.sent else "in"
-    room = stream.room(element.get("to" if stanza.sent else "from", ""))
+    room = stream.rooms.at(element.get("to" if stanza.sent else "from", ""))
     body = element.findtext("body") or ""
     if room is not None and room.state is not RoomState.REFUSED:
         if stanza.sent and element.tag == "presence" and room.state is RoomState.ASKED:
@@ -187,17 +188,17 @@ def _stage(stream: Stream) -> str:
 
     Empty if it is inside, if it is gone, or if the log lacks the beginning of the stream.
     """
-    if stream.ended:
+    if stream.client.ended:
         return ""
-    if not stream.authenticated:
-        if stream.tried_login:
+    if not stream.login.authenticated:
+        if stream.login.tried:
             return "authenticating"
-        if stream.began_tls:
+        if stream.login.began_tls:
             return "securing"
-        return "connecting" if stream.headers or stream.is_complete else ""
-    if not stream.bound:
+        return "connecting" if stream.login.headers or stream.client.is_complete else ""
+    if not stream.client.bound:
         return "binding"
-    asked = any(room.state is RoomState.ASKED for room in stream.rooms.values())
+    asked = any(room.state is RoomState.ASKED for room in stream.rooms.by_jid.values())
     return "joining" if asked else ""
 
 

@@ -10,11 +10,11 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bridge import __version__
-from bridge.capture.capture import verdict
 from bridge.capture.finding import Finding as StreamFinding
 from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace
 from bridge.capture.times import time_in
+from bridge.capture.verdict import verdict
 from bridge.page.attendance import Attendance
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Part, Timeline, Zone

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Collection
 
-from bridge.capture.capture import Capture, verdict
+from bridge.capture.capture import Capture
 from bridge.capture.finding import Finding
 from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace, Stanza
+from bridge.capture.verdict import verdict
 from bridge.sandbox.stream import Stream
 from bridge.text import iso, one_line
 from bridge.wire.names import lower_bare
@@ -40,11 +41,11 @@ class BotStreams:
         theirs = [
             each
             for each in self._capture.streams
-            if each.stream.account.partition("@")[0] in {"", *accounts}
+            if each.stream.client.account.partition("@")[0] in {"", *accounts}
         ]
-        theirs = [each for each in theirs if each.stream.has_own_header] or theirs
+        theirs = [each for each in theirs if each.stream.login.has_own_header] or theirs
         return [
-            (lower_bare(each.stream.account), findings)
+            (lower_bare(each.stream.client.account), findings)
             for each in theirs
             if (findings := each.findings())
         ]

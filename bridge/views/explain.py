@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from bridge.capture.capture import Examined, verdict
+from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.stanza import Stanza
+from bridge.capture.verdict import verdict
 from bridge.text import one_line, visible_within
 from bridge.views.screen import Display
 from bridge.wire.names import lower_bare
@@ -28,15 +29,17 @@ def lines_of(streams: Iterable[Examined], display: Display, *, everything: bool)
     for examined in streams:
         findings = [each for each in examined.findings() if everything or not _is_note(each)]
         stream = examined.stream
-        who = stream.account or "an account that the log does not name"
-        rooms = f" in {', '.join(stream.rooms)}" if stream.rooms else ""
-        times = " to ".join(at for at in (_at(stream.first), _at(stream.last)) if at)
-        lines.append(one_line(f"{who}{rooms}{f', {times}' if times else ''}"))
+        rooms = stream.rooms.by_jid
+        who = stream.client.account or "an account that the log does not name"
+        where = f" in {', '.join(rooms)}" if rooms else ""
+        times = " to ".join(at for at in (_at(stream.first), _at(stream.ending.last)) if at)
+        lines.append(one_line(f"{who}{where}{f', {times}' if times else ''}"))
         for finding in findings:
             severity = COLOURS[finding.severity](display, finding.severity)
             lines += [f"  {severity} {finding.sentence}", f"    {finding.advice}"]
         if not findings:
-            stops = stream.restarting and stream.began_tls and not stream.authenticated
+            login = stream.login
+            stops = login.restarting and login.began_tls and not login.authenticated
             lines.append(f"  nothing wrong was found{STOPS_AT_TLS if stops else ''}")
     return lines
 
@@ -52,10 +55,10 @@ def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
 def _stream_as_json(examined: Examined) -> dict[str, Any]:
     stream, findings = examined.stream, examined.findings()
     result = {
-        "account": lower_bare(stream.account),
-        "rooms": list(stream.rooms),
+        "account": lower_bare(stream.client.account),
+        "rooms": list(stream.rooms.by_jid),
         "from": _at(stream.first),
-        "to": _at(stream.last),
+        "to": _at(stream.ending.last),
         "verdict": verdict(findings, stream.holes),
         "holes": stream.holes,
         "findings": [_finding_as_json(finding) for finding in findings],

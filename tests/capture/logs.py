@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from bridge.capture.capture import Capture, Examined
+from bridge.capture.capture import Capture
+from bridge.capture.examined import Examined
 from bridge.capture.finding import Finding, Severity
 from bridge.capture.reader import LogReader
 from bridge.capture.stanza import Stanza

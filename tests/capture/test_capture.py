@@ -6,8 +6,11 @@ import pytest
 
 from bridge.capture import capture as capturing
 from bridge.capture.capture import Capture
+from bridge.capture.examined import MAX_FINDINGS
 from bridge.capture.finding import Severity
-from bridge.capture.stream import MAX_MESSAGES, MAX_ROOMS, MAX_ROOMS_SHOWN, MAX_WAITING
+from bridge.capture.requests import MAX_MESSAGES
+from bridge.capture.rooms import MAX_ROOMS, MAX_ROOMS_SHOWN
+from bridge.capture.waiting import MAX_WAITING
 from tests.capture.logs import (
     ACCOUNT,
     ASK,
@@ -36,12 +39,12 @@ def test_as_many_findings_of_a_stream_are_kept_as_its_limit_and_errors_first() -
     ]
     requests += ["<<< <presence/>"] * 5
     (stream,) = examined(*LOGIN, *requests)
-    assert len(stream.findings()) == capturing.MAX_FINDINGS
+    assert len(stream.findings()) == MAX_FINDINGS
     assert not stream.has_error()
     (stream,) = examined(*LOGIN, *requests, *map(bounce, range(3)))
     severities = [each.severity for each in stream.findings()]
     assert severities.count(Severity.ERROR) == 3
-    assert len(severities) == capturing.MAX_FINDINGS
+    assert len(severities) == MAX_FINDINGS
 
 
 def test_of_too_many_streams_the_oldest_without_an_error_is_dropped(
@@ -60,14 +63,14 @@ def test_of_too_many_streams_at_once_the_first_is_given_up(monkeypatch: pytest.M
     monkeypatch.setattr(capturing, "MAX_OPEN", 2)
     names = ("c2s1", "c2s2", "c2s3", "c2s3", "c2s1")
     streams = examined(*[f"{name}\tdebug\tRECV: <presence/>" for name in names])
-    assert [each.stream.count for each in streams] == [1, 1, 2, 1]
+    assert [each.stream.client.count for each in streams] == [1, 1, 2, 1]
 
 
 def test_a_stanza_without_an_address_of_ours_is_of_the_stream_that_is_in_its_room() -> None:
     other = [line.replace(ACCOUNT, "other@example.org/r") for line in LOGIN]
     heard = f"<<< <message from='{ROOM}/Ann' type='groupchat'><body>hi</body></message>"
     first, second = examined(*IN, *other, heard, heard)
-    assert (first.stream.count, second.stream.count) == (len(IN) + 2, len(other))
+    assert (first.stream.client.count, second.stream.client.count) == (len(IN) + 2, len(other))
 
 
 LONG = "x" * 10_000
@@ -94,16 +97,16 @@ def test_what_is_remembered_of_a_stream_is_small(line: str) -> None:
     finally:
         tracemalloc.stop()
     stream = capture.streams[0].stream
-    assert len(stream.waiting) <= MAX_WAITING
-    assert len(stream.messages) <= MAX_MESSAGES
-    assert len(stream.rooms) <= MAX_ROOMS
+    assert len(stream.requests.waiting.open) <= MAX_WAITING
+    assert len(stream.requests.messages) <= MAX_MESSAGES
+    assert len(stream.rooms.by_jid) <= MAX_ROOMS
 
 
 def test_of_a_stream_that_is_over_few_rooms_are_remembered() -> None:
     rooms = [ASK.replace("room@", f"room{number}@") for number in range(MAX_ROOMS_SHOWN + 1)]
     first, second = examined(*LOGIN, *rooms, *LOGIN)
-    assert first.stream.account == second.stream.account == ACCOUNT
-    assert len(first.stream.rooms) == MAX_ROOMS_SHOWN
+    assert first.stream.client.account == second.stream.client.account == ACCOUNT
+    assert len(first.stream.rooms.by_jid) == MAX_ROOMS_SHOWN
 
 
 ANN, OTHER = "ann@example.org/x", "bot@example.org/r2"

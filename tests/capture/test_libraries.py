@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.capture.capture import verdict
 from bridge.capture.finding import Finding, Severity
+from bridge.capture.verdict import verdict
 from tests.capture.deeds import DEEDS, SERVERS, Deed
 from tests.capture.logs import examined
 from tests.capture.program import SECONDS

@@ -509,7 +509,7 @@ def test_a_resumed_stream_is_of_the_account_whose_session_it_resumes(
         turned = {">>>": "RECV:", "<<<": "SEND:"}
         log = [re.sub(">>>|<<<", lambda arrow: turned[arrow[0]], line) for line in log]
     streams = examined(*log)
-    assert [(each.stream.account, [*each.stream.rooms]) for each in streams] == [
+    assert [(each.stream.client.account, [*each.stream.rooms.by_jid]) for each in streams] == [
         (ACCOUNT, [ROOM])
     ] * 2
 

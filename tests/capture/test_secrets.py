@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from bridge.capture.capture import verdict
+from bridge.capture.verdict import verdict
 from bridge.views.explain import as_json, lines_of
 from bridge.views.screen import Display
 from tests.capture.healthy import Passed

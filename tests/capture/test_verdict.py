@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.capture.capture import verdict
 from bridge.capture.finding import Severity
+from bridge.capture.verdict import verdict
 from tests.capture.logs import (
     ACCOUNT,
     ASK,

@@ -44,7 +44,7 @@ TALK = [*LOGIN, ASK, here("Ann"), JOIN[1], said("Ann", "!ping"), says("pong"), b
 def drawn(*lines: str, account: str = "", file: str = "bot.log") -> Timeline:
     page = CapturedPage(
         Chronicle(Pseudonyms(on=False)),
-        lambda stream: stream.account.startswith(account) or not stream.account,
+        lambda stream: stream.client.account.startswith(account) or not stream.client.account,
     )
     capture, reader = Capture(observe=page.take), LogReader(file)
     for line in lines:

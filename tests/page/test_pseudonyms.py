@@ -208,7 +208,7 @@ def played(*, on: bool = True) -> Timeline:
 
 
 def captured(*, on: bool = True) -> Timeline:
-    page = CapturedPage(Chronicle(Pseudonyms(on=on)), lambda stream: stream.count >= 0)
+    page = CapturedPage(Chronicle(Pseudonyms(on=on)), lambda stream: stream.client.count >= 0)
     capture, reader = Capture(observe=page.take), LogReader("/home/alice/bot.log")
     log = [line.replace("bot@example.org/r", ACCOUNT) for line in LOGIN]
     for nickname in NICKNAMES:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bridge.capture.stream import Stream, key_of
+from bridge.capture.rooms import Rooms
+from bridge.capture.talk import Talk, key_of
 from bridge.wire.speech import form_of, is_addressed, is_command, is_named
 from bridge.xmpp.checks import exchanges
 from tests.xmpp.checks.watching import evidence, said
@@ -23,9 +24,9 @@ NO_COMMANDS = (
 def test_a_command_is_the_same_in_a_room_and_in_a_log(body: str, is_one: bool) -> None:
     assert is_command(body) is is_one
     # A log's rules expect an answer to a command after one answer, to other words after two.
-    stream = Stream()
-    stream.answered.add(key_of(body), 1)
-    assert stream.names_it(body, "") is is_one
+    talk = Talk()
+    talk.answered.add(key_of(body), 1)
+    assert talk.should_answer(Rooms(), body, "") is is_one
     # In a room, commands of one sign have one form.
     (record,) = evidence([(1.0, said("Eve", body or "-"))]).acts
     assert (len(exchanges.form_of(record, "Bob")) == 1 < len(body.strip())) is is_one

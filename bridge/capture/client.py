@@ -1,0 +1,33 @@
+"""Whose stream it is, and how much of the stream has passed. Pure."""
+
+from dataclasses import dataclass
+
+from bridge.wire.names import lower_bare
+
+
+@dataclass(eq=False, slots=True)
+class Entity:
+    """What the rules of every concept have to know of the client and its stream."""
+
+    account: str = ""
+    """The full JID, or as much of it as is known."""
+    bound: bool = False
+    """Whether the client has a resource: a new one, or the resource of the session that it
+    resumed."""
+    is_complete: bool = False
+    """Whether the log has the stream from its beginning, without a hole."""
+    ended: bool = False
+    """Whether the server or the client has ended the stream."""
+    count: int = 0
+    """How many stanzas, in both directions, have passed; the one at hand counts."""
+
+    @property
+    def domain(self) -> str:
+        """The domain of the account; empty if that is not known."""
+        return lower_bare(self.account).partition("@")[2]
+
+    def other_side(self, jid: str | None) -> str:
+        """Return the address that is asked or answers; empty for the client's own server."""
+        jid = (jid or "").lower()
+        account = lower_bare(self.account)
+        return "" if jid in {account, self.account.lower(), self.domain} else jid

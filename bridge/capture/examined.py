@@ -1,0 +1,99 @@
+"""One stream of a log, and the findings on it. Pure, within bounds."""
+
+from collections.abc import Iterable
+
+from bridge.capture.finding import Disproof, Finding, Outcome, Severity
+from bridge.capture.stanza import Stanza
+from bridge.capture.stream import Stream
+from bridge.wire.names import lower_bare
+
+MAX_FINDINGS = 16
+"""We keep at most so many different findings of a stream, and errors rather than others."""
+
+
+class Examined:
+    """One stream, and the findings on it."""
+
+    def __init__(self, stream: Stream, session: str) -> None:
+        self.stream = stream
+        self.session = session
+        """The name by which the log tells this stream from others; empty if it does not."""
+        self.only_account = ""
+        """The account of its home, if all streams there that have an account have the same one."""
+        self.cut: Finding | None = None
+        """The finding that the stream broke, since another resource of its account logged in. It
+        counts unless the stream goes on."""
+        self._findings: dict[tuple[str, str], Finding] = {}
+        self._newest: dict[tuple[str, str], Finding] = {}
+        self._times: dict[tuple[str, str], int] = {}
+
+    def take(self, stanza: Stanza) -> None:
+        """Take a stanza, and collect what it shows to be wrong."""
+        self.add(self.stream.take(stanza))
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Add findings; count again any that were added before. Take back what is disproved."""
+        for finding in outcomes:
+            if isinstance(finding, Disproof):
+                self._withdraw(finding.key)
+                continue
+            key = finding.name, finding.key
+            if key in self._findings:
+                self._times[key] += 1
+                self._newest[key] = finding
+            elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
+                self._findings[key], self._times[key] = finding, 1
+
+    def add_cut(self) -> None:
+        """Add the finding `cut`, if there is one: the stream does not go on."""
+        if self.cut is not None:
+            self.add([self.cut])
+            self.cut = None
+
+    def _withdraw(self, wrong: str) -> None:
+        for key in [key for key in self._findings if key[1] == wrong]:
+            self._times[key] -= 1
+            if self._times[key]:
+                self._findings[key] = self._newest[key]
+            else:
+                del self._findings[key]
+
+    def _drop_for(self, finding: Finding) -> bool:
+        """If `finding` is an error, drop one that is none; return whether one was dropped."""
+        others = (key for key, kept in self._findings.items() if kept.severity != Severity.ERROR)
+        key = next(others, None) if finding.severity is Severity.ERROR else None
+        if key is not None:
+            del self._findings[key]
+        return key is not None
+
+    def findings(self) -> list[Finding]:
+        """Return the findings in the order of the log, each with its number of occurrences."""
+        client = self.client
+        result = []
+        for key, finding in self._findings.items():
+            if (times := self._times[key]) > 1:
+                finding = finding._replace(message=f"{finding.message} ({times} times in all.)")
+            result.append(finding._replace(client=client))
+        return sorted(result, key=lambda finding: finding.place.line)
+
+    @property
+    def home(self) -> str:
+        """The file and the session that the stream is in."""
+        return f"{self.stream.first.place.file if self.stream.first else ''} {self.session}"
+
+    @property
+    def client(self) -> str:
+        """The client whose stream it is: an account, or the stream's home if the log names none."""
+        return lower_bare(self.stream.client.account) or self.only_account or self.home
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the stream lasted; None if the log has no times."""
+        first, last = self.stream.first, self.stream.ending.last
+        if first is None or last is None or first.seconds is None or last.seconds is None:
+            return None
+        return last.seconds - first.seconds
+
+    def has_error(self) -> bool:
+        """Whether any finding is an error."""
+        return any(each.severity is Severity.ERROR for each in self._findings.values())

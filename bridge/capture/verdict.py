@@ -1,0 +1,81 @@
+"""The verdict on a log: the finding that explains the others, in a sentence. Pure."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from bridge.capture.finding import Finding, Severity
+
+EXPLAINS: Mapping[str, Collection[str]] = {
+    "tls": {"login", "ended", "join", "refused"},
+    "login": {"ended", "join", "refused"},
+    "join": {"refused", "silent", "misplaced", "ended"},
+    "removed": {"refused", "silent", "join"},
+    "refused": {"ended", "removed"},
+    "misplaced": {"refused", "removed", "ended"},
+    "ended": {"join", "refused"},
+    "period": {"ended", "join", "refused"},
+}
+"""The findings that an error of each name, or cause, explains if they come later.
+
+The findings have to be the same client's. An error about an address explains only findings about
+the same address, or about the stream to the address's server.
+"""
+
+ANYTHING = "*"
+"""Stands for any address. An error about a stream explains findings about all addresses."""
+
+
+def explanation(findings: Sequence[Finding]) -> Finding | None:
+    """Return the error that explains the most later errors of its client; the earliest of equals.
+
+    `findings` are in the order in which they happened, stream by stream. None if there is no error.
+    """
+    later: Counter[tuple[str, str, str]] = Counter()
+    best, most = None, -1
+    for finding in reversed(findings):
+        if finding.severity is Severity.ERROR:
+            explained = sum(
+                later[finding.client, name, about]
+                for name in EXPLAINS.get(finding.cause) or EXPLAINS.get(finding.name, ())
+                for about in _explained_by(finding.about)
+            )
+            if explained >= most:
+                best, most = finding, explained
+            later[finding.client, finding.name, finding.about] += 1
+            later[finding.client, finding.name, ANYTHING] += 1
+    return best
+
+
+def _explained_by(about: str) -> list[str]:
+    """Return the addresses of the findings that an error about this address explains."""
+    _, at, host = about.partition("@")
+    if not at:
+        return [ANYTHING]
+    labels = host.split(".")
+    return [about, "", *(".".join(labels[number:]) for number in range(len(labels)))]
+
+
+def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
+    """Return in a sentence what is wrong: the error that explains its client's other errors.
+
+    A further sentence follows if other clients have errors too, and another if there are holes:
+    stanzas of which the log has only a part.
+    """
+    findings = list(findings)
+    cause = explanation(findings)
+    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
+    words = "No error was found."
+    if cause is not None:
+        where = f"{cause.place.file}:{cause.place.line}" if cause.place.file else cause.place.at
+        words = f"{where}: {cause.message} {cause.hint}"
+        clients = {each.client for each in findings if each.severity is Severity.ERROR}
+        if others := len(clients) - 1:
+            words += f" Other clients with errors: {others}."
+    elif warnings:
+        words += f" Warnings: {len(warnings)}."
+    if holes:
+        words += (
+            f" Stanzas of which the log has only a part: {holes}; what should have come before "
+            "them, and did not, is not named."
+        )
+    return words
