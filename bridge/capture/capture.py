@@ -11,11 +11,12 @@ from bridge.capture.stream import Stream
 from bridge.wire.names import SM, lower_bare
 
 MAX_STREAMS = 1_000
-"""We keep the findings of at most so many streams. With more, we drop the oldest without an
-error."""
+"""We keep the findings of at most so many streams. With more, we drop the oldest that we no longer
+follow, first those without an error."""
 
 MAX_OPEN = 100
-"""We follow at most so many streams at once. With more, we give up the one that began first."""
+"""We follow at most so many streams at once. With more, we give up a stream that has ended, else a
+stream that never got in, else the stream that was silent for longest."""
 
 MIN_CUTS = 3
 """If so many streams of a client end after the same time, a finding says so."""
@@ -44,6 +45,8 @@ class Capture:
         """How many stanzas the logs have only in part."""
         self._command = command
         self._nickname = nickname
+        self._taken = 0
+        """How many stanzas were taken."""
         self._open: dict[str, list[Examined]] = {}
         """The streams under way, by session; the stream of the latest stanza comes last."""
 
@@ -106,6 +109,8 @@ class Capture:
             ended[0].add([cause("period", place, count=len(ended), seconds=seconds)])
 
     def _take(self, examined: Examined, stanza: Stanza) -> None:
+        self._taken += 1
+        examined.latest = self._taken
         examined.take(stanza)
         if self._observe is not None:
             self._observe(examined, stanza)
@@ -119,11 +124,12 @@ class Capture:
                 self._close(session, other)
         self._open.setdefault(session, []).append(examined)
         if sum(map(len, self._open.values())) > MAX_OPEN:
-            oldest = next(iter(self._open))
-            self._close(oldest, self._open[oldest][0])
+            others = [(key, it) for key in self._open for it in self._open[key] if it != examined]
+            self._close(*min(others, key=_use))
         if len(self.streams) > MAX_STREAMS:
-            healthy = (each for each in self.streams[:-1] if not each.has_error())
-            self.streams.remove(next(healthy, self.streams[0]))
+            over = [each for each in self.streams if each.is_over] or self.streams
+            healthy = (each for each in over if not each.has_error())
+            self.streams.remove(next(healthy, over[0]))
             self.left_out += 1
         return examined
 
@@ -131,6 +137,7 @@ class Capture:
         """Stop following a stream."""
         examined.stream.forget()
         examined.add_cut()
+        examined.is_over = True
         self._open[session].remove(examined)
         if not self._open[session]:
             del self._open[session]
@@ -167,3 +174,9 @@ class Capture:
                 stream.rooms.by_jid.update(former.rooms.by_jid)
                 stream.login.resumption_id = resumption_id
                 return
+
+
+def _use(followed: tuple[str, Examined]) -> tuple[bool, bool, int]:
+    """Return how much following a stream further may show; the smallest value is given up first."""
+    client = followed[1].stream.client
+    return not client.ended, client.bound, followed[1].latest

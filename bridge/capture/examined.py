@@ -23,6 +23,10 @@ class Examined:
         self.cut: Finding | None = None
         """The finding that the stream broke, since another resource of its account logged in. It
         counts unless the stream goes on."""
+        self.latest = 0
+        """How many stanzas of all streams had passed with the latest of this stream."""
+        self.is_over = False
+        """Whether we no longer follow the stream."""
         self._findings: dict[tuple[str, str], Finding] = {}
         self._newest: dict[tuple[str, str], Finding] = {}
         self._times: dict[tuple[str, str], int] = {}

@@ -59,11 +59,35 @@ def test_of_too_many_streams_the_oldest_without_an_error_is_dropped(
     assert [each.has_error() for each in capture.streams].count(True) >= 1
 
 
-def test_of_too_many_streams_at_once_the_first_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_streams_at_once_the_silent_one_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(capturing, "MAX_OPEN", 2)
     names = ("c2s1", "c2s2", "c2s3", "c2s3", "c2s1")
     streams = examined(*[f"{name}\tdebug\tRECV: <presence/>" for name in names])
     assert [each.stream.client.count for each in streams] == [1, 1, 2, 1]
+
+
+def of_session(number: int, lines: list[str]) -> list[str]:
+    """The lines as a server logs them, which sees them from the other side."""
+    turned = {">": "RECV", "<": "SEND"}
+    return [f"c2s{number}\tdebug\t{turned[line[0]]}: {line[4:]}" for line in lines]
+
+
+@pytest.mark.parametrize("logins", [LOGIN[:6], LOGIN, [*LOGIN, ">>> </stream:stream>"]])
+@pytest.mark.parametrize(("open_", "kept"), [(3, 1_000), (3, 4)])
+def test_logins_of_others_take_no_finding_from_a_stream_that_goes_on(
+    logins: list[str], open_: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capturing, "MAX_OPEN", open_)
+    monkeypatch.setattr(capturing, "MAX_STREAMS", kept)
+    log = of_session(0, IN)
+    for number in range(1, 9):
+        other = [line.replace(ACCOUNT, f"u{number}@example.org/r") for line in logins]
+        log += [*of_session(number, other), *of_session(0, [said("Ann", "hi")])]
+    log += of_session(0, [out(307), says("hi")])
+    streams = [each for each in examined(*log) if each.stream.client.account == ACCOUNT]
+    assert [[f.name for f in each.findings()] for each in streams] == [["removed", "removed"]]
 
 
 def test_a_stanza_without_an_address_of_ours_is_of_the_stream_that_is_in_its_room() -> None:
