@@ -75,6 +75,14 @@ class Bounds(NamedTuple):
             raise MismatchError(f"{measured}; the most is {most}")
 
 
+class Unlisted(Bounds):
+    """Limits that are checked and not listed: a model reads its tools' schemas in every turn."""
+
+    def schema(self, of: Schema) -> Schema:
+        """Return `of` as it is."""
+        return of
+
+
 class Keywords:
     """JSON Schema keywords that a type cannot express, for `Annotated`; values are not checked."""
 

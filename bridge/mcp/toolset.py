@@ -379,8 +379,8 @@ class Toolset:
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     withheld: Mapping[str, str] = field(default_factory=dict)
-    """The tools that `that_only_read` left out, each with the reason: a clause that can follow a
-    colon."""
+    """The tools that were left out, as by `that_only_read`, each with the reason: a clause that can
+    follow a colon."""
 
     def __post_init__(self) -> None:
         for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
@@ -411,7 +411,7 @@ class Toolset:
         """
         tools = tuple(tool for tool in self.tools if tool.read_only)
         withheld = {tool.name: reason for tool in self.tools if not tool.read_only}
-        return replace(self, tools=tools, withheld=withheld)
+        return replace(self, tools=tools, withheld={**self.withheld, **withheld})
 
 
 def merge(sets: Iterable[Toolset]) -> Toolset:
@@ -435,4 +435,5 @@ def merge(sets: Iterable[Toolset]) -> Toolset:
         tuple(tool for each in given for tool in each.tools),
         tuple(resource for each in given for resource in each.resources),
         tuple(prompt for each in given for prompt in each.prompts),
+        {name: reason for each in given for name, reason in each.withheld.items()},
     )

@@ -237,6 +237,9 @@ class Configuration:
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
         meaning="events kept in memory, 100 to 1,000,000")
 
+    tools = Variable("BRIDGE_TOOLS", values.names, default="",
+        meaning="names of the bridge's own tools to serve, comma-separated, such as `xmppStatus`; "
+        "sets of tools are not touched by it", otherwise="all", example="xmppStatus,xmppDiagnose")
     toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="ignored",
         meaning="further [sets of tools](toolsets.md), comma-separated: `samples`, `llm`, one "
         "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")

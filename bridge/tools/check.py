@@ -97,16 +97,12 @@ Check: TypeAlias = Annotated[
 
 @tool("xmppCheck", title="Check the way into the XMPP room", read_only=True)
 async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context, /) -> Check:
-    """Use it when xmppStatus is not connected, or after a change of the settings: it reads them.
+    """Use it when xmppStatus is not connected, and after a change of the settings: it reads them.
 
-    Finds where the way into the XMPP room breaks, on a connection and under a nickname of its own:
-    settings, resolve, connect, tls, sasl, bind, and for each room disco, join, occupants, leave.
-    `phases`: what each stage found, a failed one with a `hint`. `candidates`: similar rooms, if
-    MUC_ROOM seems wrong. `offers`, `uses`: what the server offers, and what of it was used.
-    `settings`: those in effect. `standing`: what happens to the bridge's own connection; it starts
-    anew if the settings changed, or if the check passes while the bridge is out. Sends no message.
-    At most 50 s. Logs in once, twice if channel binding may be why it is refused: correct a wrong
-    password before you call again, since servers lock accounts.
+    It walks the way into each room on a connection of its own, and says nothing there; at most
+    50 s. The first of `phases` that is not ok has the `hint`. `standing`: what the bridge's own
+    connection does next. It logs in: correct a wrong password before you call again, since servers
+    lock accounts.
     """
     try:
         await asyncio.wait_for(current.check_lock.acquire(), TURN_SECONDS)

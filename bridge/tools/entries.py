@@ -60,9 +60,8 @@ Entry: TypeAlias = Annotated[dict[str, object], always(cursor=str, at=str, kind=
 `brief` may have shortened; `fit` cuts it."""
 
 FIELDS = (
-    "and what applies: `sender`, `body` (`bodyBytes`: uncut), `type` (chat: private), `source` "
-    "(history, archive, recorded), `times` (until `lastAt`), `self`, ...; full: `direction`, "
-    "`from`, `jid`, `id`, `stanzaId`, `codes`"
+    "and what applies: `sender`, `body`, `type` (chat: private), `source`, `times`, `self`, "
+    "`heard`, `encrypted`, `payload`"
 )
 """The fields that only some entries have, described for models."""
 

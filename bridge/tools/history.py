@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.store.database import Recorded
 from bridge.store.errors import LEFT_OUT, StoreError, left_out
@@ -46,21 +46,18 @@ async def xmpp_history(
     contains: paging.Contains = None,
     pattern: paging.PatternText = None,
     kinds: paging.Kinds = None,
-    before: Annotated[str | None, Bounds(min_length=1), "until this time"] = None,
-    after: Annotated[str | None, Bounds(min_length=1), "from this time"] = None,
+    before: Annotated[str | None, Unlisted(min_length=1), "until this time"] = None,
+    after: Annotated[str | None, Unlisted(min_length=1), "from this time"] = None,
     archive: Annotated[bool, "of the room (XEP-0313)"] = False,
     detail: Annotated[Literal["brief", "full"], "full has ids and JIDs"] = "brief",
     max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> History:
-    r"""To see what happened in the room: messages, who came and left, what went wrong.
+    """To see what happened in the room: messages, who came and left, what went wrong.
 
     Oldest first; without `since` or `after` the newest. To follow, give `next` as `since`; `gap`
-    says what is lost; `more`: there are more, after `next`, or before these. `after` and `before`
-    reach what was recorded before the bridge came. What the bridge said is one entry, `heard` once
-    it came back. A message without a body has `encrypted` or `payload` (elements). Steps of
-    connecting are there if `kinds` has connection. `archive: true`: what the room has kept. Times:
-    2026-01-31T12:00:00Z. \u{...} is a hidden character.
+    says what is lost. `after` and `before` (2026-01-31T12:00:00Z) reach what was recorded before
+    the bridge came, `archive: true` what the room kept. Steps of connecting: kind connection.
     """
     if since not in {None, paging.OLDEST} and since.startswith(MARK) is not archive:
         raise ArgumentError(

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import Bounds
+from bridge.mcp.schema import Unlisted
 from bridge.recording.recorded import Reader
 from bridge.recording.recording import Recording
 from bridge.text import listed, name_of, rooms_named
@@ -19,7 +19,7 @@ from bridge.xmpp.muc.participant import Participant
 MAX_NAMED = 20
 """How many known rooms or occupants an error names for an unknown name; it counts the rest."""
 
-RoomName = Annotated[str | None, Bounds(min_length=1), "a room's JID or local part"]
+RoomName = Annotated[str | None, Unlisted(min_length=1), "JID or local part"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Bounds, Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.text import iso, listed, name_of, visible
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, fit, nonempty, noticed
@@ -20,6 +20,9 @@ LEFT_SECONDS = 3_600.0
 
 MAX_LEFT = 20
 """The most entries of `left`, for the last who went."""
+
+NICKNAME = Unlisted(min_length=1, max_length=1_023)
+"""The bounds of a nickname: a resourcepart has at most 1,023 bytes (RFC 7622 §3.4)."""
 
 UNLISTED = frozenset({"left", "notShown"})
 """The fields of a result that name people who are not among its occupants."""
@@ -38,10 +41,10 @@ OccupantEntry: TypeAlias = Annotated[
 Occupants: TypeAlias = Annotated[
     dict[str, object],
     always(
-        count=Annotated[int, "in all"],
+        count=int,
         more=bool,
         occupants=list[OccupantEntry],
-        cursor=Annotated[str, "as `since`, gives what happened after this"],
+        cursor=str,
     ),
 ]
 """Who is in a room, or in several."""
@@ -51,22 +54,16 @@ Occupants: TypeAlias = Annotated[
 def xmpp_occupants(
     link: RoomLink,
     /,
-    nickname: Annotated[str | None, Bounds(min_length=1, max_length=1023), "only this one"] = None,
+    nickname: Annotated[str | None, NICKNAME, "only this one"] = None,
     limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)] = 100,
-    after: Annotated[
-        str | None, Bounds(min_length=1, max_length=1023), "a nickname: go on after it"
-    ] = None,
+    after: Annotated[str | None, NICKNAME, "a nickname"] = None,
     room: RoomName = None,
 ) -> Occupants:
-    """Use this to see who is in the room and can speak in it, and when and why others left.
+    """To see who is in the room and can speak in it, and who left, when and why.
 
-    A bot that is not listed hears nothing; a moderated room drops what a bot without `voice` says.
-    Each has, where there is something to say: `show`, `status`, `jid` (the real one, where the
-    room shows it), `since` (when it came; absent: it was there before the bridge), `lastMessageAt`,
-    `sameAccountAs` (other nicknames of the same account), `payload` (extensions in its presence),
-    `self` (the bridge). `left`: who left in the last hour, newest first: `nickname`, `at`, `why`,
-    `by`. `notShown`: who speaks and is not listed. Nicknames are in order; if `more`, give the last
-    as `after`. With several rooms each has its `room`, and `notIn` names those without the bridge.
+    Who is not listed hears nothing; in a moderated room nobody hears who has no `voice`. `left`:
+    who went in the last hour, `why` and `by` whom. `notShown`: who speaks and is not listed.
+    `since` is absent for who was there before the bridge. If `more`, give the last as `after`.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from bridge.mcp.errors import ArgumentError
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Bounds, Unlisted, always
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, nonempty
 from bridge.xmpp.model.events import Kind
 from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
@@ -53,17 +53,17 @@ run in the loop's own threads: these look names up, and the process cannot end b
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT)]
 MaxBytes = Annotated[int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of JSON"]
-Since = Annotated[str | None, CURSOR_BOUNDS, f'a cursor, or "{OLDEST}": what came after it']
-Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]
+Since = Annotated[str | None, CURSOR_BOUNDS, f'a cursor, or "{OLDEST}"']
+Sender = Annotated[str | None, Unlisted(min_length=1, max_length=3_071), "a nickname or JID"]
 Contains = Annotated[
     str | None,
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "in body, subject or status text, in any case",
+    "in body, subject or status, in any case",
 ]
 PatternText = Annotated[
     str | None,
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "regular expression (RE2) there",
+    "RE2, likewise",
 ]
 Kinds = Annotated[list[Kind] | None, Bounds(min_length=1, max_length=100)]
 Kept = TypeVar("Kept", bound="Numbered")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Bounds, Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.text import wire_name
 from bridge.tools.entries import NOTICE, RESULT_BYTES, fit, noticed
@@ -36,8 +36,8 @@ translated to; a room's form has about ten fields."""
 
 TargetName = Annotated[
     str,
-    Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
-    "server, room, self, the nickname of somebody in the room, or a JID",
+    Unlisted(min_length=1, max_length=MAX_TARGET_CHARACTERS),
+    "server, room, self, a nickname in the room, or a JID",
 ]
 Ping: TypeAlias = Annotated[
     dict[str, object], always(target=str, address=str, reachable=bool, verdict=str)
@@ -50,21 +50,14 @@ async def xmpp_ping(
     link: RoomLink,
     /,
     target: TargetName,
-    timeout_seconds: Annotated[
-        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "0.1 to 50, default 10"
-    ] = 10,
+    timeout_seconds: Annotated[float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS)] = 10,
     room: RoomName = None,
 ) -> Ping:
-    """Use this to find out whether somebody answers over XMPP (XEP-0199), and how fast.
+    """To find out whether somebody answers over XMPP (XEP-0199), and how fast.
 
-    `server` is the bridge's own server, `room` the room, `self` asks the room whether it counts
-    the bridge among its occupants (XEP-0410; `inRoom`: in, out, undecided); a nickname asks that
-    person's client. Works in the room or not; only a nickname needs the room. An error answer or a
-    silence is a result: `verdict` explains it in one sentence, `error` has condition, message and
-    hint, and often an error still proves that the target is there (`reachable`). If an occupant is
-    silent, `self` and `server` are pinged too, and `verdict` says who is silent. `roundTripMs` is
-    absent if nothing came. For a nickname server, room or self, or one with an @, give the full
-    JID, `room@service/nickname`.
+    `verdict` decides, in a sentence: an error or a silence is a result too. `room` pings the room,
+    `self` asks it whether the bridge is in it (`inRoom`). If an occupant is silent, `self` and
+    `server` are pinged too. A nickname such as server, or with an @: give room@service/nickname.
     """
     connection = link.connection(link.room(room))
     try:
@@ -87,19 +80,14 @@ async def xmpp_info(
     link: RoomLink,
     /,
     target: TargetName,
-    features: Annotated[bool, "list features and form fields too, default false"] = False,
+    features: Annotated[bool, "features and form fields too"] = False,
     room: RoomName = None,
 ) -> Info:
-    """Use this to find out what an XMPP address is and how it is set up (XEP-0030).
+    """To find out what an XMPP address is and how it is set up (XEP-0030).
 
-    Returns `identities`, `software`, `uptimeSeconds` and `featureCount`, as far as it says them.
-    `server` (the bridge's own) adds `connection`: its TLS, login and stream management; `room` how
-    the `room` is set up (public, moderated, membersOnly, persistent, passwordProtected, anonymity,
-    archived, ...) and the bridge `self` in it; a room service its public `rooms`, at most
-    100. With `features: true` also each feature with the XEP that defines it, and the `fields` of
-    forms. Works in the room or not; only a nickname needs the room. Takes at most 10 s: then
-    `answered` is false. `notes` says what else was not answered, and what is left out. Fails where
-    the address refuses.
+    Of `room`: moderated, membersOnly, persistent, anonymity, ..., and the bridge `self` in it; of
+    `server`: TLS and login of the `connection`; of a room service its public `rooms`; of a
+    nickname its `software`. Takes at most 10 s: then `answered` is false.
     """
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)

@@ -25,10 +25,6 @@ Status: TypeAlias = Annotated[
         phase=str,
         since=str,
         occupants=int,
-        jid=str | None,
-        service=str | None,
-        tls=dict[str, object] | None,
-        sasl=str | None,
         cursor=str,
     ),
 ]
@@ -53,17 +49,12 @@ def echo(
 
 @tool("xmppStatus", title="XMPP status", read_only=True, open_world=False)
 def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
-    """Use this first: tell whether the bridge is in its XMPP room now, and if not, why not.
+    """Use this first: it says whether the bridge is in its XMPP room, and if not, why not.
 
-    Answers at once. `phase`: unconfigured, resolving, connecting, securing,
-    authenticating, joining, joined, waiting (for the next attempt), failed or closed.
-    `lastIncoming`: the last message from somebody else. Only where they say something:
-    `lastError` (`hint` names the setting to change, `retry` says what happens next by itself),
-    `problems` (of the settings), `warnings`, `self` (`voice`: whether the others get what the
-    bridge says), `moderated`, `roomCreated` (joining made the room: often a typo in MUC_ROOM),
-    `subject`. Of several rooms `rooms` has each, and the other fields are of the default room.
-    If a bot is silent: xmppSend what it should answer, with awaitSeconds 10, then xmppDiagnose
-    with its nickname.
+    `phase` decides: joined, on the way there (unconfigured, resolving, connecting, securing,
+    authenticating, joining, waiting), failed or closed. `lastError.hint` names the setting to
+    change, `problems` are of the settings. `self.voice` false: nobody gets what the bridge says.
+    `roomCreated`: joining made the room, often a typo. Of several rooms `rooms` has each.
     """
     return describe_status(link, current)
 

@@ -51,12 +51,10 @@ async def xmpp_trace(
     max_bytes: paging.MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> TracePage:
-    """Use this when entries do not say enough: the raw stanzas, without secrets, oldest first.
+    """To see the raw stanzas, without secrets, when entries do not say enough.
 
-    What is really in a message (give its cursor as `of`; for what the bridge said, it has what
-    went out and what came back), what a client sent (`from`), how a login went. Without `since` the
-    newest. Pings, their answers and acknowledgements only with `keepalives`. `connection` counts
-    from 1, `bytes` are of the whole `xml`; `note` says why `of` has nothing, `gap` what is lost.
+    `of`, an entry's cursor: what is really in that message; for what the bridge said, what went out
+    and what came back. `from`: what a client sent. Without `since` the newest.
     """
     kept, memberships = link.participant.trace, link.participant.memberships
     numbers: set[int] | None = None

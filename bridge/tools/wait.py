@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.context import Context
-from bridge.mcp.schema import Bounds, always
+from bridge.mcp.schema import Bounds, Unlisted, always
 from bridge.mcp.toolset import tool
 from bridge.tools import paging
 from bridge.tools.entries import NOTICE, brief, fit, nonempty
@@ -29,8 +29,8 @@ Waited: TypeAlias = Annotated[
     always(
         matched=bool,
         next=str,
-        seen=Annotated[int, "how many others came"],
-        passed=Annotated[list[dict[str, object]], f"the last {PASSED} of them"],
+        seen=int,
+        passed=list[dict[str, object]],
         elapsed_ms=float,
         phase=str,
     ),
@@ -43,9 +43,7 @@ async def xmpp_wait(
     link: RoomLink,
     context: Context,
     /,
-    since: Annotated[
-        str | None, Bounds(min_length=1), "a cursor: what came after it counts; else from now on"
-    ] = None,
+    since: Annotated[str | None, Unlisted(min_length=1), "a cursor; without it from now on"] = None,
     from_: paging.Sender = None,
     contains: paging.Contains = None,
     pattern: paging.PatternText = None,
@@ -57,15 +55,11 @@ async def xmpp_wait(
     ] = 30,
     room: RoomName = None,
 ) -> Waited:
-    """To wait until something happens in the room, such as an answer: `entry`, as in xmppHistory.
+    """To wait until something happens in the room: `entry`, as in xmppHistory.
 
-    Looks first at what came after `since`, so nothing is missed between two calls: to await the
-    answer to what you sent, give the `cursor` of xmppSend. What the bridge said matches only when
-    `from` names it, once the room has sent it back; a message with nothing but a `payload`, such as
-    a chat state (typing), only when `kinds` is given; the room's history never. `matched: false`:
-    the time is over; `seen` and `passed` say what came instead, `phase` whether the bridge is in
-    the room, `outBecause` why not. To wait on, give `next` as `since`; `gap` says what is lost.
-    With `room` only what happens there counts, not what happens to the connection.
+    It counts what came after `since`, so nothing is missed between two calls: give the `cursor` of
+    xmppSend to await an answer. What the bridge said counts only if `from` names it. `matched`
+    false: the time is over; `passed` says what came instead. To wait on, give `next` as `since`.
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds

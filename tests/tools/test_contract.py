@@ -18,7 +18,7 @@ TOOLS = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
 ALL = TOOLS | {one.name: one for one in (*SAMPLES.tools, *LLM.tools)}
 
 
-ENTRY_FIELDS = "sender body bodyBytes type source self direction from jid id stanzaId codes"
+ENTRY_FIELDS = "sender body type source times self heard encrypted payload"
 """What an entry has where it applies, as far as its name does not tell what it is."""
 
 MAX_DESCRIPTION_CHARACTERS = 1_200
