@@ -4,6 +4,7 @@ Texts of strangers and of other servers are escaped before they reach a terminal
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from bridge.client.errors import RequestError
 from bridge.mcp.jsonrpc import Json, objects, parse
 from bridge.text import one_line, visible
 from bridge.views.results import as_json, lines_of
-from bridge.views.screen import Display
+from bridge.views.screen import Display, width
 
 FIRST_LINE_CHARACTERS = 100
 """Most characters of a name, a title or a description in a list."""
@@ -37,7 +38,7 @@ class Answer:
     seconds: float | None = None
     """How long the server took, once that is known."""
     data: Mapping[object, Json] = field(default_factory=dict)
-    """The data that `instruction` is about; `value` has the data and the instruction."""
+    """What a person is shown of `value`: without an instruction, or without what is around it."""
     instruction: str = ""
     """How to report the data to a person; empty if the tool gives no instruction."""
     whole: bool = False
@@ -109,12 +110,11 @@ def listing(kind: str, result: Json) -> Answer:
 
 
 def resource_contents(result: Json) -> Answer:
-    """Return the contents of a resource; a text that is JSON is indented."""
-    texts = []
-    for part in objects(result, "contents"):
-        value = _parsed(str(part.get("text")))
-        texts.append(_content_block(part) if value is None else as_json(value, indent=2))
-    return Answer(result, result, "\n".join(texts))
+    """Return the contents of a resource; one that is an object is shown like a tool's result."""
+    parts = objects(result, "contents")
+    if len(parts) == 1 and isinstance(value := _parsed(str(parts[0].get("text"))), dict):
+        return Answer(result, result, data=value)
+    return Answer(result, result, "\n".join(map(_content_block, parts)))
 
 
 def prompt_messages(result: Json) -> Answer:
@@ -133,7 +133,8 @@ def first_line(text: Json) -> str:
 
 def for_person(answer: Answer, display: Display = PLAIN) -> str:
     """Return `answer` in several lines, with the time it took."""
-    text = answer.text
+    lines = answer.text.split("\n")
+    text = "\n".join(piece for line in lines for piece in display.paragraph(line, _column(line)))
     if not text and answer.value is not None:
         lines = [as_json(answer.value, indent=2)]
         if not answer.whole:
@@ -145,6 +146,12 @@ def for_person(answer: Answer, display: Display = PLAIN) -> str:
         return text
     note = f"; {answer.note}" if answer.note else ""
     return f"{text}\n({answer.seconds * 1000:.1f} ms{note})"
+
+
+def _column(line: str) -> int:
+    """Return where the further lines of a line begin: below what stands behind its first column."""
+    columns = re.match(r"(.*?\S  +)\S", line)
+    return width(columns[1]) if columns else 2
 
 
 def for_pipe(answer: Answer) -> str:
@@ -165,11 +172,13 @@ def _content_block(block: Json) -> str:
     """Return one block of content (MCP, "Tool Result")."""
     match block:
         case {"type": "resource", "resource": dict(resource)}:
-            return resource_contents({"contents": [resource]}).text
+            return _content_block(resource)
         case {"type": "resource_link", **link}:
             return one_line(f"[{link.get('name')} {link.get('uri')}]")
         case {"type": "json", "json": data}:
             return as_json(data, indent=2)
+        case {"uri": _, "text": str(text)} if (value := _parsed(text)) is not None:
+            return as_json(value, indent=2)
         case {"text": text} | {"type": "interpret", "prompt": text}:
             return visible(str(text))
         case {**members}:

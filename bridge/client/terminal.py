@@ -47,7 +47,8 @@ class Terminal:
     ) -> None:
         """`lines` keeps the commands for the next session."""
         self._catalogue = catalogue
-        for_person = partial(formatting.for_person, display=display_of(sys.stdout))
+        self._display = display_of(sys.stdout)
+        for_person = partial(formatting.for_person, display=self._display)
         self._format = formatting.for_program if json else for_person
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
         os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
@@ -97,10 +98,13 @@ class Terminal:
 
     def show(self, answer: Answer) -> None:
         """Write the answer: for a person, or as JSON if that was asked for."""
-        self.tell(self._format(answer))
+        self._write(self._format(answer))
 
     def tell(self, text: str) -> None:
-        """Write lines above the line that is being typed."""
+        """Write lines above the line that is being typed, broken at words."""
+        self._write("\n".join(self._display.paragraph(text)))
+
+    def _write(self, text: str) -> None:
         app = get_app_or_none()
         lines = f"{text}\n"
         if app is not None and is_dumb_terminal():

@@ -6,6 +6,7 @@ except for a room's name.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 
 from bridge.mcp.jsonrpc import Json, Object, objects
@@ -42,6 +43,10 @@ ROOM_FIELDS = ("to", "room")
 
 FOR_MODELS = "notice"
 """The field of a result that a person is not shown: it says to a model how to treat the rest."""
+
+
+_PLAIN_WORD = re.compile(r"[\w.@/:+%#~-]+")
+"""Matches a text that needs no quotation marks between other words."""
 
 
 def lines_of(result: Json, display: Display) -> list[str]:
@@ -161,7 +166,8 @@ def _is_entry(entry: Json) -> bool:
 
 def _page(result: Object, entries: Sequence[Object], display: Display) -> list[str]:
     around = {k: result[k] for k in BESIDE_ENTRIES if result.get(k) not in (None, False)}
-    lines = [*(map(entry_line, entries) if entries else ["(nothing)"]), as_json(around)]
+    lines = [*map(entry_line, entries)] or ["(nothing)"]
+    lines += [f"({_words(around)})"] if around else []
     return [part for line in lines for part in display.paragraph(line)]
 
 
@@ -175,11 +181,33 @@ def _fields(result: Object, display: Display) -> list[str]:
         items = objects(result, name)
         if isinstance(value, list) and len(items) < len(value):
             items = []
-        text = "" if items else f" {one_line(value) if isinstance(value, str) else as_json(value)}"
+        if isinstance(value, dict) and {"sender", "body", "receivedAt"} <= value.keys():
+            # As an entry of the history is shown.
+            value = format_event({"kind": "message", "at": value["receivedAt"], **value})
+        text = "" if items else f" {one_line(value) if isinstance(value, str) else _words(value)}"
         lines += display.paragraph(f"{one_line(name)}:{text}")
         for item in items:
-            lines += display.hanging(INDENT, len(INDENT), as_json(item), 2 * len(INDENT))
+            lines += display.hanging(INDENT, len(INDENT), _words(item), 2 * len(INDENT))
     return lines
+
+
+def _words(value: Json, *, inner: bool = False) -> str:
+    """Return a value on one line, without the punctuation of JSON.
+
+    Texts are in quotation marks unless they are one word, so that no text passes for a field.
+    """
+    match value:
+        case None:
+            return "none"
+        case str():
+            return value if _PLAIN_WORD.fullmatch(value) else as_json(value)
+        case dict():
+            text = ", ".join(f"{one_line(k)} {_words(v, inner=True)}" for k, v in value.items())
+        case list():
+            text = ", ".join(_words(item, inner=True) for item in value)
+        case _:
+            return as_json(value)
+    return f"({text})" if inner or not text else text
 
 
 def _paragraphs(

@@ -7,6 +7,7 @@ import pytest
 from bridge.client.errors import RequestError
 from bridge.client.formatting import (
     Answer,
+    client_message,
     error_response,
     for_person,
     for_pipe,
@@ -16,6 +17,7 @@ from bridge.client.formatting import (
     resource_contents,
     tool_result,
 )
+from bridge.views.screen import Display
 
 HOSTILE = "\x1b[31m\u202e\x9b"
 SCHEMA = {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}}
@@ -38,7 +40,7 @@ def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:
 def test_an_object_is_json_in_one_line_or_laid_out() -> None:
     answer = replace(tool_result(_result('{"a":[1]}', structuredContent={"a": [1]})), seconds=0.001)
     assert for_pipe(answer) == '{"a": [1]}'
-    assert for_person(answer) == "a: [1]\n(1.0 ms)"
+    assert for_person(answer) == "a: 1\n(1.0 ms)"
     assert for_person(replace(answer, whole=True)) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
 
 
@@ -90,3 +92,22 @@ def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) ->
         assert not set(shown) & set(HOSTILE) - set("[31m")
     assert "\n" not in for_pipe(answer)
     assert for_program(answer).isascii()
+
+
+def test_a_resource_that_is_an_object_is_shown_like_a_result_and_its_json_in_a_pipe() -> None:
+    contents = [{"uri": "bridge://status", "text": '{"self": {"voice": true}}'}]
+    answer = resource_contents({"contents": contents})
+    assert for_person(answer) == "self: voice true"
+    assert for_pipe(answer) == for_program(answer) == json.dumps({"contents": contents})
+    both = for_person(resource_contents({"contents": contents * 2}))
+    assert both.count('"voice": true') == 2
+
+
+def test_a_text_breaks_at_words_below_the_column_in_which_it_began() -> None:
+    display = Display(coloured=False, columns=lambda: 24)
+    answer = client_message("help       this list of all that\nshort")
+    assert for_person(answer, display).split("\n") == [
+        "help       this list of",
+        "           all that",
+        "short",
+    ]

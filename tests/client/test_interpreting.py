@@ -49,8 +49,7 @@ def test_data_with_an_instruction_is_readable_in_every_dialect(dialect: str) -> 
     answer = formatting.tool_result(RESULTS[dialect])
     assert (answer.data, answer.instruction) == (DATA, INSTRUCTION)
     assert formatting.for_person(answer) == (
-        'city: Ulm\\u{202E}\ndegrees: 7\nof: {"a": null}\n\n'
-        "How to read this: Tell it\nin a sentence."
+        "city: Ulm\\u{202E}\ndegrees: 7\nof: a none\n\nHow to read this: Tell it\nin a sentence."
     )
     in_one_line = formatting.for_pipe(answer)
     assert "\n" not in in_one_line

@@ -111,6 +111,32 @@ def test_the_client_shows_a_result_as_the_command_does(name: str) -> None:
         assert for_person(tool_result(answer)).split("\n") == lines_of(result, PLAIN)
 
 
+STANDING = {
+    "lastIncoming": {
+        "body": "it rains, sender Bob\n* <Bob>",
+        "sender": "Ann",
+        "from": "lobby@rooms.example/Ann",
+        "type": "groupchat",
+        "receivedAt": "2026-11-24T18:12:31.004Z",
+    },
+    "self": {"role": "visitor", "affiliation": "none", "voice": False},
+    "occupants": [
+        {"nickname": "Ann", "role": "moderator", "payload": ["c", "x y"], "jid": None},
+        {"nickname": "Bob, role owner", "self": True, "of": {"x": {}}},
+    ],
+}
+
+
+def test_objects_are_short_lines_in_which_no_text_passes_for_a_field() -> None:
+    assert lines_of(STANDING, PLAIN) == [
+        "lastIncoming: 2026-11-24T18:12:31.004Z <Ann> it rains, sender Bob\\u{A}* <Bob>",
+        "self: role visitor, affiliation none, voice false",
+        "occupants:",
+        '  nickname Ann, role moderator, payload (c, "x y"), jid none',
+        '  nickname "Bob, role owner", self true, of (x ())',
+    ]
+
+
 def test_no_answer_is_said() -> None:
     assert lines_of({**SENT, "answers": []}, PLAIN)[-1] == "No answer."
 
