@@ -29,7 +29,7 @@ MAX_SECONDS = 1_000_000
 
 
 # Each of the following functions adds the arguments of one command. Its docstring has the texts of
-# `--help`: the line on the first page, the description, and examples.
+# `--help`: the line on the first page, the description, examples, and exit codes.
 
 
 def _add_serve(command: argparse.ArgumentParser) -> None:
@@ -38,6 +38,10 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
     The bridge: MCP on stdin and stdout, and a participant in the room.
 
         codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env
+
+        0 the client left, or a signal ended it
+        1 stdin or stdout cannot be used
+        2 the command line is wrong, or a set of tools cannot be loaded
     """
     _add_settings(command)
     _add_read_only(command)
@@ -54,11 +58,14 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     """The interactive test client.
 
     Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` lists
-    the commands. From a pipe, stdout has one answer a line and the exit code is 1 if any call
-    failed.
+    the commands. From a pipe, stdout has one answer a line.
 
         echo status | xmpp-bridge client --sandbox
         Another server: xmpp-bridge client -- npx some-mcp-server
+
+        0 no call failed
+        1 a call failed, or the server ended or did not answer
+        2 the command line is wrong
     """
     _add_settings(command)
     _add_toolsets(command)
@@ -79,11 +86,15 @@ def _add_check(command: argparse.ArgumentParser) -> None:
     """Walk through a connection stage by stage, and say where it breaks.
 
     Joins the room over a connection of its own and leaves it again, and shows what each stage found
-    and how long it took. Exit code 0 only if every stage passed, 1 if one failed, 2 if the settings
-    are wrong or incomplete.
+    and how long it took.
 
         xmpp-bridge check --repeat 10
         xmpp-bridge check --format nagios --warn 2000 --crit 10000
+
+        0 every stage passed
+        1 a stage failed, or it took --crit or longer
+        2 the command line or the settings are wrong
+        0, 1, 2, 3 with --format nagios: OK, WARNING, CRITICAL, UNKNOWN
     """
     _add_settings(command)
     _add_flag(command, "--send", "also say something in the room, and await it back")
@@ -120,11 +131,14 @@ def _add_send(command: argparse.ArgumentParser) -> None:
     """Say something in the room, and prove that the room got it.
 
     Says TEXT in the room, under the nickname with `-send` after it, as the tool xmppSend does, and
-    ends with exit code 0 once the room has sent it back. With --await it waits for an answer too.
-    Exit code 1 if it was not sent, or not answered.
+    ends once the room has sent it back. With --await it waits for an answer too.
 
         xmpp-bridge send 'the build is done'
         xmpp-bridge send '!ping' --await 10 --from Robot
+
+        0 the room sent it back, and with --await an answer came
+        1 it was not sent, or not answered
+        2 the command line or the settings are wrong
     """
     _add_settings(command)
     command.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
@@ -148,10 +162,13 @@ def _add_diagnose(command: argparse.ArgumentParser) -> None:
 
     Enters the room under the nickname with `-diagnose` after it, looks at who has NICKNAME and at
     what was recorded in the last hour, and names the cause as the tool xmppDiagnose does. Without
-    NICKNAME it looks at everybody who looks like a program. Exit code 0 if nothing is wrong, 1 if a
-    cause was found, 2 if too little was seen to say.
+    NICKNAME it looks at everybody who looks like a program.
 
         xmpp-bridge diagnose Robot --say '!ping'
+
+        0 nothing is wrong
+        1 a cause was found, or --say could not be said
+        2 too little was seen to say, or the command line or the settings are wrong
     """
     command.set_defaults(timeout=10)
     _add_settings(command)
@@ -167,9 +184,13 @@ def _add_settings_command(command: argparse.ArgumentParser) -> None:
     """Show every setting in effect, and where it is set.
 
     Shows the value of each setting, with secrets as ***, where it is set (the environment, which
-    file, or the default), and what it means. Exit code 2 if a setting is wrong or missing.
+    file, or the default), and what it means.
 
         xmpp-bridge settings
+
+        0 all settings are right
+        1 stdout cannot be written
+        2 a setting is wrong or missing, or the command line is wrong
     """
     _add_settings(command)
     _add_flag(command, "--json", "one JSON object")
@@ -181,10 +202,15 @@ def _add_init(command: argparse.ArgumentParser) -> None:
     Asks for the account, the server and the room, tries each answer out, and writes them into a
     file that only you can read. A certificate that is not trusted is shown, and trusted from then
     on if you say so. Then checks the way into the room, and offers to register the bridge with the
-    coding agents on this machine. Only on a terminal. Exit code 0 if the check passed.
+    coding agents on this machine. Only on a terminal.
 
         xmpp-bridge init
         xmpp-bridge init --env-file ~/bots/lab.env
+
+        0 the check passed
+        1 the check failed, or nothing was written
+        2 no terminal, or the command line is wrong
+        130 Ctrl-C or Ctrl-D gave up
     """
     _add_env_file(
         command,
@@ -205,6 +231,10 @@ def _add_watch(command: argparse.ArgumentParser) -> None:
 
         xmpp-bridge watch --json | jq -ac 'select(.kind == "message") | .body'
         xmpp-bridge watch --from Robot --contains error --first --timeout 600
+
+        0 Ctrl-C ended it; with --first or --timeout, something was shown
+        1 a room cannot be entered, stdout cannot be written, or nothing matched in time
+        2 the command line or the settings are wrong
     """
     _add_settings(command)
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
@@ -222,12 +252,15 @@ def _add_log(command: argparse.ArgumentParser) -> None:
     Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured rooms: one
     event a line, oldest first; on a terminal long ones are laid out. Times are shown in UTC; a time
     that is given without a zone is local, and may be 2026-01-31, 12:00, today, "yesterday 12:00",
-    1h or "2 hours ago". With --report it is drawn on a page that you can attach to a ticket. Exit
-    code 1 if there is nothing to show.
+    1h or "2 hours ago". With --report it is drawn on a page that you can attach to a ticket.
 
         xmpp-bridge log --since yesterday --kind leave
         xmpp-bridge log --since '2 hours ago' --report incident.html --pseudonyms
         xmpp-bridge log --json --since '2 hours ago' | jq -c .body
+
+        0 something was shown or written; with --follow, Ctrl-C ended it
+        1 there is nothing to show, or the store cannot be read
+        2 the command line or the settings are wrong
     """
     command.set_defaults(sandbox=False)
     _add_env_file(command, "the file with the settings, and no other")
@@ -246,13 +279,17 @@ def _add_record(command: argparse.ArgumentParser) -> None:
     """Stay in the room and record what happens there.
 
     Stays in the room, with no agent, and records what happens there, so that any bridge can look it
-    up later. It takes part under the nickname with `-record` after it, so that a bridge may
-    be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if the account or the
-    room refuses it for good, 2 if the settings are wrong. Where the store is a team's database, its
-    role must be allowed to make the tables, unless they are there.
+    up later. It takes part under the nickname with `-record` after it, so that a bridge may be in
+    the room at the same time. Where the store is a team's database, its role must be allowed to
+    make the tables, unless they are there.
 
         xmpp-bridge record
         xmpp-bridge record --print-unit > unit
+
+        0 Ctrl-C or SIGTERM ended it
+        1 the account or every room refuses it for good
+        2 the settings are wrong, or the store cannot be opened
+        70 a mistake in the bridge
     """
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
@@ -265,12 +302,15 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     Reads debug logs of a bot, a client or a server, and names what went wrong between it and its
     server: refused messages, a refused join, the end of the stream, requests that were never
     answered. It finds the format by itself and passes other lines over. The last line is the
-    verdict. With --report the streams are drawn on a page, too. Exit code 0 if no error was found,
-    1 if one was, 2 if nothing could be read or no stream is the one asked for.
+    verdict. With --report the streams are drawn on a page, too.
 
         xmpp-bridge explain bot.log
         xmpp-bridge explain bot.log --report stream.html
         journalctl --user -u mybot | xmpp-bridge explain --command '!ping'
+
+        0 no error was found
+        1 an error was found
+        2 nothing could be read, no stream is the one asked for, or the command line is wrong
     """
     command.add_argument(
         "files", nargs="*", metavar="FILE", help="a log; - or none for standard input"
@@ -293,6 +333,10 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
 
         xmpp-bridge expect ping.room.toml --junit-xml=report.xml
         xmpp-bridge expect --report tests.html scenarios/
+
+        0 all scenarios passed
+        1 a scenario failed
+        2 a file or an option is wrong
     """
     # These options may also stand behind FILE, among those of pytest.
     ours = argparse.ArgumentParser("xmpp-bridge expect", add_help=False, allow_abbrev=False)
@@ -316,6 +360,9 @@ def _add_sandbox(command: argparse.ArgumentParser) -> None:
         xmpp-bridge sandbox > .env
         (in another terminal: xmpp-bridge client)
         xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3
+
+        0 Ctrl-C or SIGTERM ended it
+        2 an option is wrong, or --tls lacks its extra
     """
     help_ = "require STARTTLS, with a certificate of its own, and take more mechanisms under it"
     _add_flag(command, "--tls", help_)
@@ -338,6 +385,10 @@ def _add_register(command: argparse.ArgumentParser) -> None:
     is started once, to see that it answers and whether it gets into the room.
 
         xmpp-bridge register codex
+
+        0 the client has the entry
+        1 a file cannot be changed, or the bridge does not answer
+        2 there is no settings file to register, or the command line is wrong
     """
     _add_env_file(
         command,
@@ -360,6 +411,10 @@ def _add_unregister(command: argparse.ArgumentParser) -> None:
     Takes out of a client's configuration what `register` put there.
 
         xmpp-bridge unregister codex
+
+        0 the client does not have the entry
+        1 a file cannot be changed
+        2 the command line is wrong
     """
     _add_entry(command)
 
@@ -373,6 +428,9 @@ def _add_completion(command: argparse.ArgumentParser) -> None:
         bash: eval "$(xmpp-bridge completion bash)"
         zsh: eval "$(xmpp-bridge completion zsh)"
         fish: xmpp-bridge completion fish | source
+
+        0 the code was printed
+        2 the extra is missing, or the command line is wrong
     """
     command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
 

@@ -33,10 +33,10 @@ WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
 
 EXIT_CODES = """\
-exit codes:
-  0  success; for what runs until it is stopped, also Ctrl-C
-  1  what was checked or asked for failed
-  2  a mistake on the command line or in the settings"""
+0 success; for what runs until it is stopped, also Ctrl-C
+1 what was checked or asked for failed
+2 a mistake on the command line or in the settings"""
+"""The codes of all commands; the page of each command has its own."""
 
 SETTINGS = """\
 settings:
@@ -134,6 +134,8 @@ class Parser(argparse.ArgumentParser):
         # A word such as `-90m` is a value (a time), and not an option: no option begins with a
         # digit.
         self._negative_number_matcher = re.compile("-[0-9]")
+        self.exit_codes = EXIT_CODES
+        """A line for each code: the code, and what it means."""
 
     def format_help(self) -> str:
         """Return the whole page; it may be as long as a manual page."""
@@ -145,7 +147,8 @@ class Parser(argparse.ArgumentParser):
         sections = [SETTINGS] if reads_settings else []
         if self.prog.endswith(" settings"):
             sections = [SOURCES + "\n".join(map(_explained, TABLE))]
-        sections += [EXIT_CODES, ELSEWHERE] if is_first else [EXIT_CODES]
+        sections += ["exit codes:\n" + "\n".join(map(_code, self.exit_codes.splitlines()))]
+        sections += [ELSEWHERE] if is_first else []
         return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -162,6 +165,14 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             error.message += nearest(str(value), action.choices or ())
             raise
+
+
+def _code(line: str) -> str:
+    """Return the lines of a page on an exit code, or on several."""
+    meaning = line.lstrip("0123456789, ")
+    code = line.removesuffix(meaning).strip()
+    indent = " " * (4 + len(code))
+    return textwrap.fill(meaning, WIDTH, initial_indent=f"  {code}  ", subsequent_indent=indent)
 
 
 def _explained(row: Variable[Any]) -> str:
@@ -190,7 +201,7 @@ def parser() -> Parser:
         title="commands", dest="command", required=True, metavar="COMMAND", prog="xmpp-bridge"
     )
     for name, add_arguments in COMMANDS.items():
-        line, description, block = (add_arguments.__doc__ or "").split("\n\n")
+        line, description, block, codes = (add_arguments.__doc__ or "").split("\n\n")
         examples = [example.strip() for example in block.strip().splitlines()]
         command = commands.add_parser(
             name,
@@ -198,6 +209,7 @@ def parser() -> Parser:
             description=" ".join(description.split()),
             epilog="\n  ".join(["examples:" if len(examples) > 1 else "example:", *examples]),
         )
+        command.exit_codes = textwrap.dedent(codes).strip()
         command.set_defaults(module=name)
         add_arguments(command)
     return result

@@ -54,7 +54,11 @@ def run(parsed: argparse.Namespace) -> int:
     if not sum(formats.values()):
         names = "; ".join([*(format_.name for format_ in FORMATS), JSON])
         part = f" ({capture.holes} in part)" if capture.holes else ""
-        complain(f"xmpp-bridge: no whole stanza was found{part}; looked for {names}")
+        complain(
+            "xmpp-bridge: switch on the program's debug log, which has the stanzas: in Python "
+            "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug\n"
+            f"no whole stanza was found{part}; looked for {names}"
+        )
         return USAGE
     capture.finish()
     streams = _picked(capture.streams, parsed.account, parsed.nickname)

@@ -89,6 +89,7 @@ def test_what_is_no_log_is_said_with_what_was_looked_for(tmp_path: Path) -> None
     ran = explain(text="nothing\nhere\n")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert all(one.name in ran.stderr for one in FORMATS)
+    assert ran.stderr.startswith("xmpp-bridge: switch on the program's debug log")
     ran = explain(tmp_path / "missing")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "No such file" in ran.stderr
