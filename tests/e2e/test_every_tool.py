@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest_asyncio
 
+from bridge.service import INSTRUCTIONS
 from tests.e2e.bridge_process import TOOLS, BridgeProcess
 from tests.llm.model_service import KEY, Asked, model_service, thinking
 from tests.llm.standing import events_in
@@ -84,8 +85,7 @@ async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
     for one in own:
         assert not {"anyOf", "oneOf", "allOf"} & one["inputSchema"].keys()
         assert one["description"].startswith(("Use ", "To ", "Test "))  # when to use it
-    (recipe,) = [one["description"] for one in own if one["name"] == "xmppStatus"]
-    assert recipe.partition("If a bot is silent:")[2].split()[-1] == "nickname."
+    assert "xmppSend what it should answer, with awaitSeconds 10" in INSTRUCTIONS
     for one in tools:
         name, arguments = one["name"], CALLS[one["name"]]
         shapes = []
