@@ -126,6 +126,9 @@ silent: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and it sent no message {within}. So it is the program,
     not the network.
     -> Look at the client's handler for messages: whether it is called, raises, or waits.
+mentioned: silent; warning, XEP-0045, 7.4
+    The message {what} names the client, and it sent no message {within}.
+    -> If it is a question to the client, explain with --command and how such messages begin.
 private: misplaced; error, XEP-0045, 7.4
     The message {what} in the room {room} was answered in private.
     -> Answer with type groupchat to the room's bare JID.
@@ -135,6 +138,10 @@ elsewhere: misplaced; error, XEP-0045, 7.4
 encrypted: misplaced; error, XEP-0384, 1
     The message {what} in the room {room} was answered encrypted, which few in the room can read.
     -> Switch encryption off for rooms in which it was not used.
+unreadable: misplaced; warning, XEP-0384, 1
+    A message of {other}, encrypted with {with_}, reached the client, and nothing shows that the
+    client can read it.
+    -> Let people write to it in clear, or give the client a library for this encryption.
 bodiless: misplaced; error, RFC 6121, 5.2.3
     The message {what} in the room {room} was answered by a message without a body.
     -> Put the answer into the body.

@@ -57,6 +57,9 @@ class Room:
     presence."""
     had_conflict: bool = False
     """Whether the room refused a nickname because another occupant had it."""
+    sends_history: bool = True
+    """Whether the room may still send what was said before the client came: until the subject, or
+    the first message that has a body and no delay (XEP-0045, 7.2.15)."""
 
     @property
     def is_inside(self) -> bool:
@@ -81,6 +84,22 @@ class Rooms:
     def at(self, jid: str) -> Room | None:
         """Return the room of a JID, if the client asked to be let into it."""
         return self.by_jid.get(names.lower_bare(jid))
+
+    def is_history(self, message: Element) -> bool:
+        """Whether a message of a room was said before: it has a delay, whoever stamped it.
+
+        Once the room has sent its history, only its own stamp counts: an occupant can put a delay
+        into a message.
+        """
+        jid = names.lower_bare(message.get("from", ""))
+        room = self.by_jid.get(jid)
+        if room is None or room.sends_history:
+            return names.is_stamped(message)
+        return any(
+            child.tag in {names.STAMP, names.FORMER_STAMP}
+            and names.lower_bare(child.get("from", "")) == jid
+            for child in message
+        )
 
     def is_own(self, from_: str) -> bool:
         """Whether this is the client's own occupant JID."""
@@ -164,6 +183,10 @@ class Rooms:
             yield Disproof(key_of_finding("never-joined", "", jid))
         elif room and room.state is RoomState.ASKED and is_public:
             room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
+        if (room := self.by_jid.get(jid)) and is_public:
+            is_subject = element.find("subject") is not None and not element.findtext("body")
+            is_live = bool(element.findtext("body")) and not names.is_stamped(element)
+            room.sends_history = room.sends_history and not (is_subject or is_live)
 
 
 def _is_subscribed(message: Element) -> bool:

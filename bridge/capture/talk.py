@@ -1,6 +1,7 @@
 """What a client hears and says in its rooms, and what answers what. State and rules. Pure."""
 
 from collections.abc import Iterator
+from enum import Enum, auto
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -18,8 +19,10 @@ from bridge.wire.speech import (
     ANSWER_SECONDS,
     LOOP_MESSAGES,
     SELF_ANSWERS,
+    is_addressed,
     is_command,
     is_named,
+    is_put_to,
 )
 
 PROMPT_STANZAS = PATIENCE_STANZAS // 2 + 1
@@ -32,6 +35,12 @@ MIN_ANSWERS = 2
 """If a client has answered the same words so many times, it should answer them. For words such as
 `!ping`, one answer is enough."""
 
+MAX_HISTORY = 8
+"""We remember at most so many messages of the history that ask for an answer."""
+
+MIN_ARGUMENTS = 8
+"""Characters of the arguments of a command that do not come back by chance."""
+
 BODILESS = SIGNALS | {
     names.MUC_USER,
     "jabber:x:conference",
@@ -41,6 +50,22 @@ BODILESS = SIGNALS | {
     names.FASTEN,
 }
 """With a payload in one of these namespaces, a message needs no body."""
+
+
+class Claim(Enum):
+    """How much a message asks the client for an answer."""
+
+    NONE = auto()
+    COMMAND = auto()
+    """It is a command, which may be for another program."""
+    MENTION = auto()
+    """It names the client somewhere."""
+    QUESTION = auto()
+    """It is put to the client, or the client has answered the same words before."""
+
+
+_SILENCE = {Claim.QUESTION: "silent", Claim.MENTION: "mentioned"}
+"""The cause if such a message is not answered."""
 
 
 class Heard(NamedTuple):
@@ -54,6 +79,7 @@ class Heard(NamedTuple):
     seconds: float | None
     number: int
     """How many stanzas had passed, with this one."""
+    claim: Claim = Claim.NONE
 
 
 class Talk:
@@ -75,13 +101,39 @@ class Talk:
         """The client's own message as the room passed it on, if no occupant spoke after it."""
         self.self_answers = 0
         """How many times in a row the client at once repeated its own reflected message."""
-        self.history: Heard | None = None
-        """The latest message of the history that should have been answered when it was new. None
-        once an occupant has spoken after the client joined."""
+        self.history: list[Heard] = []
+        """The latest messages of the history that should have been answered when they were new.
+        Empty once an occupant has spoken after the client joined."""
+        self.echoes = 0
+        """How many messages had the arguments of commands of the history."""
+        self.guess: tuple[str, Finding] | None = None
+        """The command of the history and what the client said after it, by `_exchange`, and the
+        finding if that was an answer."""
+        self.is_crowded = False
+        """Whether several messages wait for an answer, so that it is of one of them."""
+        self.whispers = Newest[str, int](MAX_ANSWERED)
+        """How often a command was answered in private, by the key of the finding. That is no fault
+        if the client answers other commands in public: it does so on purpose."""
+        self.answering = ""
+        """The nickname of the occupant whom the client answered last."""
+        self.answers_in_public = False
+        """Whether the client has answered a command in public."""
+        self.asides = Newest[str, int](MAX_ANSWERED)
+        """How often the client answered the same words beside the room, by their `key_of`."""
+        self.unread = Newest[str, int](MAX_ANSWERED)
+        """How often an encrypted message came, by the key of the finding."""
+        self.encrypts = False
+        """Whether the client has shown that it encrypts."""
+        self.accounts = Newest[str, str](MAX_ANSWERED)
+        """The bare JIDs of occupants, where the room shows them, by the occupant JID."""
         self.turns = 0
         """How many messages the client and `heard.nickname` have said in turns, each at once."""
         self.partner = ""
         """The nickname of the occupant who says every other message."""
+        self.partner_said = ""
+        """What that occupant said last, without numbers."""
+        self.repeats = False
+        """Whether the client's latest two messages are alike but for numbers."""
         self.said: Heard | None = None
         """The latest message that the client sent to a room."""
 
@@ -91,6 +143,8 @@ class Talk:
         if element.tag != "message":
             if stanza.sent and _acts(rooms, element):
                 self.react()
+            elif element.tag == "presence" and not stanza.sent:
+                self._take_presence(element)
             return
         if stanza.sent:
             yield from misplaced(self, client, rooms, stanza)
@@ -109,7 +163,9 @@ class Talk:
         )
         if stanza.sent:
             yield from self._take_sent(client, stanza, message)
-        elif body:
+            return
+        yield from unreadable(self, rooms, stanza)
+        if body:
             self._take_received(client, rooms, stanza, message)
 
     def late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
@@ -130,7 +186,8 @@ class Talk:
         Later messages answer nothing that came before, and continue no turns.
         """
         self.waiting.open.clear()
-        self.heard = self.reflection = self.history = self.said = None
+        self.heard = self.reflection = self.said = self.guess = None
+        self.history = []
         self.turns = 0
 
     def forget(self) -> None:
@@ -139,16 +196,34 @@ class Talk:
         self.waiting.clear()
         self.answered.clear()
 
-    def should_answer(self, rooms: Rooms, body: str, room: str) -> bool:
-        """Whether the client should answer a message: it is a command, or names the client."""
+    def claim_of(self, rooms: Rooms, body: str, room: str) -> Claim:
+        """Return how much a message asks the client for an answer."""
         if self._command:
-            return body.startswith(self._command)
+            return Claim.QUESTION if body.startswith(self._command) else Claim.NONE
         known = rooms.at(room)
         name = self._nickname or (known.nickname if known else "")
         # Quoted lines were said before (XEP-0461, section 3).
-        if is_named(name, "\n".join(line for line in body.split("\n") if line[:1] != ">")):
-            return True
-        return self.answered.get(key_of(body), 0) >= (1 if is_command(body) else MIN_ANSWERS)
+        words = "\n".join(line for line in body.split("\n") if line[:1] != ">")
+        answers = self.answered.get(key_of(body), 0)
+        if is_put_to(name, words) or answers >= (1 if is_command(body) else MIN_ANSWERS):
+            return Claim.QUESTION
+        if is_named(name, words):
+            return Claim.MENTION
+        return Claim.COMMAND if is_command(words) else Claim.NONE
+
+    def is_answer_aside(self, heard: Heard, place: str) -> bool:
+        """Whether what the client says in this `place` answers what it heard.
+
+        What is put to the client is, and a command, if the client turns to who gave it. Of other
+        words it is known once the client has done so before.
+        """
+        words = f"{place} {key_of(heard.body)}"
+        times = self.asides.get(words, 0) + 1
+        self.asides.add(words, times)
+        is_plain = heard.claim is Claim.NONE or (
+            heard.claim is Claim.COMMAND and place in {"encrypted", "elsewhere"}
+        )
+        return not self._command and times >= MIN_ANSWERS if is_plain else True
 
     def answers_itself(self, client: Entity, stanza: Stanza) -> bool:
         """Whether the client's message repeats its own message that has just come back."""
@@ -164,39 +239,55 @@ class Talk:
         element, body = stanza.element, stanza.element.findtext("body") or ""
         nickname = message.nickname
         is_own = not nickname or rooms.is_own(element.get("from", ""))
-        should_answer = self.should_answer(rooms, body, message.room)
-        if names.is_stamped(element):
-            if not is_own and should_answer:
-                self.history = message
+        message = message._replace(claim=self.claim_of(rooms, body, message.room))
+        if rooms.is_history(element):
+            if not is_own and message.claim is not Claim.NONE:
+                self.history = [*self.history, message][-MAX_HISTORY:]
             return
         if message.is_public and is_own:
             self.reflection = message if nickname else None
             return
-        self.reflection = self.history = None
+        self.reflection, self.history, self.echoes = None, [], 0
         self.self_answers = 0
         is_turn = self._is_turn(client, stanza, body)
         self.turns = self.turns + 1 if is_turn and nickname == self.partner else 1
         self.partner = nickname
         if self.heard is not None:
             self.answered.pop(key_of(self.heard.body), None)
+            self.is_crowded = is_prompt(self.heard, client, stanza)
         self.heard = message
-        if element.find(names.REPLACE) is None and self.should_answer(rooms, body, message.room):
-            key = "silent", str(client.count), message.room
+        kind = _SILENCE.get(message.claim)
+        if kind and element.find(names.REPLACE) is None:
+            key = kind, str(client.count), message.room
             self.waiting.add(key, stanza, client.count, body)
+
+    def _take_presence(self, presence: Element) -> None:
+        """Remember the account of an occupant, if the room shows it (XEP-0045, 7.2.3)."""
+        item = presence.find(f"{names.EXTENSION}/{names.ITEM}")
+        if item is not None and (jid := item.get("jid")):
+            self.accounts.add(presence.get("from", "")[:MAX_TEXT], names.lower_bare(jid)[:MAX_TEXT])
 
     def _is_turn(self, client: Entity, stanza: Stanza, body: str) -> bool:
         """Whether this answers the client so soon that it is probably a program's answer.
 
         A command counts as a person's, who gives it again. In a log without times, the message has
-        to repeat the client's words, since a person may be alone with the client.
+        to repeat the client's words or its sender's own, since a person may be alone with the
+        client.
         """
-        said = self.said
+        said, before = self.said, self.partner_said
+        self.partner_said = form_without_numbers(body)
         if said is None or is_command(body) or not is_prompt(said, client, stanza):
             return False
-        return stanza.seconds is not None or (said.body != "" and said.body in body)
+        if stanza.seconds is not None or (said.body != "" and said.body in body):
+            return True
+        return self.partner_said == before and self.repeats
 
     def _take_sent(self, client: Entity, stanza: Stanza, message: Heard) -> Iterator[Disproof]:
         element = stanza.element
+        if spaces_of(element) & ENCRYPTIONS.keys() and not self.encrypts:
+            self.encrypts = True
+            for key, times in self.unread.items():
+                yield from [Disproof(key)] * times
         if message.body or spaces_of(element).isdisjoint(SIGNALS):  # signals answer nothing
             self.react()
         if not message.body and not spaces_of(element) & ENCRYPTIONS.keys():
@@ -207,11 +298,24 @@ class Talk:
         self.turns += 1
         if heard is not None and is_prompt(heard, client, stanza):
             if message.room == heard.room and message.is_public == heard.is_public:
-                words = key_of(heard.body)
-                self.answered.add(words, self.answered.get(words, 0) + 1)
+                yield from self._take_answer(heard, message)
         else:
             self.turns = 0
-        self.said, self.heard = message, None
+        forms = [form_without_numbers(each.body) for each in (self.said, message) if each]
+        self.repeats = len({*forms}) == 1
+        self.said, self.heard, self.is_crowded = message, None, False
+
+    def _take_answer(self, heard: Heard, message: Heard) -> Iterator[Disproof]:
+        """Note that a message was answered where it was asked."""
+        words = key_of(heard.body)
+        if not self.is_crowded:  # otherwise it may be the answer to another message
+            self.answered.add(words, self.answered.get(words, 0) + 1)
+        self.answering = heard.nickname
+        if message.is_public and is_command(heard.body):
+            self.answers_in_public = True
+            for key, times in self.whispers.items():
+                yield from [Disproof(key)] * times
+            self.whispers.clear()
 
     def _take_late_answer(self, message: Heard) -> Iterator[Disproof]:
         """Note that a message was answered, in a log without times, which hides how late."""
@@ -221,7 +325,12 @@ class Talk:
                 is_next = self.heard is not None and str(self.heard.number) == key[1]
                 if is_next or is_named(asker.partition("/")[2], message.body):
                     del self.waiting.overdue[key]
-                    yield Disproof(key_of_finding("silent", "", message.room))
+                    yield Disproof(key_of_finding(key[0], "", message.room))
+
+
+def form_without_numbers(body: str) -> str:
+    """Return a body without its digits: what a program says again and again differs in them."""
+    return "".join(character for character in key_of(body) if not character.isdigit())
 
 
 def key_of(body: str) -> str:
@@ -247,24 +356,57 @@ def misplaced(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Itera
         return
     if heard is None or not rooms.at(heard.room) or not heard.is_public:
         return
-    if not is_prompt(heard, client, stanza):
+    if not is_prompt(heard, client, stanza) or not _has_content(element):
         return
-    if not _has_content(element) or not talk.should_answer(rooms, heard.body, heard.room):
+    name = _where(heard, talk, rooms, element)
+    if not name or not talk.is_answer_aside(heard, name):
         return
+    words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
+    finding = cause(name, stanza.place, about=heard.room, other=quoted(jid), **words)
+    if name == "private" and heard.claim is Claim.COMMAND:
+        if talk.answers_in_public:
+            return
+        talk.whispers.add(finding.key, talk.whispers.get(finding.key, 0) + 1)
+    yield finding
+
+
+def _where(heard: Heard, talk: Talk, rooms: Rooms, element: Element) -> str:
+    """Return the name of the place where the client answers, if the room does not read it there."""
+    jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
+    jid, body = names.lower_bare(jid), element.findtext("body") or ""
     is_public = element.get("type") == "groupchat"
-    name = ""
-    if jid != heard.room:
-        is_relayed = heard.body in (element.findtext("body") or "")
-        name = "elsewhere" if rooms.at(jid) and is_public and not is_relayed else ""
-    elif spaces_of(element) & ENCRYPTIONS.keys():
-        name = "encrypted"
-    elif not is_public:
-        name = "private"
-    elif not element.findtext("body"):
-        name = "bodiless"
-    if name:
-        words = {"what": quoted(heard.body, QUOTED), "room": quoted(heard.room)}
-        yield cause(name, stanza.place, about=jid, other=quoted(jid), **words)
+    if jid == heard.room:
+        if spaces_of(element) & ENCRYPTIONS.keys():
+            return "encrypted"
+        if not is_public:
+            return "private" if nickname in {heard.nickname, ""} else ""
+        return "" if body else "bodiless"
+    if heard.body in body:  # it is passed on, and no answer
+        return ""
+    if rooms.at(jid):
+        return "elsewhere" if is_public else ""
+    asker = talk.accounts.get(f"{heard.room}/{heard.nickname}", "")
+    is_asker = jid == asker or (not asker and jid.partition("@")[0] == heard.nickname.lower())
+    return "private" if is_asker and not is_public else ""
+
+
+def unreadable(talk: Talk, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+    """Find that an encrypted message reached a client that has not shown that it can read it.
+
+    In a room it counts only from an occupant whom the client was last answering: people there may
+    write to each other.
+    """
+    element = stanza.element
+    encryptions = spaces_of(element) & ENCRYPTIONS.keys()
+    from_ = element.get("from", "")[:MAX_TEXT]
+    if talk.encrypts or not encryptions or rooms.is_history(element) or rooms.is_own(from_):
+        return
+    if element.get("type") == "groupchat" and from_.partition("/")[2] != talk.answering:
+        return
+    about, name = names.lower_bare(from_), ENCRYPTIONS[min(encryptions)]
+    finding = cause("unreadable", stanza.place, about=about, other=quoted(from_), with_=name)
+    talk.unread.add(finding.key, talk.unread.get(finding.key, 0) + 1)
+    yield finding
 
 
 def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -274,21 +416,59 @@ def looped(talk: Talk, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     if element.get("type") != "groupchat" or not body:
         return
     jid = names.lower_bare(element.get("to", ""))
-    name, what, other = "", "", ""
     if (reflection := talk.reflection) and is_prompt(reflection, client, stanza):
         repeats = talk.self_answers + 1 if talk.answers_itself(client, stanza) else 0
-        name = "answers-itself" if repeats >= SELF_ANSWERS else ""
-    elif (history := talk.history) and is_prompt(history, client, stanza):
-        # A client that enters may greet, in several messages.
-        repeats_itself = talk.said is not None and talk.said.body == body[:MAX_TEXT]
-        is_answer = is_named(history.nickname, body) or repeats_itself
-        name, what = ("answers-history" if is_answer else ""), history.body
+        if repeats >= SELF_ANSWERS:
+            yield cause("answers-itself", stanza.place, about=jid, room=quoted(jid))
+    elif talk.history and is_prompt(talk.history[-1], client, stanza):
+        yield from _answers_history(talk, jid, body, stanza)
     elif (heard := talk.heard) and is_prompt(heard, client, stanza):
-        name = "loop" if talk.turns + 1 >= LOOP_MESSAGES else ""
-        other = heard.nickname
-    if name:
-        words = {"what": quoted(what, QUOTED), "other": quoted(other), "room": quoted(jid)}
-        yield cause(name, stanza.place, about=jid, count=LOOP_MESSAGES, **words)
+        yield from _guessed(talk, heard, body)
+        if talk.turns + 1 >= LOOP_MESSAGES:
+            words = {"other": quoted(heard.nickname), "room": quoted(jid)}
+            yield cause("loop", stanza.place, about=jid, count=LOOP_MESSAGES, **words)
+
+
+def _answers_history(talk: Talk, jid: str, body: str, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client answers the history, by what it says after it.
+
+    A client that enters may greet, in several messages. An answer begins with the asker's name, is
+    said again for the next command, or has the arguments of commands.
+    """
+    latest = talk.history[-1]
+    repeats = len(talk.history) > 1 and talk.said is not None and talk.said.body == body[:MAX_TEXT]
+    echoed = [each for each in talk.history if _has_arguments(each.body, body)]
+    talk.echoes += bool(echoed)
+    what = quoted(latest.body, QUOTED)
+    finding = cause("answers-history", stanza.place, about=jid, what=what, room=quoted(jid))
+    if (
+        any(is_addressed(each.nickname, body) for each in talk.history)
+        or repeats
+        or talk.echoes > 1
+        or any(len(each.body.partition(" ")[2]) >= MIN_ARGUMENTS for each in echoed)
+    ):
+        yield finding
+    elif talk.guess is None:
+        talk.guess = _exchange(latest.body, body), finding
+
+
+def _guessed(talk: Talk, heard: Heard, body: str) -> Iterator[Finding]:
+    """Find that the client answered the history, since it now answers the same command alike."""
+    if talk.guess is not None and talk.guess[0] == _exchange(heard.body, body):
+        yield talk.guess[1]
+        talk.guess = None
+
+
+def _exchange(asked: str, answer: str) -> str:
+    """Return what is the same whenever a command is answered alike: its first word, the answer."""
+    words = key_of(asked).split() if is_command(asked) else [key_of(asked)]
+    return f"{words[0]} {key_of(answer)}"
+
+
+def _has_arguments(command: str, body: str) -> bool:
+    """Whether a body has all arguments of a command as words."""
+    arguments = command.split()[1:] if is_command(command) else []
+    return bool(arguments) and all(is_named(each, body) for each in arguments)
 
 
 def former_name(talk: Talk, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:

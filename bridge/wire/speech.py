@@ -59,6 +59,16 @@ def is_addressed(name: str, text: str) -> bool:
     return bool(name) and any(starts)
 
 
+def is_put_to(name: str, text: str) -> bool:
+    """Whether a text is a question to a name, as `Bob: ping`, `@Bob ping` or `Bob, are you there?`.
+
+    `Bob is late` speaks about Bob.
+    """
+    rest = text.casefold().removeprefix("@").removeprefix(name.casefold()).strip()
+    marked = text.startswith("@") or not rest or rest[0] in ":,;>" or rest.endswith("?")
+    return is_addressed(name, text) and marked
+
+
 def form_of(text: str, name: str) -> str:
     """Return the form of a text: `name` if it is addressed, the sign of a command, or its words.
 

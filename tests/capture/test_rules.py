@@ -19,6 +19,7 @@ from tests.capture.logs import (
     ROOM,
     SASL,
     STARTTLS,
+    USER,
     bounce,
     error,
     examined,
@@ -40,6 +41,21 @@ def history(nickname: str, body: str) -> str:
     delay = "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
     return said(nickname, body).replace("</message>", f"{delay}</message>")
 
+
+ANNS = (
+    f"<<< <presence from='{ROOM}/Ann' to='{ACCOUNT}'><x xmlns='{USER}'>"
+    "<item affiliation='none' role='participant' jid='a.n@example.net/y'/></x></presence>"
+)
+
+SECRET = (
+    f"<<< <message from='ROOM' to='{ACCOUNT}' type='chat'>"
+    "<encrypted xmlns='eu.siacs.conversations.axolotl'/><body>OMEMO</body></message>"
+)
+GROUP_SECRET = SECRET.replace("ROOM", f"{ROOM}/Ann").replace("'chat'", "'groupchat'")
+SENT_SECRET = (
+    ">>> <message to='ann@example.net' type='chat'>"
+    "<encrypted xmlns='eu.siacs.conversations.axolotl'/></message>"
+)
 
 CASES = {
     "ended by an error": (
@@ -237,6 +253,32 @@ CASES = {
         timed(*IN, said("Ann", "bot: ping"), says("pong", f"{ROOM}/Ann", "chat")),
         ("misplaced", "error", 16, "private"),
     ),
+    "a command answered in private": (
+        timed(*IN, said("Ann", "!ping"), says("pong", f"{ROOM}/Ann", "chat")),
+        ("misplaced", "error", 16, "private"),
+    ),
+    "a command answered to who gave it, by the address in the presence": (
+        timed(*IN, ANNS, said("Ann", "!ping"), says("pong", "a.n@example.net", "chat")),
+        ("misplaced", "error", 17, "private"),
+    ),
+    "a command answered to who gave it, by the same name": (
+        timed(*IN, said("Ann", "!ping"), says("pong", "ann@example.net/x", "normal")),
+        ("misplaced", "error", 16, "private"),
+    ),
+    "words answered in private again": (
+        timed(*IN, *[said("Ann", "what time?"), says("noon", f"{ROOM}/Ann", "chat")] * 2),
+        ("misplaced", "error", 18, "private"),
+    ),
+    "a command answered in XHTML alone": (
+        timed(
+            *IN,
+            said("Ann", "!ping"),
+            f">>> <message to='{ROOM}' type='groupchat'><html xmlns='http://jabber.org/protocol/"
+            "xhtml-im'><body xmlns='http://www.w3.org/1999/xhtml'><p>pong</p></body></html>"
+            "</message>",
+        ),
+        ("misplaced", "error", 16, "without a body"),
+    ),
     "answered in another room": (
         timed(
             *IN,
@@ -254,6 +296,14 @@ CASES = {
         ),
         ("misplaced", "error", 16, "encrypted"),
     ),
+    "asked in private, encrypted": (
+        timed(*IN, SECRET.replace("ROOM", "ann@example.net/x")),
+        ("misplaced", "warning", 15, "OMEMO"),
+    ),
+    "asked encrypted by whom it answered before": (
+        timed(*IN, said("Ann", "!ping"), says("pong"), GROUP_SECRET),
+        ("misplaced", "warning", 17, "OMEMO"),
+    ),
     "answered without a body": (
         timed(
             *IN,
@@ -269,6 +319,41 @@ CASES = {
     "answers the history": (
         timed(*LOGIN, JOIN[0], JOIN[1], history("Ann", "bot: ping"), says("Ann: pong")),
         ("misplaced", "error", 16, "history"),
+    ),
+    "answers commands of the history with their arguments": (
+        timed(*IN, *[history("Ann", f"!ping {n}") for n in "12"], says("(1)"), says("(2)")),
+        ("misplaced", "error", 18, "history"),
+    ),
+    "answers one command of the history with its long argument": (
+        timed(*IN, history("Ann", "!echo good morning"), says("good morning")),
+        ("misplaced", "error", 16, "history"),
+    ),
+    "answers commands of the history alike": (
+        timed(*IN, *[history("Ann", "!ping")] * 2, *[says("pong")] * 2),
+        ("misplaced", "error", 18, "history"),
+    ),
+    "answers the history as it answers later": (
+        timed(
+            *IN,
+            history("Ann", "!ping"),
+            says("pong"),
+            "pause 9",
+            said("Ann", "!ping"),
+            says("pong"),
+        ),
+        ("misplaced", "error", 16, "history"),
+    ),
+    "in a loop without times": (
+        [*IN, *[said("Other", "what?"), says("I do not know 1"), said("bot", "I do not know")] * 7],
+        ("misplaced", "error", 31, "answer each other"),
+    ),
+    "silent though somebody stamped the question": (
+        timed(*IN, said("Ben", "hi"), history("Ann", "bot: ping"), "pause 11", *QUIET),
+        ("silent", "error", 16, "bot: ping"),
+    ),
+    "named without an answer": (
+        timed(*IN, said("Ann", "is the bot asleep?"), "pause 11", *QUIET),
+        ("silent", "warning", 15, "asleep"),
     ),
     "in a loop": (
         timed(*IN, *[said("Other", "bot: hi"), says("Other: hi")] * 6),
@@ -376,7 +461,36 @@ RIGHT = {
         *(line.replace("room@", "other@") for line in JOIN),
         *[said("Ann", "!x"), says("Ann: !x", ELSEWHERE), "pause 3"] * 3,
     ],
-    "whispers its help": [*IN, *[said("Ann", "!help"), says("x", f"{ROOM}/Ann", "chat")] * 3],
+    "is among people who encrypt": [*IN, said("Ben", "!ping"), says("pong"), GROUP_SECRET],
+    "encrypts, too": [*IN, *[SECRET.replace("ROOM", "ann@example.net/x")] * 2, SENT_SECRET],
+    "whispers its help": [
+        *[*IN, *[said("Ann", "!help"), says("x", f"{ROOM}/Ann", "chat"), "pause 9"] * 3],
+        *[said("Ann", "!ping"), says("pong")],
+    ],
+    "whispers its help, having answered others": [
+        *[*IN, said("Ann", "!ping"), says("pong"), "pause 9"],
+        *[said("Ann", "!help"), says("x", f"{ROOM}/Ann", "chat")],
+    ],
+    "hands a command's words to somebody": [
+        *[*IN, *[said("Ann", "!tell Ben hi"), says("hi", f"{ROOM}/Ben", "chat")] * 3],
+    ],
+    "passes commands on": [*IN, *[said("Ann", "!x"), says("!x", "ann@example.net", "chat")] * 3],
+    "tells its owner": [*IN, *[said("Ann", "!x"), says("Look", "boss@example.net", "chat")] * 3],
+    "answers a private question": [
+        *[*IN, said("Ann", "!ping", type="chat").replace(" type='groupchat'", "", 1)],
+        says("pong", f"{ROOM}/Ann", "chat"),
+    ],
+    "greets everybody by name": [*IN, history("Ann", "!roll 3"), says("Hello Ann, 3 are here")],
+    "greets as it says hello": [
+        *[
+            *IN,
+            history("Ann", "!roll"),
+            says("Hello"),
+            "pause 9",
+            said("Ann", "!hi"),
+            says("Hello"),
+        ],
+    ],
     "corrects itself": [*IN, *[says("a").replace("</m", f"{FIX}</m"), said("bot", "a")] * 8],
     "shows progress": [*IN, *[says("a"), said("bot", "a"), "pause 0.5"] * 4],
     "passes over corrections": [*IN, ASKED.replace("</m", f"{FIX}</m"), "pause 11", *QUIET],

@@ -3,8 +3,8 @@
 import pytest
 
 from bridge.capture.rooms import Rooms
-from bridge.capture.talk import Talk, key_of
-from bridge.wire.speech import form_of, is_addressed, is_command, is_named
+from bridge.capture.talk import Claim, Talk, key_of
+from bridge.wire.speech import form_of, is_addressed, is_command, is_named, is_put_to
 from bridge.xmpp.checks import exchanges
 from tests.xmpp.checks.watching import evidence, said
 
@@ -26,7 +26,7 @@ def test_a_command_is_the_same_in_a_room_and_in_a_log(body: str, is_one: bool) -
     # A log's rules expect an answer to a command after one answer, to other words after two.
     talk = Talk()
     talk.answered.add(key_of(body), 1)
-    assert talk.should_answer(Rooms(), body, "") is is_one
+    assert (talk.claim_of(Rooms(), body, "") is Claim.QUESTION) is is_one
     # In a room, commands of one sign have one form.
     (record,) = evidence([(1.0, said("Eve", body or "-"))]).acts
     assert (len(exchanges.form_of(record, "Bob")) == 1 < len(body.strip())) is is_one
@@ -57,6 +57,21 @@ def test_a_name_counts_as_a_word_of_its_own(
     name: str, text: str, named: bool, addressed: bool
 ) -> None:
     assert (is_named(name, text), is_addressed(name, text)) == (named, addressed)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_question"),
+    [
+        *[
+            (text, True)
+            for text in ("Bob: ping", "bob, ping", "@Bob ping", "Bob", "Bob you there?")
+        ],
+        *[(text, False) for text in ("Bob is late", "Bob ping", "ask Bob: now", "Bobby: ping", "")],
+    ],
+)
+def test_what_is_put_to_somebody_is_marked_as_a_question(text: str, is_question: bool) -> None:
+    assert is_put_to("Bob", text) is is_question
+    assert not is_put_to("", text)
 
 
 @pytest.mark.parametrize(
