@@ -22,7 +22,9 @@ from bridge.settings.table import Configuration, Settings
 from bridge.store.errors import NotOurStoreError, RefusedStoreError, StoreError
 from bridge.store.opening import Place, open_store
 from bridge.store.retention import Retention
+from bridge.text import iso, one_line
 from bridge.views.termination import run_until_signal
+from bridge.views.watch import PRESENT, News
 from bridge.xmpp.link.from_slixmpp import load
 from bridge.xmpp.model.events import ConnectionChanged
 from bridge.xmpp.model.faults import Fault, Retry
@@ -151,10 +153,17 @@ async def _stay(configuration: Configuration, settings: Settings, path: Place) -
     )
     ended = asyncio.Event()
     hopeless: set[str] = set()
+    news = News()
 
     def on_record(record: Record) -> None:
+        mark = news.present(record, is_news=news.has(record))
         if log.isEnabledFor(logging.INFO):
-            log.info("%s", format_event(participant.journal.encode(record)), extra=TIMED)
+            lines = [format_event(participant.journal.encode(record))]
+            if mark:
+                room = f"{one_line(record.room)}: " if len(settings.rooms) > 1 else ""
+                lines.insert(mark == "after", f"{iso(record.at)} {room}{PRESENT}")
+            for line in lines:
+                log.info("%s", line, extra=TIMED)
         match record.event:
             case ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
                 hopeless.update([record.room] if record.room else settings.rooms)

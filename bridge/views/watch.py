@@ -5,13 +5,14 @@ import asyncio
 import json
 import sys
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 from xml.etree.ElementTree import indent
 
 from bridge.logs import complain
 from bridge.settings.table import Settings
-from bridge.text import one_line, visible
+from bridge.text import iso, one_line, seconds_of, visible
 from bridge.views.output import Output, complain_of, display_of
 from bridge.views.results import ARROWS
 from bridge.views.screen import Display, cut, padded, width
@@ -53,6 +54,9 @@ MINOR = (
 )
 """The events that are dim: they matter less than what is said."""
 
+PRESENT = "--- here the present begins"
+"""Stands between what a room sent because we came, and what happens while we are there."""
+
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
 
@@ -84,16 +88,17 @@ class RoomView:
 
         They are empty for `MessageSent`, unless the view looks back: its reflection is shown.
         """
-        event = record.event
+        event, at = record.event, record.at
         if isinstance(event, events.MessageSent) and not self.looks_back:
             return ""
+        match event:
+            case events.MessageReceived(source=Source.HISTORY) if not self.looks_back:
+                # It was said then; when the room told us says nothing.
+                if said := seconds_of(event.delayed_from):
+                    event, at = replace(event, delayed_from=None), said
+        head, above = self._head(at)
         columns = self.display.columns()
-        time = f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        if columns is not None:
-            time = f"{self._moment(record.at):%H:%M:%S}"
-        head = self.display.dim(time) + "  "
         room = one_line(record.room) if self.names_rooms else ""
-        above = [] if columns is None else self._new_day(record.at)
         if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
@@ -107,6 +112,20 @@ class RoomView:
             observer = self.display.paragraph(f"--- {one_line(by)}", EVENT_INDENT)
             above += map(self.display.dim, observer)
         return "\n".join([*above, head + lines[0], *lines[1:]])
+
+    def present(self, record: Record) -> str:
+        """Return the line that stands where the present begins; `record` is beside it."""
+        head, above = self._head(record.at)
+        room = f"{one_line(record.room)}: " if self.names_rooms else ""
+        lines = self.display.hanging("", EVENT_INDENT, f"{room}{PRESENT}", EVENT_INDENT)
+        first, *rest = map(self.display.dim, lines)
+        return "\n".join([*above, head + first, *rest])
+
+    def _head(self, at: float) -> tuple[str, list[str]]:
+        """Return what begins the line of an event, and the lines above it, with the date."""
+        if self.display.columns() is None:
+            return f"{iso(at)}  ", []
+        return f"{self.display.dim(f'{self._moment(at):%H:%M:%S}')}  ", self._new_day(at)
 
     def stanza(self, traced: TracedStanza) -> str:
         """Return a line about a piece of the stream, and below it its XML, indented."""
@@ -166,6 +185,8 @@ class News:
         """Rooms that we have entered."""
         self._known: set[str] = set()
         """Rooms that we have entered before, and come back to."""
+        self._open: set[str] = set()
+        """Rooms that may still send what they send to everybody who enters."""
 
     def has(self, record: Record) -> bool:
         """Whether `record` is news; all records must be given, in their order."""
@@ -179,6 +200,29 @@ class News:
             case events.MessageReceived(source=source):
                 return source is not Source.HISTORY or record.room in self._known
         return not record.earlier
+
+    def present(self, record: Record, *, is_news: bool) -> Literal["", "before", "after"]:
+        """Return whether the present of a room begins beside `record`, and on which side of it.
+
+        It begins after the subject, which comes last of what the room sends (XEP-0045, section
+        7.2.15), or else before the first news.
+        """
+        match record.event:
+            case events.ConnectionChanged(phase=Phase.JOINING):
+                self._open.add(record.room)
+                return ""
+            case events.MessageReceived(source=Source.HISTORY | Source.ARCHIVE) | events.Gap():
+                return ""  # it is of the past, even if we were away
+            case event if isinstance(event, ABOUT_US) or record.room not in self._open:
+                return ""
+            case events.SubjectChanged():
+                place: Literal["before", "after"] = "after"
+            case _ if is_news:
+                place = "before"
+            case _:
+                return ""
+        self._open.discard(record.room)
+        return place
 
 
 async def watch(
@@ -200,6 +244,7 @@ async def watch(
     hopeless = has_shown = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
+    marks_present = selection is None and not (as_json or parsed.stanzas)
     view = notices = RoomView(display_of(stdout), names_rooms=several, local=parsed.local)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
@@ -213,6 +258,9 @@ async def watch(
             wanted = not parsed.stanzas and (as_json or not about_us)
         else:
             wanted = is_news and selection.picks(record) and not (first and has_shown)
+        mark = news.present(record, is_news=is_news) if marks_present else ""
+        if mark == "before":
+            output.write(view.present(record))
         if wanted and (
             text := json.dumps(journal.encode(record)) if as_json else view.event(record)
         ):
@@ -220,6 +268,8 @@ async def watch(
             output.write(text)
             if first:
                 ended.set()
+        if mark == "after":
+            output.write(view.present(record))
         if about_us:
             output.write_notice(notices.event(record))
         match record.event:

@@ -47,6 +47,8 @@ async def test_record_makes_the_usual_store_and_ends_cleanly(
         wilma.say("the last word")
         await wilma.heard("the last word")
         await recording.says("the last word")
+        present = recording.err.index("Z --- here the present begins\n")
+        assert present < recording.err.index("the last word")
         recording.signal(signal.SIGTERM)
         assert await recording.ended() == 0
         await wilma.left(RECORDER)

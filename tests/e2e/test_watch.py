@@ -18,7 +18,7 @@ from tests.servers.witness import Witness
 
 WATCHER = "McpDebug-watch"
 TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
-STAMP = f"2[0-9]{{3}}-[01][0-9]-[0-3][0-9]T{TIME}Z"
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 """A time as a pipe has it."""
 
 
@@ -49,7 +49,9 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     assert "* <Wilma> is here (" in watching.out
     assert "\x1b" not in watching.out + watching.err
     assert f"in the room as {wilma.room}/{WATCHER}" in watching.err
-    assert all(re.match(f"{STAMP}  [<*]", line) for line in watching.out.splitlines())
+    *before, present, said = watching.out.splitlines()
+    assert all(re.match(f"{STAMP}  [<*]", line) for line in (*before, said))
+    assert re.fullmatch(f"{STAMP}  --- here the present begins", present)
     assert all(re.match(f"{STAMP}  [a-z]", line) for line in watching.err.splitlines())
 
 

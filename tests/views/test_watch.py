@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.text import iso
 from bridge.views.screen import Display, width
-from bridge.views.watch import NICKNAME_LIMIT, NOTES_LIMIT, News, RoomView
+from bridge.views.watch import NICKNAME_LIMIT, NOTES_LIMIT, PRESENT, News, RoomView
 from bridge.xmpp.link.trace import TracedStanza
 from bridge.xmpp.model import events
 from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
@@ -163,7 +164,7 @@ def test_nobody_forges_a_line_on_a_narrow_terminal(body: str, columns: int) -> N
 
 def _assert_unforged(shown: str, columns: int | None) -> None:
     first, *rest = shown.removesuffix("\n").split("\n")
-    assert first.startswith("2023-11-15T12:00:01Z  " if columns is None else "12:00:01")
+    assert first.startswith("2023-11-15T12:00:01.000Z  " if columns is None else "12:00:01")
     assert columns is not None or not rest
     assert all(line.startswith(" ") or (columns == 1) for line in rest)
     printable = shown.replace("\n", "").replace("\t", "" if columns is None else "\t")
@@ -219,9 +220,9 @@ def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
         view.event(Record(2, NOON, _here("Bob"), "a\nb@muc")),
         view.event(Record(3, NOON, events.ConnectionChanged(events.Phase.WAITING))),
     ]
-    assert shown[0] == "2023-11-15T12:00:00Z  lobby@muc: <Alice>             hello"
-    assert shown[1].startswith("2023-11-15T12:00:00Z  a\\u{A}b@muc: * <Bob> is here (")
-    assert shown[2] == "2023-11-15T12:00:00Z  waiting"
+    assert shown[0] == "2023-11-15T12:00:00.000Z  lobby@muc: <Alice>             hello"
+    assert shown[1].startswith("2023-11-15T12:00:00.000Z  a\\u{A}b@muc: * <Bob> is here (")
+    assert shown[2] == "2023-11-15T12:00:00.000Z  waiting"
 
 
 @pytest.mark.parametrize("columns", [80, 12, 1])
@@ -310,6 +311,52 @@ US = _here("McpDebug-watch", self_=True)
 OLD = Told(_said("Alice", "good evening", source=Source.HISTORY))
 ENTERING = events.ConnectionChanged(Phase.JOINING)
 JOINED = events.Joined(f"{ROOM}/McpDebug-watch", "McpDebug-watch", created=False)
+
+
+@pytest.mark.parametrize(
+    ("happened", "place"),
+    [
+        ((ENTERING, US, OLD, SUBJECT, JOINED, _said("Alice", "hello")), "after 3"),
+        ((ENTERING, US, JOINED, SUBJECT, _said("Alice", "hello"), SUBJECT), "after 3"),
+        ((ENTERING, OLD, _said("Alice", "hello"), SUBJECT), "before 2"),
+        ((ENTERING, Told(_here("Alice")), US, OLD, _here("Bob"), _here("Zoe")), "before 4"),
+        (
+            (ENTERING, JOINED, SUBJECT, ENTERING, OLD, events.Gap("", ""), SUBJECT),
+            "after 2, after 6",
+        ),
+        ((_said("Alice", "not entered"), OLD, SUBJECT), ""),
+    ],
+)
+def test_the_present_begins_after_the_subject_or_before_the_first_news(
+    happened: tuple[Event | Told, ...], place: str
+) -> None:
+    news, places = News(), []
+    for number, one in enumerate(happened):
+        record = _record(one)
+        if side := news.present(record, is_news=news.has(record)):
+            places.append(f"{side} {number}")
+    assert ", ".join(places) == place
+
+
+def test_the_line_of_the_present_names_its_room_and_fits() -> None:
+    record = Record(1, NOON, _here("Bob"), ROOM)
+    assert _at(None).present(record) == f"2023-11-15T12:00:00.000Z  {PRESENT}"
+    view = RoomView(Display(False, lambda: 30), names_rooms=True)
+    assert all(width(line) <= 30 for line in view.present(record).split("\n"))
+    assert f"{ROOM}: --- here" in RoomView(Display(False), names_rooms=True).present(record)
+
+
+def test_history_has_the_time_at_which_it_was_said() -> None:
+    said = _said("Alice", "x", source=Source.HISTORY, delayed_from="2023-11-14T11:00:00.000Z")
+    assert (
+        _at(None).event(Record(1, NOON, said)) == f"2023-11-14T11:00:00.000Z  {'<Alice>':<16}    x"
+    )
+    odd = replace(said, delayed_from="yesterday")
+    assert "(said yesterday) x" in _at(None).event(Record(1, NOON, odd))
+    view = _at(80)
+    view.event(Record(1, NOON, _here("Alice")))
+    assert view.event(Record(1, NOON, said)).startswith("--- 2023-11-14\n11:00:00  <Alice>")
+    assert view.present(Record(2, NOON, said)).startswith("--- 2023-11-15\n12:00:00  --- here")
 
 
 @pytest.mark.parametrize(
