@@ -12,10 +12,9 @@ from tests.docs.pages import PAGES, TOP, blocks, quoted, section, tables
 PAGE = PAGES["docs/architecture.md"]
 
 HOPS = [
-    tuple(quoted(cell))
-    for part in PAGE.split("\n## ")
-    for table in re.split(r"\n\n", part)
-    for cell, _ in tables(f"{table}\n").get("module and function", [])
+    (path.removesuffix(".py"), function)
+    for block in blocks(section("docs/architecture.md", "## The path of a message"), "text")
+    for path, function, *_ in map(str.split, block.text.splitlines())
 ]
 """The module and the function of each hop of the flows, in order."""
 
