@@ -87,8 +87,7 @@ async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
     server, bot, has_password = process.server, process.server.bot, bool(arguments)
     room, where = server.room(), f"{server.host}:{server.starttls_port}"
     settings, began = tmp_path / (arguments[-1] if arguments else SETTINGS), monotonic()
-    *diagnose, path = shlex.split(blocks(README_SECTION, "text")[1].lines[0])[3:]
-    assert path == f"~/{SETTINGS}"
+    diagnose = shlex.split(blocks(README_SECTION, "text")[1].lines[0])[3:]
     (tmp_path / ".codex").mkdir()
 
     def converse(terminal: Terminal) -> None:
@@ -114,7 +113,7 @@ async def test_an_account_and_a_room_become_a_registered_bridge_and_a_diagnosis(
         with asking(tmp_path, *arguments, columns=columns, environment=environment) as terminal:
             await to_thread(converse, terminal)
         # What a search finds is not named.
-        words = (*diagnose, str(settings)) if arguments else diagnose[:-1]
+        words = (*diagnose, "--env-file", str(settings)) if arguments else diagnose
         async with Watching(tmp_path, {}, *words, command="diagnose") as diagnosing:
             await robot.heard("!ping")
             robot.say("pong")
