@@ -8,19 +8,19 @@ rebuilt element by element, so that a nickname such as `message` does not change
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from bridge.text import one_line, searchable, unescaped, visible
+from bridge.text import HIDDEN_LETTERS, VARIATION_SELECTORS, visible
 from bridge.wire.names import local, lower_bare
 from bridge.xmpp.link.trace import REDACTED
 
-MAX_SPELLINGS = 200_000
-"""Most spellings of names that are known. With more, texts are replaced by their length."""
+MAX_NAMES = 50_000
+"""Most names that are known. With more, texts are replaced by their length."""
 
 NAMESPACES = (
     "jabber:",
@@ -31,6 +31,10 @@ NAMESPACES = (
 )
 """The beginnings of the standards' namespaces. Elements of other namespaces are left out, since
 even the name of such an element may be private."""
+
+_STANDARD = tuple(f"({namespace}" for namespace in NAMESPACES)
+_FIELDS = (*NAMESPACES, "FORM_TYPE", "muc#", "pubsub#")
+"""The beginnings of the names of fields and features that the standards define."""
 
 WORDS = frozenset(
     (  # noqa: SIM905 - as a list it would take fifty lines
@@ -43,8 +47,32 @@ WORDS = frozenset(
 """Values of attributes and fields that the standards define. They stay, except where a nickname
 stands: a nickname may equal one."""
 
-_PLAIN = re.compile(r"[-+]?[0-9]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
-"""Matches a number or a time; both stay."""
+NUMBERS = frozenset(
+    (  # noqa: SIM905 - as WORDS
+        "code count end h index length max maxchars maxstanzas priority seconds since size "
+        "stamp start version"
+    ).split()
+)
+"""The attributes and elements in which a number or a time stays; elsewhere it may be a name."""
+
+IDS = frozenset(
+    (  # noqa: SIM905 - as WORDS
+        "after before first id last occupantId parent previd reactsTo reflects replaces "
+        "replyTo retracts stanzaId thread"
+    ).split()
+)
+"""The fields, attributes and elements that hold an id."""
+
+ATTRIBUTES = NUMBERS | frozenset(
+    (  # noqa: SIM905 - as WORDS
+        "affiliation by category from hash id jid label lang mechanism name nick node parent "
+        "previd role sid subscription to type uri var ver"
+    ).split()
+)
+"""The names of attributes that the standards define. Others are left out."""
+
+_PLAIN = re.compile(r"[-+]?[0-9.]{1,10}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?")
+"""Matches a number or a time."""
 _PRIORITY = re.compile("[-+]?[0-9]{1,3}")
 """Matches a short number. Between quotation marks it stays; a longer one may be a message."""
 _MECHANISMS = re.compile(r"(?:(?:SCRAM-SHA-[0-9]+(?:-PLUS)?|PLAIN|EXTERNAL|ANONYMOUS)(?:, )?)+")
@@ -65,8 +93,23 @@ _ADDRESS = re.compile(
 that were replaced before."""
 _SCHEME = re.compile("(?:xmpps?|wss?|https?)://")
 _PORT = re.compile(":[0-9]+$")
-_WORD = re.compile(r"[^\W_]+")
-_UNIT = re.compile(r"[^\W_]+|[^\w\s]|_")
+_UNIT = re.compile(
+    r"""\\u\{[0-9a-f]{1,6}\}()                  # an escape, which draws nothing
+    | [\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]  # scripts without blanks between words
+    | [\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]
+    | [^\W_]+
+    | [^\x00-\x7f\w]                          # such as an emoji
+    """,
+    re.VERBOSE,
+)
+"""Matches a word of a text as `_folded` returns it, of which names consist."""
+
+MAX_UNITS = 40
+"""A name is recognised in at most so many words: most are spelt out letter by letter in fewer."""
+
+HEAD = 4
+"""Texts are searched for the first letters of names, so many of them, before they are compared."""
+
 _MARKS = "\ue000\ue001"
 """Characters for private use. A name that was replaced becomes a number between these two."""
 _MARKED = re.compile(f"{_MARKS[0]}([0-9]+){_MARKS[1]}")
@@ -79,7 +122,7 @@ STRUCTURE = frozenset(
     {"kind", "direction", "phase", "condition", "tls", "sasl", "at", "delayedFrom", "meaning"}
 )
 """The fields that hold our own words, or times."""
-TEXTS = frozenset({"id", "node", "var", "subject", "status", "reason", "text"})
+TEXTS = frozenset({"node", "subject", "status", "reason"})
 """The attributes and elements whose text stays, with names replaced. Other texts are replaced by
 their length."""
 
@@ -94,10 +137,12 @@ class Pseudonyms:
         self._count = Counter[str]()
         self._rooms: set[str] = set()
         self._known: dict[str, tuple[Callable[[], str], bool]] = {}
-        """How each spelling of a name is replaced, and whether it is an address."""
-        self._shapes: dict[str, set[tuple[int, int]]] = {}
-        """The spellings that have a word as their first, by that word in lower case. A spelling is
-        a pair: the place of the word in it, and its length."""
+        """How each name is replaced, and whether it is an address: by the name as it is spelt, and
+        by its letters alone."""
+        self._learned = set[str]()
+        self._heads = set[str]()
+        """The first letters of all names: one, two, and so on up to `HEAD`."""
+        self._longest = 0
 
     def learn(self, exact: Mapping[str, Any], room: str = "") -> None:
         """Know the names in the fields of an event, or in the attributes of an element."""
@@ -164,23 +209,15 @@ class Pseudonyms:
         """
         if not self.on:
             return text
-        if len(self._known) >= MAX_SPELLINGS:
+        if len(self._learned) >= MAX_NAMES:
             return self.body(text)
-        text = normalize("NFC", text)
         if "%" in text:  # as in an address of the scheme `xmpp`
             text = visible(unquote(text))
         pieces, end = [], 0
         for match in _QUOTED.finditer(text):
             pieces += [self._replaced(text[end : match.start()], ours), f'"{self._quoted(match)}"']
             end = match.end()
-        made = "".join([*pieces, self._replaced(text[end:], ours)])
-        return self.body(text) if self._hides_name(made, ours) else made
-
-    def _hides_name(self, text: str, ours: bool) -> bool:
-        """Whether a reader sees a name in the text because some characters draw nothing."""
-        seen = searchable(unescaped(text))
-        without = self._known_marked(seen, lambda _name, _pseudonym: "", ours)
-        return seen != text.casefold() and "".join(without) != seen
+        return "".join([*pieces, self._replaced(text[end:], ours)])
 
     def event(self, exact: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the exact form of an event without names and bodies."""
@@ -189,8 +226,11 @@ class Pseudonyms:
         kept = {"gap": {"from", "to"}, "connection": {"text"}}.get(exact["kind"], set())
         if "condition" in exact:
             kept = set()
+        is_error = exact["kind"] == "error"  # its text is that of a server, or of a stranger
         return {
-            name: value if name in kept else self._field(name, value)
+            name: value
+            if name in kept
+            else self._field("body" if is_error and name == "text" else name, value)
             for name, value in exact.items()
         }
 
@@ -203,7 +243,8 @@ class Pseudonyms:
             return Element("left-out")
         made = Element(element.tag)
         for key, value in element.items():
-            made.set(key, self._value(local(key), value))
+            if local(key) in ATTRIBUTES:
+                made.set(key, self._value(local(key), value))
         if text := (element.text or "").strip():
             made.text = self._value(name, text)
         made.extend(self.stanza(child) for child in element)
@@ -214,10 +255,12 @@ class Pseudonyms:
             return [self._field(name, item) for item in value]
         if not isinstance(value, str) or name in STRUCTURE:
             return value
-        if name in NICKNAMES or name in JIDS:
+        if name in NICKNAMES or name in JIDS or name in IDS:
             return self._value(name, value)
         if name in {"body", "reactions"}:
             return self.body(value)
+        if name in {"payload", "formerPayload"}:  # names of elements, each with its namespace
+            return value if f"({value.rpartition('(')[2]}".startswith(_STANDARD) else "left-out"
         return value if value in WORDS and name not in TEXTS else self.text(value)
 
     def _value(self, name: str, value: str) -> str:
@@ -226,11 +269,16 @@ class Pseudonyms:
             return self.nickname(value)
         if name in JIDS:
             return self.jid(value)
+        if name in IDS:
+            return self._of("id", value)
+        if name == "var":
+            return value if value.startswith(_FIELDS) else self._of("field", value)
         if name in TEXTS:
             return self.text(value)
         if name == "body":
             return self.body(value)
-        if value in WORDS or _PLAIN.fullmatch(value) or _MECHANISMS.fullmatch(value):
+        is_plain = name in NUMBERS and _PLAIN.fullmatch(value)
+        if value in WORDS or is_plain or _MECHANISMS.fullmatch(value):
             return value
         return self.body(value)
 
@@ -258,19 +306,15 @@ class Pseudonyms:
             self._know(spelling, lambda: self._host(host), is_address=True)
 
     def _know(self, name: str, replace: Callable[[], str], *, is_address: bool = False) -> None:
-        if not name or name in self._known or len(self._known) >= MAX_SPELLINGS:
+        if not name or name in self._learned or len(self._learned) >= MAX_NAMES:
             return
+        self._learned.add(name)
+        for spelling in (name, unquote(name)):
+            if key := _key(spelling):
+                self._known.setdefault(key, (replace, is_address))
+                self._heads.update(key[:length] for length in range(1, HEAD + 1))
+                self._longest = max(self._longest, len(key))
         self._known[name] = replace, is_address
-        plain, decoded = visible(name), visible(unquote(name))
-        as_json = json.dumps(plain, ensure_ascii=False)[1:-1]
-        cases = {name, name.upper(), name.casefold()}
-        for spelling in cases | {plain, decoded, one_line(name), as_json, normalize("NFC", name)}:
-            self._known.setdefault(spelling, (replace, is_address))
-            # A nickname may be a full stop. But a full stop in a sentence is no nickname.
-            unit = _WORD.search(spelling) or (not spelling.isascii() and _UNIT.search(spelling))
-            if unit:
-                shape = unit.start(), len(spelling)
-                self._shapes.setdefault(unit[0].casefold(), set()).add(shape)
 
     def _quoted(self, match: re.Match[str]) -> str:
         """Return what replaces quoted words: the pseudonym if they are a name, else the length."""
@@ -278,8 +322,10 @@ class Pseudonyms:
             words = json.loads(match[0].replace("…", ""), strict=False)
         except ValueError:
             words = match[1]
-        if words in self._known:
-            return self._known[words][0]()
+        if known := self._known.get(words) or self._known.get(_key(words)):
+            return known[0]()
+        if known_id := self._given.get(("id", words)):
+            return known_id
         if _PRIORITY.fullmatch(words) or _MECHANISMS.fullmatch(words):
             return str(words)
         address = _ADDRESS.fullmatch(words)
@@ -307,28 +353,63 @@ class Pseudonyms:
         self, text: str, marked: Callable[[str, str], str], ours: bool
     ) -> Iterator[str]:
         """Yield the pieces of a text, with the longest known names in it replaced."""
-        end = 0
-        for unit in _UNIT.finditer(text):
-            best: tuple[int, int, Callable[[], str]] | None = None
-            for offset, length in self._shapes.get(unit[0].casefold(), ()):
-                begin = unit.start() - offset
-                after = begin + length
-                spelling = text[max(begin, 0) : after]
-                known = self._known.get(spelling) or self._known.get(spelling.casefold())
-                ends_within = spelling[-1:].isalnum() and _UNIT.match(text, after)
-                if (
-                    known is not None
-                    and begin >= end
-                    and (known[1] or not ours)
-                    and not (ends_within and ends_within[0][0].isalnum())
-                    and (best is None or length > best[1] - best[0])
-                ):
-                    best = begin, after, known[0]
-            if best is not None:
-                yield text[end : best[0]]
-                yield marked(text[best[0] : best[1]], best[2]())
-                end = best[1]
+        folded, places = _folded(text)
+        units, index, end = [*_units(folded)], 0, 0
+        while index < len(units):
+            begin, key, following = places[units[index].start()], "", 0
+            for place, unit in enumerate(units[index : index + MAX_UNITS], index + 1):
+                key += unit[0]
+                if len(key) > self._longest or key[:HEAD] not in self._heads:
+                    break
+                name = text[begin : places[unit.end()]]
+                known = self._known.get(name) or self._known.get(key)
+                if known and (_is_dotted(name) if known[1] and "." in known[0]() else not ours):
+                    following, best, after, replace = place, name, places[unit.end()], known[0]
+            if following:
+                yield text[end:begin]
+                yield marked(best, replace())
+                end = after
+            index = following or index + 1
         yield text[end:]
+
+
+@cache
+def _letters(character: str) -> str:
+    """Return what tells a letter from others: no case, width, mark; nothing if it is not drawn."""
+    decomposed = normalize("NFKD", normalize("NFKD", character).casefold())
+    return "".join(
+        it
+        for it in decomposed
+        if it.isspace()
+        or not (category(it)[0] in "MC" or it in HIDDEN_LETTERS or it in VARIATION_SELECTORS)
+    )
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """Return the letters of a text, and the place in the text of each, and of the end."""
+    if text.isascii() and text.isprintable():
+        return text.lower(), range(len(text) + 1)
+    letters, places = list[str](), list[int]()
+    for place, character in enumerate(text):
+        letters.append(_letters(character))
+        places += [place] * len(letters[-1])
+    return "".join(letters), [*places, len(text)]
+
+
+def _units(folded: str) -> Iterator[re.Match[str]]:
+    """Yield the words of a folded text; punctuation only separates them."""
+    for unit in _UNIT.finditer(folded):
+        if unit[1] is None and category(unit[0][0])[0] != "P":
+            yield unit
+
+
+def _key(name: str) -> str:
+    """Return a name without what may differ in its spellings: signs, blanks, case and the like."""
+    return "".join(unit[0] for unit in _units(_folded(name)[0]))
+
+
+def _is_dotted(name: str) -> bool:
+    return any(sign in normalize("NFKC", name) for sign in ".@")
 
 
 def _parts(jid: str) -> tuple[str, str, str, str]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from time import process_time
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -62,18 +63,30 @@ def known(*nicknames: str, jids: tuple[str, ...] = (), room: str = "") -> Pseudo
         (["Alice"], 'She said "hello" to "Alice"', 'She said "[5 characters]" to "Nick1"'),
         (["Alice"], 'cut: "Alice in Won…"', 'cut: "[12 characters]"'),
         (["Alice Smith"], "Alice Smithson, Alice", "Alice Smithson, Alice"),
-        (["[bot] (x)*"], "left by [bot] (x)*: bye", "left by Nick1: bye"),
+        (["[bot] (x)*"], "left by [bot] (x)*: bye", "left by [Nick1)*: bye"),
         (['Say "hi"'], r'by "Say \"hi\"" at once', 'by "Nick1" at once'),
         (["a\u202eb"], r"a\u{202E}b and a" + "\u202eb", "Nick1 and Nick1"),
         (["straße"], "STRASSE, Straße", "Nick1, Nick1"),
         (["k\u00f6rper"], "ko\u0308rper", "Nick1"),
         (["ko\u0308rper"], "k\u00f6rper, ko\u0308rper", "Nick1, Nick1"),
-        (["Alice"], "ask Al\u200bi\u00adce", "[11 characters]"),
-        (["Alice"], r"ask Al\u{200B}ice", "[17 characters]"),
+        (["Alice"], "ask Al\u200bi\u00adce", "ask Nick1"),
+        (["Alice"], r"ask Al\u{200B}ice", "ask Nick1"),
         (["Alice"], "\u2764\ufe0f Alice", "\u2764\ufe0f Nick1"),
         (["\U0001f916"], "ask\U0001f916now", "askNick1now"),
         (["."], "The end. Really.", "The end. Really."),
-        (["\ue0000\ue001"], "\ue0000\ue001 x", "?0? x"),
+        (["\ue0000\ue001"], "\ue0000\ue001 x", "?Nick1? x"),
+        *(
+            (["Alice Smith"], f"bye {spelling}: done", "bye Nick1: done")
+            for spelling in (
+                *("alice_smith", "AliceSmith", "A-L-I-C-E S.M.I.T.H", "alice\u2003smith"),
+                "\uff21\uff4c\uff49\uff43\uff45\u3000\uff33\uff4d\uff49\uff54\uff48",
+                *("A\u0301li\u0308ce Smi\u0336th", "\u00c1l\u00efce Smith", "Alic\u200be Smith"),
+                "\U0001d400\U0001d425\U0001d422\U0001d41c\U0001d41e \u24c8\u24dc\u24d8\u24e3\u24d7",
+            )
+        ),
+        (["4711"], "call 4711 or 47-11, not 47112", "call Nick1 or Nick1, not 47112"),
+        (["\u674e\u660e"], "\u8bf7\u674e\u660e\u8d70", "\u8bf7Nick1\u8d70"),
+        (["Alice", "alice"], "Alice, alice", "Nick1, Nick2"),
         (
             [],
             "mail a.b@c.lan/d e, or c.lan",
@@ -133,10 +146,65 @@ def test_a_stanza_keeps_its_structure_and_loses_what_it_says() -> None:
     (element,) = elements_of(xml)[0]
     assert written(words.stanza(element)).replace('"', "'") == (
         "<message from='room1@host1.example/Nick1' to='user1@host2.example/Nick2' type='groupchat'"
-        " id='7'><body>[12 characters]</body><subject>for Nick1</subject>"
+        " id='id1'><body>[12 characters]</body><subject>for Nick1</subject>"
         "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
         "<x xmlns='jabber:x:oob'><url>[29 characters]</url></x><left-out/></message>"
     )
+
+
+PRIVATE = (
+    "<message from='{room}/4711' id='m-alice' salary='9000'>"
+    "<occupant-id xmlns='urn:xmpp:occupant-id:0' id='occupant+alice='/>"
+    "<reply xmlns='urn:xmpp:reply:0' id='m-alice' to='{room}/4711'/><thread>m-alice</thread>"
+    "<x xmlns='jabber:x:data'><field var='muc#role'><value>member</value></field>"
+    "<field var='salary'><value>4711</value></field></x>"
+    "<error code='404'><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>Alice is out</text>"
+    "</error></message>"
+)
+"""An id, an occupant id, an attribute and a field of nobody's, a number, the text of an error."""
+
+
+def test_ids_are_replaced_one_for_one_and_what_no_standard_defines_is_gone() -> None:
+    words = known("4711", room=ROOM)
+    (element,) = elements_of(PRIVATE.format(room=ROOM))[0]
+    made = written(words.stanza(element)).replace('"', "'")
+    assert made == (
+        "<message from='room1@host1.example/Nick1' id='id1'>"
+        "<occupant-id xmlns='urn:xmpp:occupant-id:0' id='id2'/>"
+        "<reply xmlns='urn:xmpp:reply:0' id='id1' to='room1@host1.example/Nick1'/>"
+        "<thread>id1</thread>"
+        "<x xmlns='jabber:x:data'><field var='muc#role'><value>member</value></field>"
+        "<field var='field1'><value>[4 characters]</value></field></x>"
+        "<error code='404'><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>[12 characters]"
+        "</text></error></message>"
+    )
+    exact = {"kind": "message", "id": "m-alice", "occupantId": "occupant+alice=", "replyTo": "x"}
+    assert words.event(exact) == {**exact, "id": "id1", "occupantId": "id2", "replyTo": "id3"}
+    assert (
+        words.text('The message "m-alice" came back.', ours=True) == 'The message "id1" came back.'
+    )
+
+
+def test_the_text_of_an_error_and_names_of_elements_of_nobodys_are_replaced() -> None:
+    words = known("Alice")
+    refused = {"kind": "error", "id": "7", "condition": "forbidden", "text": "Alice is out"}
+    assert words.event(refused) == {**refused, "id": "id1", "text": "[12 characters]"}
+    payload = ["c (http://jabber.org/protocol/caps)", "alice (urn:alice)", "alice"]
+    made = words.event({"kind": "join", "sender": "Alice", "payload": payload})["payload"]
+    assert made == [payload[0], "left-out", "left-out"]
+
+
+@pytest.mark.parametrize("text", ["Nick7 says a ", "a ", "\u00e9" * 40 + " ", '"', "a\u0301", "@."])
+def test_the_time_for_a_text_grows_no_faster_than_the_text(text: str) -> None:
+    words = known(*(f"Nick{number}" for number in range(500)), *("a" * it for it in range(1, 400)))
+    short, long = (min(taken(words, text * times) for _ in range(3)) for times in (400, 3_200))
+    assert long < 24 * short
+
+
+def taken(words: Pseudonyms, text: str) -> float:
+    started = process_time()
+    words.text(text)
+    return process_time() - started
 
 
 @pytest.mark.parametrize("body", ["482913", "away", "2026-01-01T00:00:00Z"])
@@ -273,7 +341,7 @@ def test_no_text_of_a_stranger_has_a_hidden_character_on_any_page(source: Any) -
 def test_with_too_many_names_texts_are_replaced_by_their_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bridge.page.pseudonyms.MAX_SPELLINGS", 4)
+    monkeypatch.setattr("bridge.page.pseudonyms.MAX_NAMES", 2)
     words = known("first")
     assert words.text("first and second") == "Nick1 and second"
     words.learn({"sender": "second"})
