@@ -7,37 +7,54 @@ import json
 import struct
 import tempfile
 import zlib
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
 
-from bridge.page.chronicle import Chronicle, Course
+from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
+from bridge.page.recorded import RecordedPage
 from bridge.page.timeline import encode
-from bridge.text import seconds_of
+from bridge.store.database import Observer, Recorded
 from tests.page.chromium import chromium, showing
 
 PICTURE = Path(__file__).with_name("page.png")
 RECORDED = Path(__file__).parent.parent / "tests" / "page" / "incident.json"
-"""What a recorder noted in one room: events in their exact form, with the stanzas behind them."""
-ROOM = "ops@conference.example.org"
-WIDTH, HEIGHT = 1_280, 600
+"""What `xmpp-bridge record` wrote while `tests/page/session.py` was played."""
+WIDTH, HEIGHT = 1_280, 680
 KEYWORD = b"iTXtDescription\0\0\0\0\0"
 """What is before the description of a picture: a chunk with a text in UTF-8 (PNG, 11.3.3.4)."""
 END = struct.pack(">I4sI", 0, b"IEND", zlib.crc32(b"IEND"))
 """The last chunk of a picture."""
 
 
+async def _walk(rows: list[Recorded]) -> AsyncIterator[Recorded]:
+    for row in rows:
+        yield row
+
+
 def incident() -> dict[str, Any]:
-    """Return the page of the incident, as `log --report` makes it."""
-    chronicle, room = Chronicle(Pseudonyms(on=False)), Course("room", ROOM)
-    for row in json.loads(RECORDED.read_text("utf-8")):
-        seconds = seconds_of(row["at"])
-        assert seconds is not None
-        stanzas = [row["stanza"]] if "stanza" in row else []
-        chronicle.take(room, seconds, row["event"], observer="bridge", room=ROOM, stanzas=stanzas)
-    return encode(chronicle.timeline("log", [room], room.end / 1_000))
+    """Return the page of the session, as `log --report` makes it."""
+    page = RecordedPage(Chronicle(Pseudonyms(on=False)), [])
+    rows = [
+        Recorded(0, row["at"], row["room"], row["event"], Observer(*row["observer"]), row["shared"])
+        for row in json.loads(RECORDED.read_text("utf-8"))
+    ]
+
+    async def walk(*_: object, **options: Any) -> Any:
+        stanzas = [row for row in rows if row.event["kind"] == "stanza"]
+        return _walk(stanzas if options.get("stanzas") else [])
+
+    reading = page.look_back(walk, None, None)
+    with suppress(StopIteration):  # it waits for nothing, and a browser's loop may be running
+        reading.send(None)
+    happened = sorted((row for row in rows if row.event["kind"] != "stanza"), key=lambda it: it.at)
+    for row in happened:
+        page.take(row)
+    return encode(page.timeline(happened[-1].at))
 
 
 def draw(browser: Browser, folder: Path) -> bytes:

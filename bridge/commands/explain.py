@@ -17,7 +17,7 @@ from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
 from bridge.commands.report import report_path, write_report
 from bridge.logs import can_print, complain
-from bridge.page.captured import MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT, CapturedPage
+from bridge.page.captured import CapturedPage
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.text import one_line, quoted
@@ -35,7 +35,7 @@ def run(parsed: argparse.Namespace) -> int:
     formats: dict[str, int] = {}
     account = lower_bare(parsed.account or "")
     page = CapturedPage(
-        Chronicle(Pseudonyms(on=parsed.pseudonyms), MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT),
+        Chronicle(Pseudonyms(on=parsed.pseudonyms)),
         lambda stream: not account or lower_bare(stream.client.account) in {account, ""},
     )
     capture = Capture(

@@ -33,6 +33,11 @@ class Attendance:
         """The occupants that the room has listed so far, while a bridge joins. None if no bridge
         joins, or if another bridge is in the room already."""
 
+    @property
+    def is_entering(self) -> bool:
+        """Whether a bridge is on its way into the room, and no other is in it."""
+        return self._listed is not None
+
     def take(self, at: int, begin: int, exact: Mapping[str, Any], observer: str) -> None:
         """Take an event in its exact form; `begin` is the time of the first event of the room."""
         name = exact.get("sender", "")

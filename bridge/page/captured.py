@@ -32,13 +32,6 @@ from bridge.xmpp.muc.reading import read
 
 NAMELESS = "an account that the log does not name"
 
-MAX_CAPTURED_EVENTS = 2_500
-"""Most events on the page of a log, so that the page takes no more memory than reading the log."""
-
-MAX_CAPTURED_WEIGHT = 1_500_000
-"""Most bytes of memory that the texts of these events take together. If an event takes more than
-600 on average, fewer events are kept."""
-
 PIECES = {
     HEADER: "stream header",
     FOOTER: "end of the stream",

@@ -16,11 +16,16 @@ from bridge.capture.stanza import LogPlace
 from bridge.capture.times import time_in
 from bridge.capture.verdict import verdict
 from bridge.page.attendance import Attendance
+from bridge.page.folding import Folding
 from bridge.page.pseudonyms import Pseudonyms
+from bridge.page.standing import UNPROVEN, troubles
 from bridge.page.timeline import MAX_EVENTS, Bar, Event, Finding, Hole, Lane, Part, Timeline, Zone
 from bridge.text import listed, memory_of, one_line, quoted, seconds_of, visible
 from bridge.wire.xmlwriter import written
+from bridge.xmpp.checks.questions import is_unanswered, questions
+from bridge.xmpp.model.events import decode
 from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
+from bridge.xmpp.model.journal import Record
 from bridge.xmpp.model.room import put_out
 
 MAX_BODY_CHARACTERS = 16_384
@@ -87,6 +92,21 @@ class Noted(NamedTuple):
     place: LogPlace | None
     stanzas: tuple[str, ...]
     """Without secrets."""
+    entering: bool
+    """Whether the observer was still on its way into the room."""
+
+    def record(self, number: int) -> Record | None:
+        """Return the event as a record with this number; None if no other in the room sees it.
+
+        What a client sent counts for the page of its stream, and not what the room sent back.
+        """
+        match self.exact, self.course.kind:
+            case ({"kind": "stanza" | "gap"}, _) | ({"reflection": True}, "stream"):
+                return None
+            case {"direction": "out"}, kind if kind != "stream":
+                return None
+        exact = {**self.exact, "direction": "in"} if "direction" in self.exact else self.exact
+        return Record(number, self.at / 1_000, decode(exact), self.room)
 
 
 class Chronicle:
@@ -95,6 +115,8 @@ class Chronicle:
     def __init__(self, words: Pseudonyms, most: int = MAX_EVENTS, weight: int = MAX_WEIGHT) -> None:
         """Keep the newest `most` events, or fewer if their texts take over `weight` bytes."""
         self.words = words
+        self.bridges = set[str]()
+        """The nicknames of the bridges that recorded."""
         self.left_out = 0
         """How many older events are left out."""
         self._most = min(most, MAX_EVENTS)
@@ -123,7 +145,10 @@ class Chronicle:
         course.begin = at if course.begin is None else min(course.begin, at)
         course.end = max(course.end, at)
         self.words.learn(exact)
+        kind = exact["kind"]
+        entering = kind == "connection" or (kind == "stanza" and course.stage() != "")
         if room:
+            entering = entering or course.attendances[room].is_entering
             course.attendances[room].take(at, course.begin, exact, observer)
         match exact:
             case {"kind": "connection", "phase": str(phase)}:
@@ -146,7 +171,7 @@ class Chronicle:
             exact = {**exact, "body": _bounded(exact["body"])}
         texts = [value for value in exact.values() if isinstance(value, str)]
         weight = sum(map(memory_of, [*texts, *xml_texts]))
-        self._kept.append((Noted(course, at, room, exact, place, xml_texts), weight))
+        self._kept.append((Noted(course, at, room, exact, place, xml_texts, entering), weight))
         self._weight += weight
         while len(self._kept) > self._most or self._weight > self._max_weight:
             self._weight -= self._kept.popleft()[1]
@@ -174,8 +199,9 @@ class Chronicle:
         notice = f"{whose}off (--pseudonyms replaces names, and messages by their length)."
         if self.words.on:
             notice = (
-                f"{whose}on. Nicknames, addresses and hosts are replaced one for one, and messages "
-                "by their length. Subjects, reasons and status texts stay, but for the names."
+                f"{whose}on. Nicknames, addresses, hosts and ids are replaced one for one, and "
+                "messages and texts of errors by their length. Subjects, reasons and status texts "
+                "stay, but for the names. Not promised: that no other word there tells who it was."
             )
         return Timeline(
             source,
@@ -187,7 +213,7 @@ class Chronicle:
             notice,
             tuple(parts),
             self.left_out,
-            self._verdict(findings, holes) if source == "explain" else "",
+            self._verdict(findings, holes) if source == "explain" else _summed_up(parts),
         )
 
     def _part(
@@ -198,15 +224,25 @@ class Chronicle:
             begin = min((noted.at for noted in notes), default=course.end)
         course.finish()
         lanes, lane_of = self._lanes(course, begin)
+        by_name = {name: lanes[index] for (_, name), index in lane_of.items()}
+        folding = Folding(self.bridges, by_name, begin, course.end)
         severities = {finding.place: finding.severity for finding in course.findings}
         events, by_place = list[Event](), dict[LogPlace | None, Event]()
         for noted in notes:
             severity = noted.place and severities.get(noted.place)
             lane = lane_of.get((noted.room, noted.exact.get("sender", "")))
             event = self._event(f"e{number + len(events)}", noted, lane, severity or "", zone)
+            if not event.severity:
+                folded = folding.of(noted.exact, noted.entering, course.stages, noted.at)
+                event = replace(event, folded=folded)
             events.append(event)
             by_place[noted.place] = event
         findings = [self._finding(each, by_place.get(each.place)) for each in course.findings]
+        findings += self._paired(course, notes, events, zone)
+        spoke = {noted.exact.get("sender") for noted in notes if noted.exact["kind"] == "message"}
+        for (_, name), index in lane_of.items():
+            if name in folding.visitors - spoke:
+                lanes[index] = replace(lanes[index], folded="bridge")
         text = self.words.file if course.kind == "scenario" else self.words.text
         return Part(
             id_,
@@ -221,12 +257,51 @@ class Chronicle:
             tuple(events),
             tuple(self._bar(bar) for bar in course.stages if bar.to >= begin),
             tuple(
-                replace(gap, text=one_line(self.words.text(gap.text)))
+                replace(gap, text=one_line(self.words.text(gap.text, ours=True)))
                 for gap in course.gaps
                 if gap.to >= begin
             ),
             tuple(findings),
         )
+
+    def _paired(
+        self, course: Course, notes: Sequence[Noted], events: list[Event], zone: Zone
+    ) -> list[Finding]:
+        """Mark questions and answers among the events; return what stands out in a room."""
+        findings = list[Finding]()
+        gaps = [(gap.from_ / 1_000, gap.to / 1_000) for gap in course.gaps]
+        for room in course.attendances:
+            records = [
+                record
+                for number, noted in enumerate(notes)
+                if noted.room == room and (record := noted.record(number))
+            ]
+            asked, end = questions(records), course.end / 1_000
+            unanswered = [it for it in asked if is_unanswered(it, end, gaps)]
+            for question in asked:
+                number, answer = question.asked.number, question.answer
+                if answer is not None:
+                    took = events[answer.number].at - events[number].at if zone != "none" else None
+                    events[number] = replace(
+                        events[number], answer=events[answer.number].id, answer_ms=took
+                    )
+            for question in unanswered:
+                number = question.asked.number
+                events[number] = replace(events[number], answered=False)
+            if course.kind != "room":
+                continue
+            for trouble in troubles(room, records, asked, unanswered, end):
+                event = events[trouble.at.number]
+                message, hint = (self.words.text(it, ours=True) for it in trouble[1:3])
+                severity = "warning" if trouble.name in UNPROVEN else "error"
+                findings.append(
+                    Finding(
+                        *(trouble.name, severity, one_line(message), one_line(hint), ""),
+                        event.at,
+                        event.id,
+                    )
+                )
+        return findings
 
     def _lanes(self, course: Course, begin: int) -> tuple[list[Lane], dict[tuple[str, str], int]]:
         """Return the lanes, and the index of each by its room and nickname."""
@@ -303,6 +378,25 @@ class Chronicle:
         return f"{one_line(self.words.file(place.file))}:{place.line}"
 
 
+def _summed_up(parts: Sequence[Part]) -> str:
+    """Return the verdict on several rooms and connections: what stands out most, and what to do."""
+    worst, known = list[str](), {it.event for part in parts for it in part.findings}
+    rooms = [part for part in parts if part.kind == "room"]
+    for part in rooms:
+        where = f"{part.title}: " if len(rooms) > 1 else ""
+        worst += [f"{where}{it.message} {it.hint}".rstrip() for it in part.findings]
+    for part in parts:
+        worst += [
+            event.text
+            for event in part.events
+            if event.severity in {"error", "warning"} and event.id not in known
+        ]
+    if not worst:
+        return "Nothing stands out."
+    more = f" {len(worst) - 1} more stand out." if len(worst) > 1 else ""
+    return f"{worst[0]}{more}"
+
+
 def _bounded(text: str) -> str:
     """Return a text as a page has it: if it is too long, its beginning and its length."""
     if len(text) <= MAX_BODY_CHARACTERS:
@@ -315,7 +409,9 @@ def _severity(exact: Mapping[str, Any]) -> str:
     match exact:
         case {"kind": "error"} | {"condition": str()} | {"kind": "stanza", "type": "error"}:
             return "error"
-        case {"kind": "gap"} | {"kind": "leave", "destroyed": True}:
+        case {"kind": "gap"}:
+            return "note"
+        case {"kind": "leave", "destroyed": True}:
             return "warning"
         case {"kind": "leave", "codes": codes} if put_out(codes):
             return "warning"

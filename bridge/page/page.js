@@ -15,6 +15,8 @@ const [CHUNK, LINE] = [100, 21];
 const [PAPER, NARROWEST] = [700, 240];
 /** Characters of a text that the drawing looks at: more than a screen is wide. */
 const DRAWN = 400;
+/** Pixels after which a click is a drag. */
+const DRAG = 8;
 const SVG = "http://www.w3.org/2000/svg";
 const [MINUTE, DAY] = [60_000, 86_400_000];
 /** Round distances between the marks of an axis, in milliseconds. */
@@ -24,12 +26,20 @@ const STEPS = [
   [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => minutes * MINUTE),
   [1, 2, 7, 30, 365, 3650].map((days) => days * DAY),
 ].flat();
+const STAMP = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const SIGNS = { error: "✕", failed: "✕", warning: "▲", note: "●", passed: "✓" };
 /** By how many events a key moves the selection. */
 const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MOVES = { ...ARROWS, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 const OURSELVES = { room: "the bridge", stream: "this client", scenario: "this view" };
+/** What is folded away, and the words of its switch. */
+const FOLDS = {
+  bridge: "the bridge's visits",
+  history: "old history",
+  connecting: "connecting that went well",
+};
 const SHAPES = {
+  unanswered: "m-3-3a3 3 0 1 1 3 4v2m0 2.5v2",
   error: "m-4.5-4.5l9 9m0-9l-9 9",
   warning: "m0-6l6 10h-12z",
   change: "m0-5l5 5-5 5-5-5z",
@@ -47,6 +57,8 @@ const pen = document.createElement("canvas").getContext("2d");
 pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
 const events = new Map();
+/** The names of the folds that are open. */
+const unfolded = new Set();
 let selected;
 let origin; // Where the reader was before the details.
 
@@ -72,9 +84,22 @@ const offset = (at) =>
   `UTC${behind(at) > 0 ? "−" : "+"}${written(Math.abs(behind(at))).slice(11, 16)}`;
 const ends = page.parts.flatMap(({ from, to }) => [from, to]);
 const severalDays = timed && new Set(ends.map((at) => local(at).slice(0, 10))).size > 1;
-/** When something was, in few characters. */
-const moment = ({ at, time }) =>
-  time ?? (timed ? local(at).slice(severalDays ? 5 : 11, 19) : `${at}`);
+/** When something was, in few characters; in a log without times, at which line. */
+const moment = ({ at, where }) =>
+  timed ? local(at).slice(severalDays ? 0 : 11, 19) : `line ${where?.match(/\d+$/) ?? at}`;
+const placed = (where) => where?.replace(/:(\d+)$/, ", line $1");
+/** A sentence of ours with its times in the form that all other times have. */
+const retimed = (text) =>
+  page.zone === "utc"
+    ? text.replace(STAMP, (at) => moment({ at: Date.parse(at) }))
+    : text.replace(/^(\S+):(\d+): /, "$1, line $2: ");
+/** What an event says; of a message only the note before its words is ours. */
+const told = ({ kind, text }) =>
+  kind === "message"
+    ? text.replace(/^<[^>]*> \(said [^)]*\)/, retimed)
+    : ["gap", "connection"].includes(kind)
+      ? retimed(text)
+      : text;
 
 function duration(milliseconds) {
   if (!timed) return `${milliseconds} lines`;
@@ -138,7 +163,8 @@ function standing({ role, affiliation }) {
   return words.filter((word) => word && word !== "none").join(", ");
 }
 
-function shape({ severity, kind, direction }) {
+function shape({ severity, kind, direction, answered }) {
+  if (answered === false) return "unanswered";
   if (severity === "error" || severity === "warning") return severity;
   if (kind === "stanza") return direction ?? "said";
   if (kind === "message") return "said";
@@ -158,31 +184,43 @@ function sign(node, word = "") {
 
 function row(event, silence) {
   const item = copy("event");
-  const [silent, time, kind, text] = item.children;
+  const [silent, time, kind, text, took, answer] = item.children;
+  const reply = events.get(event.answer);
   item.id = event.id;
   item.hidden = event.hidden;
   silent.textContent = silence ? `silent for ${duration(silence.to - silence.from)}` : "";
   time.textContent = moment(event);
   kind.textContent = `${SIGNS[event.severity] ?? ""} ${event.kind}`;
   kind.classList.add(event.severity ?? "none");
-  text.textContent = event.text;
+  text.textContent = told(event);
+  took.textContent = event.answered === false ? "? no answer" : reply && outcome(event);
+  took.classList.toggle("error", !reply);
+  answer.textContent = reply?.text ?? "";
   event.row = item;
+  if (reply) reply.row = item;
   return item;
+}
+
+/** How long the answer to a question took. */
+function outcome({ answerMs }) {
+  return answerMs === undefined ? "→" : `→ ${duration(answerMs)} →`;
 }
 
 function finding({ severity, message, hint, clause, at, event, where }) {
   const item = copy("finding");
   const [word, time, link, advice] = item.children;
   sign(word, severity);
-  time.textContent = at === undefined ? where : moment({ at });
-  link.textContent = message;
+  time.textContent = at === undefined ? placed(where) : moment({ at, where });
+  link.textContent = retimed(message);
   if (event) link.href = `#${event}`;
-  advice.textContent = [hint, clause && `(${clause})`].filter((words) => words).join(" ");
+  advice.textContent = [retimed(hint ?? ""), clause && `(${clause})`]
+    .filter((words) => words)
+    .join(" ");
   return item;
 }
 
 /** The stages of each connection as bars; the next begins after a failure, or after a pause. */
-function connections(stages) {
+function connections(stages, folds) {
   const lists = [];
   stages.forEach(({ name, from, to, ok, detail }, index) => {
     const before = stages[index - 1];
@@ -195,7 +233,7 @@ function connections(stages) {
     bar.style.flexGrow = Math.max(to - from, 1);
     lists.at(-1).append(bar);
   });
-  return lists;
+  return folds ? lists.filter((list) => list.querySelector(".error")) : lists;
 }
 
 // A part: its heading, its drawing and the list of its events.
@@ -206,12 +244,16 @@ class Part {
     for (const event of this.events) {
       events.set(event.id, Object.assign(event, { part: this, hidden: false }));
     }
-    this.shown = this.events;
+    for (const event of this.events) {
+      if (event.answer) events.get(event.answer).question = event;
+    }
+    /** The events that are drawn, and those of them that have a row: an answer has none. */
+    this.shown = this.listed = this.events;
     this.silences = silences(this);
     this.findings.sort((first, second) => first.at - second.at);
-    const told = new Set(this.events.map((event) => event.lane));
-    /** The indices of the lanes as they are drawn: those of whom nothing is told come last. */
-    this.order = [...this.lanes.keys()].sort((one, other) => told.has(other) - told.has(one));
+    /** Whether what went well is folded: the steps of a scenario are what it is about. */
+    this.folds = this.kind !== "scenario";
+    this.arrange();
     this.roomy = this.order.length <= CROWD;
     this.height = this.roomy ? LANE : CROWDED_LANE;
     /** Pixels from the top of a lane to the middle of its bars. */
@@ -230,28 +272,46 @@ class Part {
     when.textContent = timed ? `${from} to ${to}, ${duration(this.to - this.from)}` : "";
   }
 
+  /** Choose the lanes that are drawn, by their indices: those of whom nothing is told come last. */
+  arrange() {
+    const acting = new Set(this.shown.map((event) => event.lane));
+    const open = ({ folded }) => !folded || unfolded.has(folded);
+    this.order = [...this.lanes.keys()]
+      .filter((index) => open(this.lanes[index]))
+      .sort((one, other) => acting.has(other) - acting.has(one));
+  }
+
   /** Open the part, and make what it does not need while it is closed. */
   fill() {
     this.node.open = true;
     if (this.list) return;
     const [, verdict, findings, stages, zoom, timeline, list] = this.node.children;
     const said = this.findings.some(({ message }) => message === this.verdict);
-    verdict.textContent = said || this.verdict === page.verdict ? "" : this.verdict;
-    findings.append(...this.findings.map(finding));
-    stages.append(...connections(this.stages));
+    const further = this.findings.filter((found) => found !== headline);
+    verdict.textContent = said || this.verdict === page.verdict ? "" : retimed(this.verdict ?? "");
+    findings.append(...further.map(finding));
+    this.stagesNode = stages;
     zoom.querySelectorAll("button").forEach((button, index) => {
-      button.addEventListener("click", () => this.zoom([1 / 3, 3, Infinity][index]));
+      button.addEventListener("click", () => {
+        if (index === 2) this.span = undefined;
+        this.zoom([1 / 3, 3, Infinity][index]);
+        if (index === 2) filter();
+      });
     });
     this.timeline = timeline;
     timeline.setAttribute("aria-label", `Timeline of ${this.title}`);
     timeline.setAttribute("aria-valuemax", this.events.length);
+    timeline.addEventListener("pointerdown", ({ clientX }) => {
+      this.pressed = clientX;
+    });
     timeline.addEventListener("click", (click) => this.pick(click));
     this.list = list;
     list.setAttribute("aria-label", `Events of ${this.title}`);
     list.addEventListener("click", ({ target }) => select(target.closest("[role=option]")?.id));
     for (const node of [timeline, list]) node.addEventListener("keydown", (key) => this.press(key));
     let place = 0;
-    const rows = this.events.map((event) => {
+    const asked = this.events.filter(({ question }) => !question);
+    const rows = asked.map((event) => {
       let silence;
       for (; this.silences[place]?.to <= event.at; place += 1) silence = this.silences[place];
       return row(event, silence);
@@ -289,6 +349,9 @@ class Part {
     this.width = matchMedia("print").matches ? PAPER : Math.max(clientWidth, NARROWEST);
     this.gutter = this.width < 600 ? 96 : 150;
     const [head, body] = this.timeline.children;
+    const folds = this.folds && !unfolded.has("connecting");
+    this.stagesNode.replaceChildren(...connections(this.stages, folds));
+    this.arrange();
     head.replaceChildren(this.above());
     body.replaceChildren(this.inside());
     this.point();
@@ -350,12 +413,14 @@ class Part {
     const size = STEPS.find((time) => time * power >= least) * power;
     const end = size < 1_000 ? 23 : size < MINUTE ? 19 : 16;
     const zone = behind(from);
-    const drawn = [];
+    const name = `Who ↓ ${timed ? "Time" : "Line"} →`;
+    const drawn = [label(0, 12, name, DRAWN, "hint")];
     for (let at = Math.ceil((from - zone) / size) * size + zone; at <= to; at += size) {
       const x = Math.round(this.x(at)) + 0.5;
       const text = timed ? local(at).slice(...(size < DAY ? [11, end] : [0, 10])) : `${at}`;
       drawn.push(svg("line", { class: "grid", x1: x, x2: x, y1: 16, y2: 22 }));
-      if (x < this.width - 24) drawn.push(label(x, 12, text, DRAWN, "tick"));
+      const clear = x - width(text) / 2 > width(name) + 4;
+      if (clear && x < this.width - 24) drawn.push(label(x, 12, text, DRAWN, "tick"));
     }
     return drawn;
   }
@@ -380,10 +445,12 @@ class Part {
       const { name, self, spans = [] } = this.lanes[index];
       const top = place * this.height;
       const y = top + this.height - 0.5;
+      const who = OURSELVES[this.kind];
+      const hint = [self && who, standing(spans.at(-1) ?? {})].filter((it) => it).join(", ");
       return [
         svg("line", { class: "grid", x2: this.width, y1: y, y2: y }),
-        label(0, top + 15, self ? `${name} (${OURSELVES[this.kind]})` : name, this.gutter - 8),
-        this.roomy && label(0, top + 29, standing(spans.at(-1) ?? {}), this.gutter - 8, "hint"),
+        label(0, top + 15, self && !this.roomy ? `${name} (${who})` : name, this.gutter - 8),
+        this.roomy && label(0, top + 29, hint, this.gutter - 8, "hint"),
         ...spans.flatMap((span, at) => this.stay(span, spans[at - 1], spans[at + 1], top)),
         ...this.marks(byLane.get(index) ?? [], top + this.middle),
       ];
@@ -402,7 +469,7 @@ class Part {
       drawn.push(svg("line", { class: "end", x1: right, x2: right, y1: y - 7, y2: y + 7 }));
       const room = Math.min(next ? this.x(next.from) : Infinity, this.width) - right - 14;
       const beside = room > 100 || width(span.left) < room;
-      if (beside) drawn.push(label(right + 10, y + 4, span.left, room));
+      if (beside) drawn.push(label(right + 14, y + 4, span.left, room));
       else if (this.roomy)
         drawn.push(label(right, top + 15, span.left, right - this.gutter, "last"));
     }
@@ -414,10 +481,10 @@ class Part {
   /** Show the selected event in the drawing. */
   point() {
     const mine = selected?.part === this;
-    const words = mine ? `${moment(selected)} ${selected.text}` : "nothing is selected";
+    const words = mine ? `${moment(selected)} ${told(selected)}` : "nothing is selected";
     this.timeline.setAttribute("aria-valuenow", mine ? this.events.indexOf(selected) + 1 : 0);
     this.timeline.setAttribute("aria-valuetext", words);
-    this.list.setAttribute("aria-activedescendant", mine ? selected.id : "");
+    this.list.setAttribute("aria-activedescendant", mine ? selected.row.id : "");
     const place = mine ? this.order.indexOf(selected.lane) : -1;
     const heights = place < 0 ? [this.ownRow, -99] : [-99, place * this.height + this.middle];
     this.timeline.querySelectorAll(".pointer").forEach((pointer, index) => {
@@ -435,9 +502,18 @@ class Part {
     this.draw();
   }
 
-  /** Select the event that is nearest to where somebody clicked. */
+  /** Select the event that is nearest to a click; a drag shows its time alone, in the list too. */
   pick({ clientX, clientY }) {
     const { left, top } = this.timeline.lastElementChild.getBoundingClientRect();
+    if (Math.abs(clientX - this.pressed) > DRAG) {
+      const { from, to } = this.view;
+      const scale = (to - from) / (this.width - this.gutter - 12);
+      const at = (x) => from + (x - left - this.gutter) * scale;
+      const ends = [at(this.pressed), at(clientX)].sort((one, other) => one - other);
+      this.view = this.span = { from: Math.max(ends[0], from), to: Math.min(ends[1], to) };
+      filter();
+      return;
+    }
     const lane = this.order[Math.floor((clientY - top) / this.height)];
     const distance = (event) =>
       Math.abs(this.x(event.at) - clientX + left) + (event.lane === lane ? 0 : 40);
@@ -446,9 +522,10 @@ class Part {
 
   press(key) {
     if (key.altKey || key.ctrlKey || key.metaKey) return;
-    const last = this.shown.length - 1;
-    const place = this.shown.indexOf(selected) + (MOVES[key.key] ?? Number.NaN);
-    if (!Number.isNaN(place)) select(this.shown[Math.min(Math.max(place, 0), last)]?.id);
+    const last = this.listed.length - 1;
+    const here = this.listed.indexOf(selected?.question ?? selected);
+    const place = here + (MOVES[key.key] ?? Number.NaN);
+    if (!Number.isNaN(place)) select(this.listed[Math.min(Math.max(place, 0), last)]?.id);
     else if (key.key === "Enter") {
       origin = key.currentTarget;
       details.focus();
@@ -459,29 +536,59 @@ class Part {
 
 // The page: its filters, its parts, and the details of the selected event.
 
-const parts = page.parts.map((part) => new Part(part));
+const troubled = ({ kind, findings = [] }) => kind === "room" && findings.length > 0;
+/** The finding that the verdict on a log consists of. */
+const headline = page.parts
+  .flatMap(({ findings = [] }) => findings)
+  .find(({ message }) => page.source === "log" && page.verdict?.includes(message));
+const parts = page.parts
+  .toSorted((one, other) => troubled(other) - troubled(one))
+  .map((part) => new Part(part));
 function filter() {
   const words = the("words").value.toLowerCase();
   const [kind, who, severity] = [the("kind"), the("who"), the("severity")].map((it) => it.value);
   let all = 0;
   for (const part of parts) {
+    const { from, to } = part.span ?? part.whole;
     for (const event of part.events) {
-      const { text, body, where, stanzas = [] } = event;
+      const { at, text, body, where, folded, stanzas = [] } = event;
       event.hidden =
         (kind !== "" && event.kind !== kind) ||
         (severity !== "" && event.severity !== severity) ||
         (who !== "" && part.lanes[event.lane]?.name !== who.slice(1)) ||
-        (words !== "" && !`${text}\n${body}\n${where}\n${stanzas}`.toLowerCase().includes(words));
-      if (event.row) event.row.hidden = event.hidden;
+        (part.span && (at < from || at > to)) ||
+        (words === ""
+          ? folded !== undefined && !unfolded.has(folded)
+          : !`${text}\n${body}\n${where}\n${stanzas}`.toLowerCase().includes(words));
     }
+    for (const { answer, question, ...event } of part.events) {
+      const other = events.get(answer) ?? question;
+      if (other && !other.hidden) events.get(event.id).hidden = false;
+    }
+    for (const event of part.events) if (event.row) event.row.hidden = event.hidden;
     part.shown = part.events.filter((event) => !event.hidden);
+    part.listed = part.shown.filter(({ question }) => !question);
+    const well = part.kind === "connection" && part.stages.every(({ ok }) => ok);
+    part.node.hidden = well && !part.shown.length && !unfolded.has("connecting");
+    if (words !== "" && part.shown.length) part.fill();
     part.measure();
     const counted = part.node.querySelector(".count");
     counted.textContent = count(part.shown.length, part.events.length);
     all += part.shown.length;
   }
   the("count").textContent = count(all, events.size);
+  const { length } = troubles();
+  the("next").textContent = length === 1 ? "1 trouble: show" : `${length} troubles: next`;
+  the("next").hidden = !length;
   redraw();
+}
+
+/** What went wrong, in the order of the page. */
+function troubles() {
+  const found = new Set(parts.flatMap((part) => part.findings.map(({ event }) => event)));
+  const bad = ({ id, severity, answered }) =>
+    ["error", "warning"].includes(severity) || answered === false || found.has(id);
+  return parts.flatMap((part) => part.listed.filter(bad));
 }
 
 function redraw() {
@@ -489,25 +596,31 @@ function redraw() {
 }
 
 function describe(event) {
-  const { id, at, time, kind, severity, direction, where, text, body, stanzas = [], part } = event;
-  const exact = time ?? (timed ? local(at) : `${at}`);
+  const { id, at, time, kind, severity, direction, where, body, stanzas = [], part } = event;
+  const exact = time ?? local(at);
   const zoned = page.zone === "utc";
+  const other = events.get(event.answer) ?? event.question;
+  const answer = other ? html("a", { href: `#${other.id}` }, told(other)) : "no answer";
   const facts = [
-    [zoned ? "Local time" : timed ? "Time" : "Place", zoned ? `${exact}, ${offset(at)}` : exact],
+    [event.question ? "Answers" : "Answer", (other || event.answered === false) && answer],
+    ["After", timed && other && duration(Math.abs(other.at - at))],
+    [zoned ? "Local time" : "Time", timed && (zoned ? `${exact}, ${offset(at)}` : exact)],
     ["UTC", zoned && written(at)],
     ["What", kind + ({ in: ", received", out: ", sent" }[direction] ?? "")],
     ["Who", part.lanes[event.lane]?.name],
-    ["Where", where],
+    ["Where", placed(where)],
   ];
   const described = copy("details");
-  const [heading, list, findings, words, xml, link, button] = described.children;
-  heading.append(html("strong", {}), " ", text);
-  sign(heading.firstChild, severity);
+  const [head, heading, findings, list, words, xml] = described.children;
+  const [word, when, link, button] = head.children;
+  sign(word, severity);
+  when.textContent = moment(event);
+  heading.textContent = told(event);
   for (const [name, value] of facts.filter(([, text]) => text)) {
     list.append(html("dt", {}, name), html("dd", {}, value));
   }
   findings.append(...part.findings.filter((found) => found.event === id).map(finding));
-  words.textContent = body ?? "";
+  words.textContent = event.text.endsWith(` ${body}`) ? "" : (body ?? "");
   if (stanzas.length) xml.append(html("h3", {}, "The stanza behind it"));
   xml.append(...stanzas.map((stanza) => html("pre", {}, pretty(stanza))));
   link.href = `#${id}`;
@@ -522,23 +635,37 @@ function select(id) {
   const before = selected;
   selected = event;
   const { part } = event;
+  if (event.hidden && event.folded) unfold(event.folded, true);
   part.fill();
   before?.row.setAttribute("aria-selected", "false");
   before?.part.point();
   event.row.setAttribute("aria-selected", "true");
   const { list } = part;
   const [place, box] = [event.row, list].map((node) => node.getBoundingClientRect());
-  if (place.top < box.top || place.bottom > box.bottom)
+  if (!before || place.top < box.top || place.bottom > box.bottom)
     list.scrollTop += place.top - box.top - 2 * LINE;
   if (event.at < part.view.from || event.at > part.view.to) part.zoom(1);
-  part.point();
   details.replaceChildren(describe(event));
-  details.classList.add("open");
+  details.scrollTop = 0;
+  if (details.classList.contains("open")) part.point();
+  else {
+    details.classList.add("open");
+    redraw();
+  }
 }
 
 function back() {
   details.classList.remove("open");
+  redraw();
   (origin ?? selected.part.list).focus();
+}
+
+/** Show or fold away what has been folded under a name. */
+function unfold(name, open) {
+  if (open) unfolded.add(name);
+  else unfolded.delete(name);
+  the(name).checked = open;
+  filter();
 }
 
 /** Go to the event or the part that an address names. */
@@ -551,13 +678,17 @@ function follow(hash) {
 
 /** The event that says most about what went wrong, or else what happened last. */
 function worst() {
-  const told = [...parts.flatMap((part) => part.findings), ...events.values()];
-  const errors = told.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
-  const first = errors[0] ?? told.find(({ severity, id }) => severity === "warning" && id);
-  return first?.event ?? first?.id ?? parts[0]?.events.at(-1)?.id;
+  const every = [...parts.flatMap((part) => part.findings), ...events.values()];
+  const errors = every.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
+  const open = every.find(({ answered, event }) => answered === false || event);
+  const first = errors[0] ?? open ?? every.find(({ severity, id }) => severity === "warning" && id);
+  const listed = parts.flatMap((part) => part.listed.slice(-1));
+  return first?.event ?? first?.id ?? listed[0]?.id;
 }
 
-the("verdict").textContent = page.verdict ?? "";
+const words = retimed(page.verdict ?? "");
+const link = headline && html("a", { href: `#${headline.event}` }, words);
+the("verdict").append(link ?? words);
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 the("made").textContent = [
   `Made by ${page.madeBy} on ${local(page.madeAt).slice(0, 16)}.`,
@@ -569,16 +700,32 @@ const kinds = new Set([...events.values()].map(({ kind }) => kind));
 const names = new Set(parts.flatMap((part) => part.lanes.map(({ name }) => name)));
 the("kind").append(...[...kinds].map((name) => html("option", {}, name)));
 the("who").append(...[...names].map((name) => html("option", { value: `=${name}` }, name)));
+for (const [name, words] of Object.entries(FOLDS)) {
+  const many = [...events.values()].filter(({ folded }) => folded === name).length;
+  const box = html("input", { type: "checkbox", id: name });
+  box.addEventListener("change", () => unfold(name, box.checked));
+  const steps = name === "connecting" && parts.some((part) => part.folds && part.stages.length);
+  if (many || steps) the("folds").append(html("label", {}, box, ` ${words} (${many})`));
+}
 the("filters").addEventListener("input", filter);
+the("words").addEventListener("keydown", ({ key }) => {
+  if (key === "Enter") select(parts.find(({ listed }) => listed.length)?.listed[0].id);
+});
+the("next").addEventListener("click", () => {
+  const found = troubles();
+  select(found[(found.indexOf(selected?.question ?? selected) + 1) % found.length].id);
+});
 const main = document.querySelector("main");
 main.append(...parts.map((part) => part.node));
 main.hidden = false;
 filter();
-for (const [index, part] of parts.entries()) if (!index || part.outcome === "failed") part.fill();
+for (const part of parts) if (part.outcome === "failed") part.fill();
 if (location.hash) follow(location.hash);
-else if (matchMedia("(min-width: 60rem)").matches) select(worst());
+if (!selected) select(worst());
 addEventListener("hashchange", () => follow(location.hash));
-details.addEventListener("keydown", ({ key }) => key === "Escape" && back());
+addEventListener("keydown", ({ key }) => {
+  if (key === "Escape" && details.classList.contains("open")) back();
+});
 document.addEventListener("click", ({ target }) => follow(target.closest("a")?.hash ?? ""));
 matchMedia("print").addEventListener("change", redraw);
 addEventListener("resize", redraw);

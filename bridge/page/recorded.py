@@ -130,6 +130,7 @@ class RecordedPage:
     def _learn(self, row: Recorded) -> str:
         """Learn the names of the observer; return them as text if the event is not shared."""
         observer = row.observer
+        self._chronicle.bridges.add(observer.nickname)
         names = {"jid": observer.account, "nick": observer.nickname}
         self._chronicle.words.learn(names, row.room)
         return "" if row.shared else str(observer)

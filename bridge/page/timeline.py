@@ -42,6 +42,8 @@ class Lane:
     self_: bool = False
     """Whether it is the bridge itself, or the client whose stream it is."""
     spans: tuple[Presence, ...] = ()
+    folded: str = ""
+    """`bridge` for the lane of a bridge that came for a moment and said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,14 @@ class Event:
     time: str = ""
     """The time as the log has it; empty if the times are UTC."""
     stanzas: tuple[str, ...] = ()
+    answer: str = ""
+    """The id of the event that answers this question."""
+    answer_ms: int | None = None
+    """Milliseconds until the answer; None without an answer, or without times."""
+    answered: bool = True
+    """False for a question that certainly got no answer."""
+    folded: str = ""
+    """What the event belongs to that a page folds: `bridge`, `history` or `connecting`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def test_a_large_log_is_read_in_bounded_memory(
         "sys.stderr.write(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])"
     )
     ran = run_in(tmp_path, sys.executable, "-c", program, *option, said="".join(large()))
-    assert int(ran.stderr) < MEMORY_KIB
+    assert int(ran.stderr) < MEMORY_KIB * (2 if option else 1)
     assert not option or '"leftOut":' in page.read_text("utf-8")
 
 

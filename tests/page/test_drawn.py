@@ -105,7 +105,7 @@ def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> Non
     for words in (
         "visitor, no voice, member",
         'kicked by Alice: "flooding"',
-        "McpDebug (the bridge)",
+        "the bridge, participant",
         "silent for 7 min 7 s",
         "3 min 5 s",
         "Findings",
@@ -116,9 +116,9 @@ def test_roles_reasons_findings_and_gaps_stand_in_the_drawing(show: Show) -> Non
 @pytest.mark.parametrize(
     ("kind", "ourselves", "others"),
     [
-        ("room", "Bot (the bridge)", "The room"),
-        ("stream", "Bot (this client)", "The stream"),
-        ("scenario", "Bot (this view)", "The room"),
+        ("room", "the bridge", "The room"),
+        ("stream", "this client", "The stream"),
+        ("scenario", "this view", "The room"),
     ],
 )
 def test_a_lane_says_whose_view_it_is_and_who_was_there_before(
@@ -130,7 +130,7 @@ def test_a_lane_says_whose_view_it_is_and_who_was_there_before(
     ]
     with show(room({"at": 0}, {"at": 9}, kind=kind, lanes=lanes)) as window:
         said = [line for line in texts(window.page).splitlines() if line]
-        assert said[-3:] == [others, ourselves, "Wilma"]
+        assert said[-4:] == [others, "Bot", ourselves, "Wilma"]
         assert window.page.locator("path.end").count() == 1
 
 
@@ -164,6 +164,8 @@ def test_a_long_silence_is_named_with_its_length_and_what_was_not_recorded_is_no
 def test_the_stages_of_each_connection_are_bars_and_a_failure_is_said(show: Show) -> None:
     with show(INCIDENT, at="#p2") as window:
         lists = window.page.locator("#p2 .stages")
+        assert lists.count() == 1  # what went well is folded
+        window.page.get_by_label("connecting that went well").check()
         first = lists.nth(0).locator(".bar")
         assert lists.count() == 3
         assert first.all_inner_texts()[0].strip() == "resolving 20 ms"
@@ -188,25 +190,162 @@ def test_a_stanza_is_written_an_element_a_line(show: Show) -> None:
 
 
 ANSWERS = {
-    "who left": ("option", "<Robot> left by <Alice>"),
-    "when": ("option", "14:01:48"),
-    "why": ("svg text", "kicked by <Alice>: flooding"),
-    "which stanza": ("pre", "<reason>flooding</reason>"),
-    "how long it was silent": ("svg text", "silent for 4 min 12 s"),
+    "what is the matter": ("#verdict", '"Robot" left the room at 21:54:07: kicked by "Alice"'),
+    "what is to be done": ("#verdict", "The room put it out: see why, then let it join again."),
+    "why was it put out": ("svg text", "kicked by <Alice>: flooding"),
+    "which stanza says so": ("pre", "<reason>flooding</reason>"),
+    "what got no answer": ("[role=option]", "21:54:12 message<Bob> !status api? no answer"),
 }
-"""Five questions about a recorded incident, and where the answers stand."""
+"""Five questions about a session of Prosody, a bot and `record`, and where the answers stand."""
 
 
 def test_five_questions_about_an_incident_are_answered_by_what_is_seen_first(show: Show) -> None:
     with show(recorded(), timezone_id="UTC") as window:
         for question, (where, answer) in ANSWERS.items():
-            place = window.page.get_by_role("option") if where == "option" else None
-            found = (place or window.page.locator(where)).filter(has_text=answer)
+            found = window.page.locator(where).filter(has_text=answer)
             assert found.count() == 1, question
             expect(found).to_be_in_viewport(ratio=1)
         assert window.selected() == window.page.get_by_role("option", name="left by").get_attribute(
             "id"
         )
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (768, 1_024), (2_560, 1_440)])
+def test_at_any_width_the_verdict_and_what_explains_it_are_in_view_and_nothing_overlaps(
+    show: Show, width: int, height: int
+) -> None:
+    with show(recorded(), width=width, height=height, timezone_id="UTC") as window:
+        page = window.page
+        assert window.overflow() <= 0
+        assert window.overlaps() == []
+        explained = page.get_by_role("complementary").get_by_text("kicked by", exact=False)
+        back = page.get_by_role("button", name="Back")
+        for node in (page.locator("#verdict"), explained.first, back):
+            expect(node).to_be_in_viewport(ratio=1)
+        boxes = [page.locator(it).bounding_box() for it in ("#notice", "main", "aside")]
+        notice, main, aside = (box for box in boxes if box)
+        assert notice["y"] + notice["height"] <= main["y"] + 1
+        beside = main["x"] + main["width"] <= aside["x"] + 1
+        assert beside or main["y"] + main["height"] <= aside["y"] + 1
+        assert axe(page) == []
+
+
+def test_the_largest_things_are_what_happened_in_the_room_and_the_rest_has_switches(
+    show: Show,
+) -> None:
+    with show(recorded(), timezone_id="UTC") as window:
+        page = window.page
+        lanes = "McpDebug-record", "McpDebug-diagnose", "McpDebug-check"
+
+        def drawn() -> list[str]:
+            return [name for name in lanes if f"\n{name}" in texts(page)]
+
+        shown = [drawn()]
+        assert not page.locator(".bar:visible").count()
+        assert not page.get_by_text("bot@localhost as").locator("visible=true").count()
+        counts = [options(page).count()]
+        for switch in ("the bridge's visits", "old history", "connecting that went well"):
+            page.get_by_label(switch).check()
+            counts.append(options(page).count())
+            shown.append(drawn())
+        assert shown[:2] == [[lanes[0]], [*lanes]]
+        assert counts == sorted({*counts})
+        assert page.locator(".bar:visible").count()
+        assert page.get_by_text("bot@localhost as").locator("visible=true").count() == 2
+        page.get_by_label("old history").uncheck()
+        assert options(page).count() == counts[3] - 6
+        page.evaluate("location.hash = '#e6'")  # an event that is folded
+        assert window.selected() == "e6"
+        expect(page.get_by_label("old history")).to_be_checked()
+
+
+ASKED = (
+    {"at": 0, "text": "<Ann> !ping", "lane": 0, "answer": "e3", "answerMs": 1_200},
+    {"at": 1, "text": "<Bob> hello", "lane": 1},
+    {"at": 1.2, "text": "<Bot> pong", "lane": 2},
+    {"at": 5, "text": "<Ann> !ping", "lane": 0, "answered": False},
+)
+LANES = [{"name": name, "spans": [{"from": START}]} for name in ("Ann", "Bob", "Bot")]
+
+
+def test_a_question_and_its_answer_are_one_row_and_a_missing_answer_is_marked(show: Show) -> None:
+    with show(room(*ASKED, lanes=LANES)) as window:
+        page = window.page
+        rows = [it.split("message")[1].strip() for it in options(page).all_inner_texts()]
+        assert rows == ["<Ann> !ping→ 1.2 s →<Bot> pong", "<Bob> hello", "<Ann> !ping? no answer"]
+        assert page.locator(".mark.unanswered").count() == 1
+        assert window.selected() == "e4"
+        assert "Answer\nno answer" in page.get_by_role("complementary").inner_text()
+        page.get_by_role("listbox").press("Home")
+        assert "Answer\n<Bot> pong\nAfter\n1.2 s" in page.get_by_role("complementary").inner_text()
+        page.get_by_role("link", name="<Bot> pong").click()
+        assert (window.selected(), page.url.rpartition("#")[2]) == ("e1", "e3")
+        assert "Answers\n<Ann> !ping" in page.get_by_role("complementary").inner_text()
+        page.get_by_role("listbox").press("ArrowDown")
+        assert window.selected() == "e2"
+        page.get_by_label("Who", exact=True).select_option("Bot")  # whose answer the row has
+        assert "2 of 4 events" in page.get_by_role("status").inner_text()
+        assert options(page).count() == 1
+
+
+def test_the_search_opens_a_part_with_hits_and_enter_the_first_of_them(show: Show) -> None:
+    other = {**room({"at": 5, "id": "x1", "text": "needle"})["parts"][0], "id": "p9"}
+    folded = {**other["events"][0], "id": "x2", "folded": "history"}
+    page = {
+        **INCIDENT,
+        "parts": [*INCIDENT["parts"], {**other, "events": [*other["events"], folded]}],
+    }
+    with show(page) as window:
+        search = window.page.get_by_label("Search")
+        expect(window.page.locator("#x1")).to_be_hidden()
+        search.fill("needle")
+        expect(window.page.locator("#x1")).to_be_visible()
+        expect(window.page.locator("#x2")).to_be_visible()
+        search.press("Enter")
+        assert window.selected() == "x1"
+        search.press("Escape")
+        expect(window.page.get_by_role("complementary")).to_be_hidden()
+        window.page.locator("#x1").click()
+        expect(window.page.get_by_role("complementary")).to_be_visible()
+
+
+def test_what_went_wrong_is_counted_and_shown_one_after_the_other(show: Show) -> None:
+    told = [{"at": at, "severity": it} for at, it in enumerate(("error", "note", "warning"))]
+    with show(room(*told, {"at": 9, "answered": False})) as window:
+        button = window.page.get_by_role("button", name="3 troubles: next")
+        chosen = []
+        for _ in range(4):
+            chosen.append(window.selected())
+            button.click()
+        assert chosen == ["e1", "e3", "e4", "e1"]
+    with show(room({"at": 0})) as window:
+        expect(window.page.locator("#next")).to_be_hidden()
+
+
+def test_dragging_over_the_time_line_shows_that_time_alone_in_the_list_too(show: Show) -> None:
+    with show(room(*({"at": at} for at in range(0, 100, 10)))) as window:
+        box = window.page.get_by_role("slider").bounding_box()
+        assert box is not None
+        ends = [box["x"] + 150 + (box["width"] - 177) * share for share in (0.25, 0.55)]
+        window.page.mouse.move(ends[1], box["y"] + 10)
+        window.page.mouse.down()
+        window.page.mouse.move(ends[0], box["y"] + 10)
+        window.page.mouse.up()
+        assert [it.get_attribute("id") for it in options(window.page).all()] == ["e4", "e5"]
+        window.page.get_by_role("button", name="Whole").click()
+        assert options(window.page).count() == 10
+
+
+def test_times_in_sentences_have_the_form_of_all_others_and_words_stay(show: Show) -> None:
+    stamp = "2026-11-18T11:06:41.250Z"
+    gap = {"at": 1, "kind": "gap", "severity": "note", "text": f"nobody recorded until {stamp}"}
+    said = {"at": 2, "text": f"<Ann> (said {stamp}) {stamp}", "body": stamp}
+    page = room({"at": 0}, gap, said, verdict=f"It left at {stamp}.")
+    with show(page, timezone_id="Asia/Kolkata") as window:
+        assert window.page.inner_text("#verdict") == "It left at 16:36:41."
+        rows = [it.text_content() or "" for it in options(window.page).all()]
+    assert rows[1].endswith("nobody recorded until 16:36:41")
+    assert rows[2].endswith(f"<Ann> (said 16:36:41) {stamp}")
 
 
 # Finding something.
@@ -318,8 +457,8 @@ def test_the_date_is_said_where_there_are_several(show: Show) -> None:
     page = room({"at": 0}, {"at": 3_600})
     with show(page, timezone_id="Pacific/Fiji") as window:  # midnight is between the two
         assert window.page.locator("time").all_inner_texts()[:2] == [
-            "11-18 23:06:40",
-            "11-19 00:06:40",
+            "2026-11-18 23:06:40",
+            "2026-11-19 00:06:40",
         ]
 
 
@@ -327,8 +466,10 @@ def test_times_without_a_zone_are_shown_as_they_are_and_said_to_be(show: Show) -
     page = room({"at": 0, "time": "Nov 18 11:06:40"}, {"at": 90}, zone="unknown")
     with show(page, at="#e1", timezone_id="Asia/Kolkata") as window:
         assert "does not say in which zone" in window.page.inner_text("#made")
-        assert window.page.locator("time").all_inner_texts()[:2] == ["Nov 18 11:06:40", "11:08:10"]
-        assert "UTC" not in window.page.get_by_role("complementary").inner_text()
+        assert window.page.locator("time").all_inner_texts()[:2] == ["11:06:40", "11:08:10"]
+        details = window.page.get_by_role("complementary").inner_text()
+        assert "Nov 18 11:06:40" in details
+        assert "UTC" not in details
 
 
 def test_without_times_the_places_in_the_log_are_shown(show: Show) -> None:
@@ -338,7 +479,10 @@ def test_without_times_the_places_in_the_log_are_shown(show: Show) -> None:
         for at in (1, 450, 900)
     ]
     with show({**INCIDENT, "zone": "none", "parts": [{**part, "events": told}]}) as window:
-        assert window.page.locator("time").all_inner_texts()[:3] == ["1", "450", "900"]
+        assert window.page.locator("time").all_inner_texts()[:3] == [
+            *("line 1", "line 450", "line 900")
+        ]
+        assert "Who ↓ Line →" in texts(window.page)
         assert "400" in texts(window.page).splitlines()
         assert "The stream" in texts(window.page)
         assert ":" not in window.page.locator("#p1 summary").inner_text()
@@ -379,15 +523,14 @@ def reached(page: Page) -> Iterator[str]:
 
 def test_the_keyboard_alone_reaches_everything(show: Show) -> None:
     with show(INCIDENT) as window:
-        names = list(reached(window.page))
+        names = [name.strip() for name in reached(window.page)]
     room = INCIDENT["parts"][0]["title"]
+    first, second = (found["message"] for found in INCIDENT["parts"][0]["findings"])
     expected = [
-        *("Search", "Kind", "Who", "Severity", room),
-        *(found["message"] for found in INCIDENT["parts"][0]["findings"]),
+        *("Search", "Kind", "Who", "Severity", "6 troubles: next", "connecting that went well (0)"),
+        *(room, first, second),
         *("Zoom in", "Zoom out", "Whole", f"Timeline of {room}", f"Events of {room}"),
-        *("debug@example.org", "The selected event"),
-        INCIDENT["parts"][0]["findings"][0]["message"],
-        *("Link to this moment", "Back"),
+        *("debug@example.org", "The selected event", "Link to this moment", "Back", first),
     ]
     assert names == expected
 
@@ -419,12 +562,13 @@ def test_arrows_move_the_selection_and_enter_and_escape_lead_to_its_details_and_
         assert window.selected() == "e47"
 
 
-def test_on_a_phone_the_details_lie_over_the_page_until_they_are_closed(show: Show) -> None:
+def test_on_a_phone_the_details_stand_below_the_page_until_they_are_closed(show: Show) -> None:
     with show(INCIDENT, width=360, height=740) as window:
         details = window.page.get_by_role("complementary")
-        expect(details).to_be_hidden()
+        expect(details).to_be_in_viewport(ratio=1)
+        assert window.selected() == REFUSED
         window.page.locator("#e45").click()
-        expect(details).to_be_in_viewport()
+        expect(details).to_be_in_viewport(ratio=1)
         window.page.get_by_role("button", name="Back").click()
         expect(details).to_be_hidden()
 

@@ -13,7 +13,6 @@ import pytest
 
 import bridge
 from bridge.page.attendance import MAX_LANES
-from bridge.page.captured import MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT
 from bridge.page.chronicle import MAX_BODY_CHARACTERS, MAX_WEIGHT
 from bridge.page.page import as_html
 from bridge.page.timeline import (
@@ -91,6 +90,5 @@ def test_the_document_names_every_field_of_the_json_form() -> None:
             head, *tail = field.name.rstrip("_").split("_")
             used.add(head + "".join(map(str.capitalize, tail)))
     assert used <= named
-    limits = (MAX_CAPTURED_EVENTS, MAX_CAPTURED_WEIGHT, MAX_EVENTS, MAX_LANES)
-    for limit in (*limits, MAX_BODY_CHARACTERS, MAX_WEIGHT):
+    for limit in (MAX_EVENTS, MAX_LANES, MAX_BODY_CHARACTERS, MAX_WEIGHT):
         assert f"{limit:,}" in text
