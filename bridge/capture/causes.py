@@ -4,6 +4,8 @@
 and for the clients whose logs it reads.
 """
 
+from sys import intern
+
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding, Severity, key_of_finding
 from bridge.capture.stanza import MAX_TEXT, LogPlace
@@ -66,6 +68,13 @@ resumption: session; warning, XEP-0198, 5
 acknowledgement: session; warning, XEP-0198, 4
     The client asked for an acknowledgement, and the server gave none within 10 s.
     -> The connection may be dead: let the client close it and resume the session.
+own-acknowledgement: session; warning, XEP-0198, 4
+    The server asked for an acknowledgement, and the client gave none within 10 s.
+    -> Let the client answer each r by a with the number of stanzas that it got; in some libraries a
+    plugin for XEP-0198 does so. Otherwise the server may end the stream as dead.
+unbound: session; warning, RFC 6120, 7.1
+    The server refused the request {what}, since the client had no resource yet.
+    -> Let the client wait for its resource (the answer to bind) before it asks for anything else.
 priority: session; warning, RFC 6121, 8.5.2.1.1
     The client is available with the negative priority {priority}: the server delivers no message to
     it that is addressed to the account alone.
@@ -82,8 +91,15 @@ captcha: join; error, XEP-0158, 3
 no-muc: join; error, XEP-0045, 7.2.1
     {message} The client's presence had no muc element, so it did not ask to join.
     -> Put <x xmlns='http://jabber.org/protocol/muc'/> into the presence.
+unanswered-join: join; error, XEP-0045, 7.2.2
+    The room {room} never answered the client's request to be let in, and other answers came.
+    -> Check the address of the room, and whether its service is there.
+again: join; error, XEP-0045, 7.2
+    The client asked {count} times in a row to be let into the room {room}, each time after the room
+    had refused it or put it out.{why}
+    -> Let the client give up, or wait longer each time, and say so to its operator.
 renamed: join; note, XEP-0045, 7.2.3
-    The room {room} changed the client's nickname to {nickname}.
+    The client asked for the nickname {asked} in the room {room}, and got {nickname}.
     -> Let the client take its nickname from its own presence (status 110).
 old-name: join; error, XEP-0045, 7.2.3
     The client is {nickname} in the room {room}, and still answers to the name {former}.
@@ -93,7 +109,8 @@ never-joined: join; error, XEP-0045, 7.2
     -> Send presence with the muc element to ROOM@SERVICE/NICKNAME first, and wait until it comes
     back.
 too-early: join; error, XEP-0045, 7.2.2
-    The client spoke to the room {room} before its own presence had come back.
+    The client spoke to the room {room} before its own presence had come back, and the room did not
+    take it.
     -> Wait for the presence with status 110 before the first message.
 unnoticed: join; error, XEP-0045, 7.2
     The client spoke to the room {room} as if it were inside, though the room had refused it
@@ -103,15 +120,25 @@ put-out: removed; warning, XEP-0045, 15.6
     {message}
     -> {hint}
 went-on: removed; error, XEP-0045, 8.2
-    The client went on speaking to the room {room}, which had put it out {where}.
-    -> Let the client look at presence of type unavailable with its own nickname: it is out, and has
-    to join again.
+    The client went on speaking to the room {room}, which had put it out {where}.{more}
+    -> Let the client look at presence of type unavailable with its own nickname. {hint}
 bounced: refused; error, RFC 6120, 8.3
     {message}{sent}
     -> {hint}
 bounced-groupchat: refused; error, XEP-0045, 7.4
     {message} It was of type groupchat, to one occupant.{sent}
     -> Send groupchat to the room's bare JID; to one occupant send type chat.
+bounced-serviceless: refused; error, XEP-0045, 7.4
+    {message} It was of type groupchat, to an address without a room.{sent}
+    -> Send groupchat to ROOM@SERVICE, the bare JID of the room.
+presence-refused: refused; error, RFC 6120, 8.3
+    The server refused the client's presence ({condition}){why}.
+    -> Let the client log in and wait for its resource before it sends presence; if it did, the
+    server's log says more.
+other-error: refused; note, RFC 6120, 8.3
+    An error of type {condition} came from {other} as an answer by {kind}. It is that address's own,
+    and refuses no message of the client.
+    -> Nothing, unless the client needed what it asked for there.
 bounced-chat: refused; error, XEP-0045, 7.4
     {message} It was of type {type}, to the whole room.{sent}
     -> Send what the whole room should read with type groupchat.
@@ -176,7 +203,8 @@ def cause(
     message, hint = row.message.format(**words), row.hint.format(**words)
     (rule,) = row.conditions
     key = key_of_finding(name, key, about)
-    return Finding(rule, Severity(severity), message, hint, clause, place, key, about)
+    # Of a thousand streams with the same errors the hints take memory once.
+    return Finding(rule, Severity(severity), message, intern(hint), clause, place, key, about)
 
 
 def meaning(
@@ -187,11 +215,13 @@ def meaning(
     *,
     room: str = "",
     nickname: str = "",
+    by: str = "",
 ) -> tuple[str, str]:
     """Return a sentence on what the error means, and another on what to change.
 
     `condition` is empty for a situation that has one meaning. `text` is what the server or the room
-    said. `room` is the address of a room, or of another entity to which a message went.
+    said, `by` who did it. `room` is the address of a room, or of another entity to which a message
+    went.
     """
     row = first_row(MEANINGS, situation, condition or None)
     room = lower_bare(room)
@@ -203,7 +233,7 @@ def meaning(
         "domain": quoted(client.domain) if client.domain else "the server",
         "service": "the server",
         "condition": condition,
-        "by": "",
+        "by": f" by {quoted(by)}" if by else "",
         "why": f" ({quoted(text)})" if text else "",
     }
     message = row.message.format_map({**CLIENT_WORDS, **words})

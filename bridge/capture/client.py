@@ -16,6 +16,10 @@ class Entity:
     resumed."""
     is_complete: bool = False
     """Whether the log has the stream from its beginning, without a hole."""
+    has_sent: bool = False
+    """Whether the log has shown anything that the client sent. If not, nothing is missing there."""
+    has_received: bool = False
+    """Whether the log has shown anything that the client received."""
     ended: bool = False
     """Whether the server or the client has ended the stream."""
     count: int = 0

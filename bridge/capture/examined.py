@@ -8,7 +8,7 @@ from bridge.capture.stream import Stream
 from bridge.wire.names import lower_bare
 
 MAX_FINDINGS = 16
-"""We keep at most so many different findings of a stream, and errors rather than others."""
+"""We keep at most so many different findings of a stream, the more severe rather than others."""
 
 
 class Examined:
@@ -27,9 +27,11 @@ class Examined:
         """How many stanzas of all streams had passed with the latest of this stream."""
         self.is_over = False
         """Whether we no longer follow the stream."""
-        self._findings: dict[tuple[str, str], Finding] = {}
-        self._newest: dict[tuple[str, str], Finding] = {}
-        self._times: dict[tuple[str, str], int] = {}
+        self._findings: dict[str, Finding] = {}
+        """The first finding of each key."""
+        self._newest: dict[str, Finding] = {}
+        self._more: dict[str, int] = {}
+        """How many more findings have the key."""
 
     def take(self, stanza: Stanza) -> None:
         """Take a stanza, and collect what it shows to be wrong."""
@@ -41,12 +43,12 @@ class Examined:
             if isinstance(finding, Disproof):
                 self._withdraw(finding.key)
                 continue
-            key = finding.name, finding.key
+            key = finding.key
             if key in self._findings:
-                self._times[key] += 1
+                self._more[key] = self._more.get(key, 0) + 1
                 self._newest[key] = finding
             elif len(self._findings) < MAX_FINDINGS or self._drop_for(finding):
-                self._findings[key], self._times[key] = finding, 1
+                self._findings[key] = finding
 
     def add_cut(self) -> None:
         """Add the finding `cut`, if there is one: the stream does not go on."""
@@ -54,29 +56,30 @@ class Examined:
             self.add([self.cut])
             self.cut = None
 
-    def _withdraw(self, wrong: str) -> None:
-        for key in [key for key in self._findings if key[1] == wrong]:
-            self._times[key] -= 1
-            if self._times[key]:
-                self._findings[key] = self._newest[key]
-            else:
-                del self._findings[key]
+    def _withdraw(self, key: str) -> None:
+        """Take one finding with this key back, since the log disproves it."""
+        if more := self._more.get(key):
+            self._findings[key], self._more[key] = self._newest[key], more - 1
+        else:
+            self._findings.pop(key, None)
 
     def _drop_for(self, finding: Finding) -> bool:
-        """If `finding` is an error, drop one that is none; return whether one was dropped."""
-        others = (key for key, kept in self._findings.items() if kept.severity != Severity.ERROR)
-        key = next(others, None) if finding.severity is Severity.ERROR else None
-        if key is not None:
-            del self._findings[key]
-        return key is not None
+        """Drop a finding that is less severe than `finding`; return whether there was one."""
+        for severity in [*Severity][: [*Severity].index(finding.severity) : -1]:
+            for key, kept in self._findings.items():
+                if kept.severity is severity:
+                    del self._findings[key]
+                    self._more.pop(key, None)
+                    return True
+        return False
 
     def findings(self) -> list[Finding]:
         """Return the findings in the order of the log, each with its number of occurrences."""
         client = self.client
         result = []
         for key, finding in self._findings.items():
-            if (times := self._times[key]) > 1:
-                finding = finding._replace(message=f"{finding.message} ({times} times in all.)")
+            if more := self._more.get(key):
+                finding = finding._replace(message=f"{finding.message} ({more + 1} times in all.)")
             result.append(finding._replace(client=client))
         return sorted(result, key=lambda finding: finding.place.line)
 

@@ -8,7 +8,7 @@ from bridge.text import one_line
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """How bad a finding is, the worst first."""
 
     ERROR = "error"
     WARNING = "warning"

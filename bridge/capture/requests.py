@@ -1,21 +1,28 @@
 """What a client asks, is asked and sends, and what comes of it. State and rules. Pure."""
 
 from collections.abc import Iterator
+from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
 from bridge.capture.rooms import Rooms
 from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, outline
-from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas, Question
+from bridge.capture.waiting import PATIENCE_STANZAS, Awaited, AwaitedStanzas, Question
 from bridge.newest import Newest
 from bridge.text import quoted
 from bridge.wire import names
 
 MAX_MESSAGES = 64
-"""We remember at most so many sent messages."""
+"""We remember at most so many sent messages, and as many addresses that they went to."""
+
+MAX_EARLY = 4
+"""We remember at most so many answers that came before their requests."""
 
 ACKNOWLEDGEMENT: Question = "acknowledgement", "", ""
+"""What the client asks for by `r`; an answer has no id, and may come unasked."""
+OWN_ACKNOWLEDGEMENT: Question = "own-acknowledgement", "", ""
+"""What the server asks for by `r`."""
 
 
 class Requests:
@@ -24,28 +31,37 @@ class Requests:
     def __init__(self) -> None:
         self.messages = Newest[str, Stanza](MAX_MESSAGES)
         """The newest messages that the client sent, by id, each as its `outline`."""
+        self.addressed = Newest[str, Stanza](MAX_MESSAGES)
+        """The newest message to each address, by the address in lower case."""
         self.waiting = AwaitedStanzas()
-        self._early: tuple[Question, int] = ("", "", ""), 0
-        """The latest answer without a waiting request, and how many stanzas had passed. Some
+        self._early = Newest[Question, int](MAX_EARLY)
+        """The latest answers without a waiting request, and how many stanzas had passed. Some
         libraries log an answer before its request, since they log a request only once it is
         written."""
 
     def take(self, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
+        is_error = stanza.element.get("type") == "error"
         match stanza.element.tag, stanza.sent:
             case "iq", _:
                 yield from self._take_iq(client, stanza)
-            case "message", True if stanza.element.get("type") != "error":
+            case "presence", False if is_error:
+                yield from refused_presence(client, rooms, stanza)
+            case "message", True if not is_error:
                 self.remember(stanza)
-            case "message", False:
+            case "message", False if is_error:
                 yield from refused(self, client, rooms, stanza)
-            case names.ACK_REQUEST, True:
-                self._wait(ACKNOWLEDGEMENT, client, stanza, "")
-            case names.ACK, False:
-                self.acknowledge()
+            case names.ACK_REQUEST, sent:
+                key = ACKNOWLEDGEMENT if sent else OWN_ACKNOWLEDGEMENT
+                if key not in self.waiting.open:  # one answer is enough for several
+                    self._wait(key, client, stanza, "")
+            case names.ACK, sent:
+                self.acknowledge(client, OWN_ACKNOWLEDGEMENT if sent else ACKNOWLEDGEMENT)
 
-    def late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
+    def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find the requests that were not answered in time, acknowledgements included."""
+        if not (client.has_sent and client.has_received):
+            return  # the log has one direction only so far
         for kind, awaited in self.waiting.expired(stanza, count):
             asked = awaited.stanza
             other = asked.element.get("to" if asked.sent else "from") or "its server"
@@ -58,24 +74,34 @@ class Requests:
 
     def remember(self, stanza: Stanza) -> None:
         """Remember a message of the client: it may come back."""
-        if id_ := stanza.element.get("id", ""):
-            self.messages.add(id_[:MAX_TEXT], outline(stanza))
+        if stanza.sent:
+            sent = outline(stanza)
+            self.addressed.add(sent.element.get("to", "").lower(), sent)
+            if id_ := sent.element.get("id"):
+                self.messages.add(id_, sent)
 
-    def acknowledge(self) -> None:
-        """Note that an acknowledgement has come. It has no id, and may come unasked."""
-        self.waiting.overdue.pop(ACKNOWLEDGEMENT, None)
-        self.waiting.open.pop(ACKNOWLEDGEMENT, None)
+    def original(self, error: Element) -> Stanza | None:
+        """Return the message that came back, by its id, else by the address that it went to."""
+        id_ = error.get("id", "")[:MAX_TEXT]
+        if id_ in self.messages:
+            return self.messages[id_]
+        from_ = error.get("from", "").lower()
+        for to, sent in reversed(self.addressed.items()):
+            if from_ in {to, names.bare(to)} and not (id_ and sent.element.get("id")):
+                return sent
+        return None
+
+    def acknowledge(self, client: Entity, key: Question = ACKNOWLEDGEMENT) -> None:
+        """Note that an acknowledgement has come, or that the client gave one."""
+        late = self.waiting.overdue.pop(key, None)
+        if self.waiting.open.pop(key, None) is None and late is None:
+            self._early.add(key, client.count)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide answers."""
         self.waiting.open.clear()
 
-    def forget(self) -> None:
-        """Forget everything, since no further stanza comes."""
-        self.messages.clear()
-        self.waiting.clear()
-
-    def _take_iq(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+    def _take_iq(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         element, id_ = stanza.element, stanza.element.get("id", "")[:MAX_TEXT]
         other = client.other_side(element.get("to" if stanza.sent else "from"))[:MAX_TEXT]
         payloads = [child.tag for child in element]
@@ -85,41 +111,103 @@ class Requests:
                 self._wait((kind, id_, other), client, stanza, payloads[0])
             return
         key = "asks" if stanza.sent else "asked", id_, other
+        awaited = self.waiting.open.pop(key, None)
         if late := self.waiting.overdue.pop(key, None):
             if id_:
                 yield Disproof(key_of_finding(key[0], late.what, ""))
-        elif self.waiting.open.pop(key, None) is None and id_:
-            self._early = key, client.count
+        elif awaited is None and id_:
+            self._early.add(key, client.count)
+        if element.get("type") == "error" and not stanza.sent:
+            yield from refused_request(client, stanza, awaited or late)
 
     def _wait(self, key: Question, client: Entity, stanza: Stanza, what: str) -> None:
         """Expect an answer, unless the log has it just before the request."""
-        answered, number = self._early
-        if answered != key or client.count - number > PATIENCE_STANZAS:
+        if client.count - self._early.pop(key, -PATIENCE_STANZAS) > PATIENCE_STANZAS:
             self.waiting.add(key, stanza, client.count, what)
 
 
 def refused(requests: Requests, client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
     """Find the messages of the client that came back, and why."""
     element = stanza.element
-    if element.get("type") != "error":
+    error, from_ = names.error_of(element), element.get("from", "")
+    original = requests.original(element)
+    if not _is_believed(original, client, rooms, from_):
+        yield error_of_other(stanza)
         return
-    error = names.error_of(element)
-    condition = error.condition
-    original = requests.messages.get(element.get("id", "")[:MAX_TEXT])
-    type_, to = "", element.get("from", "")
+    type_, to = "", from_
     if original:
         type_, to = original.element.get("type", "normal"), original.element.get("to", "")
     jid, _, nickname = to.partition("/")
     room = rooms.at(jid)
     is_private = room is not None and bool(nickname) and type_ != "groupchat"
-    is_ruled_out = is_private and condition in {"forbidden", "policy-violation"}
-    situation = "whispered" if is_ruled_out else "bounced"
-    message, hint = meaning(situation, condition, client, error.text, room=to)
+    is_ruled_out = is_private and error.condition in {"forbidden", "policy-violation"}
     name = "bounced"
     if type_ == "groupchat" and nickname:
         name = "bounced-groupchat"
+    elif type_ == "groupchat" and "@" not in jid:
+        name = "bounced-serviceless"
     elif original and type_ != "groupchat" and room and not nickname:
         name = "bounced-chat"
+    situation = "whispered" if is_ruled_out else "bounced" if name == "bounced" else "mistyped"
+    message, hint = meaning(situation, error.condition, client, error.text, room=to)
+    if name == "bounced" and room and not room.is_taken and room.why[1]:
+        hint = room.why[1]  # who is banned cannot just join again
     sent = f" The client sent it {original.place.words}." if original else ""
     words = {"message": message, "hint": hint, "sent": sent, "type": type_}
-    yield cause(name, stanza.place, condition, about=jid, **words)
+    yield cause(name, stanza.place, error.condition, about=jid, **words)
+
+
+def _is_believed(original: Stanza | None, client: Entity, rooms: Rooms, from_: str) -> bool:
+    """Whether an error can be the fate of the client's message, and is not a stranger's word.
+
+    It comes from the address that the message went to, from its room or domain, from the client's
+    own account or server, or without an address (RFC 6120, 8.1.2.1). If the log does not have the
+    message, an occupant's address proves nothing.
+    """
+    from_ = from_.lower()
+    if client.other_side(from_) == "" or not from_:
+        return True
+    if original is not None:
+        to = original.element.get("to", "").lower()
+        return from_ in {to, names.bare(to), names.domain_of(to)}
+    if not client.has_sent:
+        return True
+    return "/" not in from_ and (not client.is_complete or rooms.at(from_) is not None)
+
+
+def refused_presence(client: Entity, rooms: Rooms, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the client's presence was refused, other than by a room: `join` finds that."""
+    element, from_ = stanza.element, stanza.element.get("from", "")
+    room = rooms.at(from_)
+    if room is not None and (room.is_inside or room.place == stanza.place):
+        return
+    if client.other_side(from_):
+        yield error_of_other(stanza)
+        return
+    error = names.error_of(element)
+    why = f" ({quoted(error.text)})" if error.text else ""
+    words = {"condition": error.condition, "why": why}
+    yield cause("presence-refused", stanza.place, error.condition, **words)
+
+
+def refused_request(client: Entity, stanza: Stanza, awaited: Awaited | None) -> Iterator[Finding]:
+    """Find that a request was refused because the client has no resource; note other errors."""
+    element = stanza.element
+    error = names.error_of(element)
+    is_of_server = client.other_side(element.get("from")) == ""
+    if is_of_server and error.condition == "not-authorized" and not client.bound:
+        asked = awaited.what if awaited else next((each.tag for each in element), "")
+        yield cause("unbound", stanza.place, what=quoted(asked, QUOTED))
+    elif awaited is None or not awaited.what.startswith(f"{{{names.BIND}}}"):
+        yield error_of_other(stanza)
+
+
+def error_of_other(stanza: Stanza) -> Finding:
+    """Note an error that accuses the client of nothing."""
+    element = stanza.element
+    words = {
+        "kind": element.tag,
+        "other": quoted(element.get("from", "") or "its server"),
+        "condition": names.error_of(element).condition,
+    }
+    return cause("other-error", stanza.place, words["condition"], **words)

@@ -1,6 +1,6 @@
 """The rooms that a client asks for, is in, and is put out of. State and rules. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from xml.etree.ElementTree import Element
@@ -8,7 +8,8 @@ from xml.etree.ElementTree import Element
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
-from bridge.capture.stanza import MAX_TEXT, LogPlace, Stanza
+from bridge.capture.stanza import HOLE, MAX_TEXT, LogPlace, Stanza, outline
+from bridge.capture.waiting import AwaitedStanzas
 from bridge.newest import Newest
 from bridge.text import quoted
 from bridge.wire import names
@@ -19,6 +20,16 @@ MAX_ROOMS = 64
 
 MAX_ROOMS_SHOWN = 8
 """We keep the names of at most so many rooms once the stream is over."""
+
+MAX_TRIES = 5
+"""If a client asks for a room so often in a row, and the room each time refuses it or puts it out,
+it does so in a loop."""
+
+SOON_SECONDS = 60.0
+"""If a client asks again after a longer time, it does not count as a loop."""
+
+AGAIN = "Let the client join again when it is out."
+"""What to do if the log does not show how the room put the client out."""
 
 PUBSUB_EVENT = "{http://jabber.org/protocol/pubsub#event}"
 
@@ -60,6 +71,14 @@ class Room:
     sends_history: bool = True
     """Whether the room may still send what was said before the client came: until the subject, or
     the first message that has a body and no delay (XEP-0045, 7.2.15)."""
+    why: tuple[str, str] = "", ""
+    """How the room put the client out, and what to do about that."""
+    tries: int = 1
+    """How often in a row the client asked, each time soon after the time before."""
+    asked_at: float | None = None
+    """The time in seconds at which the client asked."""
+    early: Stanza | None = None
+    """The first message that the client sent before its presence came back, as its `outline`."""
 
     @property
     def is_inside(self) -> bool:
@@ -75,11 +94,13 @@ class Room:
 class Rooms:
     """The rooms of one stream."""
 
-    __slots__ = ("by_jid",)
+    __slots__ = ("by_jid", "waiting")
 
     def __init__(self) -> None:
         self.by_jid = Newest[str, Room](MAX_ROOMS)
         """Each room that the client asked to be let into, by its bare JID in lower case."""
+        self.waiting = AwaitedStanzas()
+        """The requests to be let in that the room has not begun to answer."""
 
     def at(self, jid: str) -> Room | None:
         """Return the room of a JID, if the client asked to be let into it."""
@@ -108,27 +129,74 @@ class Rooms:
 
     def take(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
-        tag = stanza.element.tag
-        for rule in (_SENT if stanza.sent else _RECEIVED).get(tag, ()):
-            yield from rule(self, client, stanza)
-        if stanza.sent and tag == "presence":
-            self._take_own_presence(stanza)
-        elif tag == "presence":
-            self._take_presence(stanza)
-        elif tag == "message" and not stanza.sent and stanza.element.get("type") != "error":
-            yield from self._take_message(client, stanza)
+        element = stanza.element
+        match element.tag, stanza.sent:
+            case "presence", True:
+                yield from nameless(stanza)
+                yield from self._take_own_presence(client, stanza)
+            case "message", True:
+                yield from outside(self, client, stanza)
+            case "presence" | "message", False:
+                yield from self._learn(client, stanza)
+                for rule in (too_early, join, removed):
+                    yield from rule(self, client, stanza)
+                yield from self._answer(stanza)
+                if element.tag == "presence":
+                    self._take_presence(stanza)
+                elif element.get("type") == "groupchat":
+                    self._take_message(element)
+
+    def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
+        """Find rooms that never answered while others did: presence of others answers nothing."""
+        del client
+        if stanza.sent or stanza.element.tag in {"presence", HOLE}:
+            return
+        for _, awaited in self.waiting.expired(stanza, count):
+            jid = names.lower_bare(awaited.stanza.element.get("to", ""))
+            words = {"room": quoted(jid), "within": awaited.patience(stanza)}
+            yield cause("unanswered-join", awaited.stanza.place, about=jid, **words)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide that a room let the client in."""
+        self.waiting.open.clear()
         for room in self.by_jid.values():
-            room.state = RoomState.INSIDE
+            room.state, room.early = RoomState.INSIDE, None
 
     def forget(self) -> None:
         """Keep what is shown of the rooms, since no further stanza comes."""
+        del self.waiting
         while len(self.by_jid) > MAX_ROOMS_SHOWN:
             self.by_jid.popitem()
 
-    def _take_own_presence(self, stanza: Stanza) -> None:
+    def _learn(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
+        """Learn of a room whose join the log does not show, from what only its occupants get."""
+        element = stanza.element
+        jid, _, nickname = _from(element).partition("/")
+        jid, is_public = jid.lower(), element.get("type") == "groupchat"
+        if not jid or jid in self.by_jid:
+            return
+        state = None
+        if element.tag == "message":
+            is_complete = client.is_complete and _is_subscribed(element)
+            state, nickname = (RoomState.INSIDE if is_public or is_complete else None), ""
+        elif not client.is_complete:  # else a stranger's presence could make a room of its sender
+            if 110 in names.codes_of(element):
+                state = RoomState.INSIDE
+            elif element.get("type") == "error" and _is_about_room(element):
+                state = RoomState.ASKED
+        if state is not None:
+            self.by_jid.add(jid, Room(jid, nickname, state, stanza.place))
+            yield Disproof(key_of_finding("never-joined", "", jid))
+
+    def _answer(self, stanza: Stanza) -> Iterator[Disproof]:
+        """Note that a room answers, however late."""
+        jid = names.lower_bare(_from(stanza.element))
+        key = "join", "", jid
+        self.waiting.open.pop(key, None)
+        if self.waiting.overdue.pop(key, None):
+            yield Disproof(key_of_finding("unanswered-join", "", jid))
+
+    def _take_own_presence(self, client: Entity, stanza: Stanza) -> Iterator[Finding]:
         element = stanza.element
         jid, _, nickname = element.get("to", "")[:MAX_TEXT].partition("/")
         room = self.at(jid) if jid else None
@@ -138,16 +206,24 @@ class Rooms:
         if element.get("type") == "unavailable":
             if room:
                 room.state = RoomState.LEFT
+                self.waiting.open.pop(("join", "", room.jid), None)
         elif not element.get("type") and (room is None or not room.is_inside or has_muc):
             asked = Room(jid.lower(), nickname, RoomState.ASKED, stanza.place, has_muc)
+            asked.asked_at = stanza.seconds
             asked.was_inside = room is not None and room.is_inside
             if room and room.had_conflict and nickname != room.nickname:
                 asked.former_nickname, asked.had_conflict = room.nickname, True
+            if room and room.state in {RoomState.REFUSED, RoomState.REMOVED}:
+                if _seconds(room, stanza) <= SOON_SECONDS:
+                    asked.tries, asked.why = room.tries + 1, room.why
+                yield from again(asked)
             self.by_jid.add(asked.jid, asked)
+            if has_muc and not asked.was_inside:
+                self.waiting.add(("join", "", asked.jid), stanza, client.count, "")
 
     def _take_presence(self, stanza: Stanza) -> None:
         element = stanza.element
-        from_ = element.get("from", "")
+        from_ = _from(element)
         room = self.at(from_)
         if room is None or len(from_) > MAX_TEXT:
             return
@@ -173,20 +249,29 @@ class Rooms:
                     room.former_nickname, room.nickname = room.nickname, nickname
                 room.state = RoomState.INSIDE
 
-    def _take_message(self, client: Entity, stanza: Stanza) -> Iterator[Disproof]:
-        element = stanza.element
-        jid = names.lower_bare(element.get("from", "")[:MAX_TEXT])
-        room = self.by_jid.get(jid)
-        is_public = element.get("type") == "groupchat"
-        if room is None and client.is_complete and (is_public or _is_subscribed(element)):
-            self.by_jid.add(jid, Room(jid, "", RoomState.INSIDE, stanza.place))
-            yield Disproof(key_of_finding("never-joined", "", jid))
-        elif room and room.state is RoomState.ASKED and is_public:
-            room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
-        if (room := self.by_jid.get(jid)) and is_public:
+    def _take_message(self, element: Element) -> None:
+        if room := self.at(_from(element)[:MAX_TEXT]):
+            if room.state is RoomState.ASKED:
+                room.state = RoomState.INSIDE  # a client that gets the room's messages is in it
             is_subject = element.find("subject") is not None and not element.findtext("body")
             is_live = bool(element.findtext("body")) and not names.is_stamped(element)
             room.sends_history = room.sends_history and not (is_subject or is_live)
+
+
+def _is_about_room(presence: Element) -> bool:
+    """Whether an error is a room's: it is an occupant's address, or repeats the request."""
+    return "/" in _from(presence) or presence.find(names.JOIN) is not None
+
+
+def _seconds(room: Room, stanza: Stanza) -> float:
+    """Return how long ago the client asked; 0 if the log has no times."""
+    if stanza.seconds is None or room.asked_at is None:
+        return 0.0
+    return stanza.seconds - room.asked_at
+
+
+def _from(element: Element) -> str:
+    return element.get("from", "")
 
 
 def _is_subscribed(message: Element) -> bool:
@@ -195,35 +280,49 @@ def _is_subscribed(message: Element) -> bool:
     return items is not None and items.get("node", "").startswith("urn:xmpp:mucsub:nodes:")
 
 
-def nameless(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+def nameless(stanza: Stanza) -> Iterator[Finding]:
     """Find that the client asks to be let in without a nickname."""
-    del rooms, client
     element = stanza.element
     jid, _, nickname = element.get("to", "").partition("/")
     if not nickname and element.find(names.JOIN) is not None and not element.get("type"):
         yield cause("no-nickname", stanza.place, about=jid, room=quoted(jid))
 
 
+def again(asked: Room) -> Iterator[Finding]:
+    """Find that the client asks again and again to be let in, whatever the room answers."""
+    if asked.tries >= MAX_TRIES:
+        why = f" {asked.why[0]}" if asked.why[0] else ""
+        words = {"room": quoted(asked.jid), "count": str(MAX_TRIES), "why": why}
+        yield cause("again", asked.place, about=asked.jid, **words)
+
+
 def join(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find why the client is not in the room that it wants to enter, or not by its nickname."""
     element, place = stanza.element, stanza.place
-    room = rooms.at(element.get("from", ""))
-    if room is None or room.state is not RoomState.ASKED:
+    room = rooms.at(_from(element))
+    if room is None or not room.is_taken:
         return
-    where = {"room": room.jid, "nickname": room.nickname}
-    if element.tag == "message":
-        if "/" not in element.get("from", "") and element.find(names.CAPTCHA) is not None:
+    nickname = _from(element).partition("/")[2]
+    where = {"room": room.jid, "nickname": nickname or room.nickname}
+    if element.get("type") == "error":
+        if element.tag == "presence":  # if it is inside, the room refuses another nickname
+            error = names.error_of(element)
+            message, hint = meaning("join", error.condition, client, error.text, **where)
+            name = "refused-join" if room.has_muc or room.is_inside else "no-muc"
+            room.why = message, hint
+            yield cause(name, place, error.condition, about=room.jid, message=message, hint=hint)
+    elif room.is_inside:
+        return
+    elif element.tag == "message":
+        if not nickname and element.find(names.CAPTCHA) is not None:
             text = element.findtext("body") or ""
             message, hint = meaning("join", "captcha-required", client, text, **where)
             yield cause("captcha", place, about=room.jid, message=message, hint=hint)
-    elif element.get("type") == "error":
-        error = names.error_of(element)
-        message, hint = meaning("join", error.condition, client, error.text, **where)
-        name = "refused-join" if room.has_muc else "no-muc"
-        yield cause(name, place, error.condition, about=room.jid, message=message, hint=hint)
-    elif element.get("type") is None and 210 in names.codes_of(element):
-        nickname = quoted(element.get("from", "").partition("/")[2])
-        yield cause("renamed", place, about=room.jid, room=quoted(room.jid), nickname=nickname)
+    elif element.get("type") is None:
+        codes = names.codes_of(element)
+        if 210 in codes or (110 in codes and room.nickname not in {"", nickname}):
+            words = {"asked": quoted(room.nickname), "nickname": quoted(nickname)}
+            yield cause("renamed", place, about=room.jid, room=quoted(room.jid), **words)
 
 
 def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -236,43 +335,59 @@ def outside(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     if room is None:
         if client.is_complete and client.bound:
             yield cause("never-joined", place, about=jid, room=quoted(jid))
-    elif (name := _OUTSIDE.get(room.state)) and not (name == "too-early" and room.was_inside):
-        yield cause(name, place, about=jid, room=quoted(jid), where=room.place.words)
+        return
+    words = {"room": quoted(jid), "where": room.place.words}
+    if room.state is RoomState.ASKED and not room.was_inside:
+        room.early = room.early or outline(stanza)
+    elif room.state is RoomState.REFUSED:
+        yield cause("unnoticed", place, about=jid, **words)
+    elif room.state is RoomState.REMOVED:
+        message, hint = room.why
+        more = f" {message}" if message else ""
+        yield cause("went-on", place, about=jid, more=more, hint=hint or AGAIN, **words)
 
 
-_OUTSIDE = {
-    RoomState.ASKED: "too-early",
-    RoomState.REFUSED: "unnoticed",
-    RoomState.REMOVED: "went-on",
-}
+def too_early(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that a room did not take what the client said before its own presence came back."""
+    del client
+    element = stanza.element
+    room = rooms.at(_from(element))
+    if element.tag != "message" or room is None or room.early is None:
+        return
+    id_ = room.early.element.get("id")
+    is_it = not id_ or element.get("id", id_) == id_
+    if element.get("type") == "error" and is_it and "/" not in _from(element):
+        yield cause("too-early", room.early.place, about=room.jid, room=quoted(room.jid))
+        room.early = None
+    elif element.get("type") == "groupchat" and (rooms.is_own(_from(element)) or (id_ and is_it)):
+        room.early = None
 
 
 def removed(rooms: Rooms, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     """Find that a room put the client out."""
     element = stanza.element
-    from_ = element.get("from", "")
+    from_ = _from(element)
     room = rooms.at(from_)
-    if room is None or element.get("type") != "unavailable":
+    if room is None or element.tag != "presence" or element.get("type") != "unavailable":
         return
     codes = names.codes_of(element)
     if 110 not in codes and not rooms.is_own(from_):
         return
+    room.why = "", ""
     item = element.find(f"{names.EXTENSION}/{names.ITEM}")
-    destroyed = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
+    source = element.find(f"{names.EXTENSION}/{{{names.MUC_USER}}}destroy")
     situation = next((REMOVALS[code] for code in REMOVALS if code in codes), "")
-    source = item
-    if destroyed is not None:
-        situation, source = "destroyed", destroyed
+    if source is not None:
+        situation = "destroyed"
+    elif item is not None:
+        source = item
+        situation = "banned" if item.get("affiliation") == "outcast" else situation
     if situation:
-        reason = source.findtext(f"{{{names.MUC_USER}}}reason") if source is not None else ""
-        where = {"room": room.jid, "nickname": room.nickname}
-        message, hint = meaning(situation, "", client, reason or "", **where)
+        user = f"{{{names.MUC_USER}}}"
+        reason = source.findtext(f"{user}reason") if source is not None else ""
+        actor = source.find(f"{user}actor") if source is not None else None
+        by = "" if actor is None else actor.get("nick") or actor.get("jid") or ""
+        where = {"room": room.jid, "nickname": room.nickname, "by": by}
+        message, hint = room.why = meaning(situation, "", client, reason or "", **where)
         words = {"message": message, "hint": hint}
         yield cause("put-out", stanza.place, situation, about=room.jid, **words)
-
-
-_Rule = Callable[[Rooms, Entity, Stanza], Iterator[Finding]]
-_SENT: dict[str, tuple[_Rule, ...]] = {"presence": (nameless,), "message": (outside,)}
-"""The rules for stanzas that the client sends, by tag."""
-_RECEIVED: dict[str, tuple[_Rule, ...]] = {"presence": (join, removed), "message": (join,)}
-"""The rules for stanzas that the client receives, by tag."""

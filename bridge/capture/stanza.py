@@ -57,12 +57,12 @@ QUOTED = 80
 def outline(stanza: Stanza) -> Stanza:
     """Return a stanza without its content, to be remembered.
 
-    The outline has the stanza's tag, its type, the address of the other side, and the reason for a
-    hole.
+    The outline has the stanza's tag, its type, its id, the address of the other side, and the
+    reason for a hole.
     """
     element = stanza.element
     kept = Element(element.tag)
-    for name in ("type", "to" if stanza.sent else "from"):
+    for name in ("type", "id", "to" if stanza.sent else "from"):
         if value := element.get(name):
             kept.set(name, value[:MAX_TEXT])
     if element.tag == HOLE:

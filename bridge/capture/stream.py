@@ -42,6 +42,9 @@ class Stream:
         client = self.client
         client.count += 1
         yield from self._late(stanza, client.count)
+        if stanza.element.tag != HOLE:
+            client.has_sent = client.has_sent or stanza.sent
+            client.has_received = client.has_received or not stanza.sent
         if _is_partial(stanza.element):
             self.holes += stanza.element.tag == HOLE and not stanza.element.text
             self._lose()
@@ -66,7 +69,7 @@ class Stream:
     def take_of_any(self, stanza: Stanza) -> None:
         """Take a stanza of one of several clients, if the log does not show which."""
         if stanza.element.tag not in STANZA_TAGS:
-            self.requests.acknowledge()
+            self.requests.acknowledge(self.client)
             return
         self.talk.react()
         if stanza.element.tag == "message":
@@ -76,12 +79,11 @@ class Stream:
     def forget(self) -> None:
         """Forget what only rules need, since no further stanza comes."""
         self.rooms.forget()
-        self.requests.forget()
-        self.talk.forget()
+        del self.requests, self.talk
 
     def _late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
-        yield from self.requests.late(stanza, count)
-        yield from self.talk.late(stanza, count)
+        for concept in (self.rooms, self.requests, self.talk):
+            yield from concept.late(self.client, stanza, count)
 
     def _lose(self) -> None:
         """Allow for a hole in the log: an answer, a login or a join may be in it."""

@@ -168,9 +168,9 @@ class Talk:
         if body:
             self._take_received(client, rooms, stanza, message)
 
-    def late(self, stanza: Stanza, count: int) -> Iterator[Finding]:
+    def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find the messages that were not answered in time."""
-        for kind, awaited in self.waiting.expired(stanza, count):
+        for kind, awaited in self.waiting.expired(stanza, count) if client.has_sent else ():
             heard = awaited.stanza
             about = heard.element.get("from", "")
             words = {"what": quoted(awaited.what, QUOTED), "within": awaited.patience(stanza)}
@@ -189,12 +189,6 @@ class Talk:
         self.heard = self.reflection = self.said = self.guess = None
         self.history = []
         self.turns = 0
-
-    def forget(self) -> None:
-        """Forget everything, since no further stanza comes."""
-        self.lose()
-        self.waiting.clear()
-        self.answered.clear()
 
     def claim_of(self, rooms: Rooms, body: str, room: str) -> Claim:
         """Return how much a message asks the client for an answer."""

@@ -21,6 +21,9 @@ The findings have to be the same client's. An error about an address explains on
 the same address, or about the stream to the address's server.
 """
 
+TOLD = frozenset({"other-error"})
+"""The causes of notes that are aside beside "No error was found", so that it hides no error."""
+
 ANYTHING = "*"
 """Stands for any address. An error about a stream explains findings about all addresses."""
 
@@ -66,16 +69,24 @@ def verdict(findings: Iterable[Finding], holes: int = 0) -> str:
     warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
     words = "No error was found."
     if cause is not None:
-        where = f"{cause.place.file}:{cause.place.line}" if cause.place.file else cause.place.at
-        words = f"{where}: {cause.message} {cause.hint}"
+        words = f"{_where(cause)}: {cause.message} {cause.hint}"
         clients = {each.client for each in findings if each.severity is Severity.ERROR}
         if others := len(clients) - 1:
             words += f" Other clients with errors: {others}."
     elif warnings:
         words += f" Warnings: {len(warnings)}."
+    aside = [each for each in findings if each.cause in TOLD] if cause is None else []
+    if aside:
+        more = f" Others of that kind: {len(aside) - 1}." if len(aside) > 1 else ""
+        words += f" {_where(aside[0])}: {aside[0].message}{more}"
     if holes:
         words += (
             f" Stanzas of which the log has only a part: {holes}; what should have come before "
             "them, and did not, is not named."
         )
     return words
+
+
+def _where(finding: Finding) -> str:
+    place = finding.place
+    return f"{place.file}:{place.line}" if place.file else place.at

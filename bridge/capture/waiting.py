@@ -17,8 +17,9 @@ PATIENCE = (
 )
 """The words for that wait, in a log without times and in one with times."""
 
-MAX_WAITING = 64
-"""We wait for the answers to at most so many requests, and forget the oldest."""
+MAX_WAITING = 128
+"""We wait for the answers to at most so many requests, and pass over any more. If we forgot the
+oldest instead, of many in a second none would ever count as unanswered."""
 
 Question: TypeAlias = tuple[str, str, str]
 """A stanza that has to be answered: its kind, its id, and the other side."""
@@ -50,8 +51,9 @@ class AwaitedStanzas:
         """The stanzas that were not answered in time, and still may be."""
 
     def add(self, key: Question, stanza: Stanza, number: int, what: str) -> None:
-        """Expect an answer."""
-        self.open.add(key, Awaited(outline(stanza), number, what[:MAX_TEXT]))
+        """Expect an answer. A request with the key of another asks anew."""
+        if len(self.open) < MAX_WAITING or key in self.open:
+            self.open.add(key, Awaited(outline(stanza), number, what[:MAX_TEXT]))
 
     def expired(self, stanza: Stanza, count: int) -> list[tuple[str, Awaited]]:
         """Take out what was not answered in time before `stanza`; return it with its kind."""
@@ -67,8 +69,3 @@ class AwaitedStanzas:
             late.append((key[0], awaited))
             self.overdue.add(key, awaited)
         return late
-
-    def clear(self) -> None:
-        """Forget everything, since no further stanza comes."""
-        self.open.clear()
-        self.overdue.clear()

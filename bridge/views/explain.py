@@ -48,8 +48,10 @@ def as_json(streams: Iterable[Examined], verdict_: str, holes: int) -> str:
     """Return everything as one line of ASCII; what says nothing is absent."""
     result = {"verdict": verdict_} | ({"holes": holes} if holes else {})
     # Each stream by itself: as values, a thousand take more memory than as text.
-    listed = ", ".join(json.dumps(visible_within(_stream_as_json(each))) for each in streams)
-    return f'{json.dumps(visible_within(result))[:-1]}, "streams": [{listed}]}}'
+    pieces = [json.dumps(visible_within(result))[:-1], ', "streams": [']
+    for number, each in enumerate(streams):
+        pieces += [", " * bool(number), json.dumps(visible_within(_stream_as_json(each)))]
+    return "".join([*pieces, "]}"])
 
 
 def _stream_as_json(examined: Examined) -> dict[str, Any]:

@@ -214,6 +214,9 @@ whispered: forbidden policy-violation; soon
     The room {room} refused the private message{why}: its own rules say who may send those.
     -> Let an owner of the room allow private messages (muc#roomconfig_allowpm), or say it in
     public.
+mistyped: *; later
+    The message to {room} was refused ({condition}){why}.
+    -> Check its type and its address.
 bounced: forbidden; soon
     The room {room} refused the message{why}: {account} has no voice in it.
     -> In a moderated room the account needs voice: ask a moderator of it.
@@ -232,6 +235,13 @@ bounced: remote-server-timeout; soon
 bounced: item-not-found; soon
     There is no {room} to which the message could go{why}.
     -> Check the address; a room has to be joined first.
+bounced: jid-malformed; later
+    {room} is no address{why}.
+    -> Write it as ROOM@SERVICE for a room, NAME@DOMAIN for an account, and take out characters that
+    an address cannot have.
+bounced: recipient-unavailable gone; later
+    Nobody is there at {room}{why}.
+    -> Check the address; wait until it is there again.
 bounced: *; soon
     The message to {room} was refused ({condition}){why}.
     -> The server's log says more. In a moderated room the account needs voice: ask a moderator of

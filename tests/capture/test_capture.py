@@ -29,8 +29,9 @@ from tests.capture.logs import (
 )
 
 
-def bounce(number: int) -> str:
-    return f"<<< <message from='a{number}@b' type='error'>{error('gone')}</message>"
+def bounce(number: int) -> list[str]:
+    back = f"<<< <message from='a{number}@b' type='error'>{error('gone')}</message>"
+    return [f">>> <message to='a{number}@b'><body>hi</body></message>", back]
 
 
 def test_as_many_findings_of_a_stream_are_kept_as_its_limit_and_errors_first() -> None:
@@ -41,7 +42,7 @@ def test_as_many_findings_of_a_stream_are_kept_as_its_limit_and_errors_first() -
     (stream,) = examined(*LOGIN, *requests)
     assert len(stream.findings()) == MAX_FINDINGS
     assert not stream.has_error()
-    (stream,) = examined(*LOGIN, *requests, *map(bounce, range(3)))
+    (stream,) = examined(*LOGIN, *requests, *bounce(0), *bounce(1), *bounce(2))
     severities = [each.severity for each in stream.findings()]
     assert severities.count(Severity.ERROR) == 3
     assert len(severities) == MAX_FINDINGS
@@ -52,7 +53,7 @@ def test_of_too_many_streams_the_oldest_without_an_error_is_dropped(
 ) -> None:
     monkeypatch.setattr(capturing, "MAX_STREAMS", 3)
     capture = Capture()
-    for line in [*LOGIN, bounce(1), *LOGIN, *LOGIN, *LOGIN, *LOGIN]:
+    for line in [*LOGIN, *bounce(1), *LOGIN, *LOGIN, *LOGIN, *LOGIN]:
         for each in captured(line):
             capture.take(each)
     assert (capture.left_out, len(capture.streams)) == (2, 3)

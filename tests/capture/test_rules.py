@@ -159,7 +159,7 @@ CASES = {
         ("join", "error", 15, "line 14"),
     ),
     "spoke too early": (
-        [*LOGIN, ASK, says("hi")],
+        [*LOGIN, ASK, says("hi"), refusal("forbidden"), bounce("not-acceptable")],
         ("join", "error", 14, "before its own presence"),
     ),
     "answers to the name that was taken": (

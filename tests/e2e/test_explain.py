@@ -134,7 +134,8 @@ def lines_of_clients() -> Iterator[str]:
     """More streams than are kept, each with many errors."""
     for number in range(1_000):
         yield from HEALTHY_LINES
-        yield from (f"{bounce('forbidden', f'r{room}@{number}')}\n" for room in range(20))
+        for room in (f"r{room}@{number}" for room in range(20)):
+            yield f"{says('hi', room, 'chat')}\n{bounce('forbidden', room)}\n"
 
 
 def lines_of_talk() -> Iterator[str]:

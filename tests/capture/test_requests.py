@@ -1,0 +1,174 @@
+"""What is asked and not answered, and what comes back: of whom an error is believed."""
+
+import pytest
+
+from bridge.capture.verdict import verdict
+from bridge.capture.waiting import MAX_WAITING
+from tests.capture.logs import (
+    ACCOUNT,
+    IN,
+    LOGIN,
+    ROOM,
+    bounce,
+    error,
+    examined,
+    found,
+    out,
+    said,
+    says,
+    timed,
+)
+
+SM = "xmlns='urn:xmpp:sm:3'"
+ASKED, GIVEN = f"<<< <r {SM}/>", f">>> <a {SM} h='1'/>"
+ASKS, GOT = f">>> <r {SM}/>", f"<<< <a {SM} h='1'/>"
+PINGS = [
+    f"<<< <iq type='get' id='q{n}' from='u{n}@x/y'><ping xmlns='urn:xmpp:ping'/></iq>"
+    for n in range(300)
+]
+TALK = [said("Ann", str(number)) for number in range(8)]
+
+
+def kinds(*log: str) -> set[tuple[str, str]]:
+    return {(each.name, each.severity) for each in found(*log)}
+
+
+UNANSWERED = {
+    "ten a second": (timed(*IN, *PINGS), "unanswered"),
+    "a hundred at once": (timed(*IN, *PINGS[:100], "pause 11", *TALK, step=0.01), "unanswered"),
+    "more than we follow": (
+        timed(*IN, *PINGS[: MAX_WAITING + 9], "pause 11", *TALK, step=0.001),
+        "unanswered",
+    ),
+    "r of the server": (timed(*IN, ASKED, "pause 11", *TALK), "session"),
+    "r of the server, without times": ([*IN, ASKED, *TALK], "session"),
+    "r of the server, again and again": (timed(*IN, *[ASKED, "pause 4"] * 5), "session"),
+    "r of the client, again and again": (timed(*IN, *[ASKS, "pause 4", TALK[0]] * 5), "session"),
+}
+
+
+@pytest.mark.parametrize("case", UNANSWERED)
+def test_what_is_never_answered_is_named_however_often_it_is_asked(case: str) -> None:
+    log, rule = UNANSWERED[case]
+    assert kinds(*log) == {(rule, "warning")}
+
+
+ANSWERED = {
+    "r of the server": timed(*IN, *[ASKED, GIVEN, "pause 4"] * 5),
+    "several r by one a": timed(*IN, ASKED, ASKED, ASKED, GIVEN, "pause 11", *TALK),
+    "a before its r": [*IN, *[GOT, ASKS, *TALK] * 3],
+    "its a before the r of the server": [*IN, *[GIVEN, ASKED, *TALK] * 3],
+    "only what was received": timed(PINGS[0], ASKED, "pause 11", *TALK, said("Ann", "bot: hi")),
+    "only what was sent": [
+        ">>> <iq type='get' id='1' to='a@b'><ping xmlns='urn:xmpp:ping'/></iq>",
+        *[says(str(number)) for number in range(8)],
+    ],
+}
+
+
+@pytest.mark.parametrize("case", ANSWERED)
+def test_what_is_answered_or_cannot_be_known_is_not_named(case: str) -> None:
+    assert kinds(*ANSWERED[case]) == set()
+
+
+def no_id(line: str) -> str:
+    return line.replace(" id='m1'", "")
+
+
+NO_FROM = bounce("forbidden").replace(f" from='{ROOM}'", "").replace("<message ", "<message  ")
+REFUSED = {
+    "chat to the room, without ids": (
+        [*IN, no_id(says("a", type_="chat")), no_id(bounce("bad-request"))],
+        "to the whole room",
+    ),
+    "normal to the room, without ids": (
+        [*IN, no_id(says("a", type_="normal")), no_id(bounce("service-unavailable"))],
+        "to the whole room",
+    ),
+    "groupchat to an occupant, without ids": (
+        [*IN, no_id(says("a", f"{ROOM}/Ann")), no_id(bounce("bad-request", f"{ROOM}/Ann"))],
+        "to one occupant",
+    ),
+    "groupchat to an occupant, whose room answers": (
+        [*IN, no_id(says("a", f"{ROOM}/Ann")), no_id(bounce("bad-request"))],
+        "to one occupant",
+    ),
+    "groupchat to an address without a room": (
+        [says("a", "lab"), bounce("jid-malformed", "lab")],
+        "without a room",
+    ),
+    "chat to a room of which the log has only talk": (
+        [said("Ann", "hi"), says("a", type_="chat"), bounce("jid-malformed")],
+        "to the whole room",
+    ),
+    "without from": ([*IN, says("a"), NO_FROM], "no voice"),
+    "from the client's server": ([*IN, says("a"), bounce("forbidden", "example.org")], "no voice"),
+    "from the room's service": (
+        [*IN, says("a"), bounce("remote-server-timeout", "muc.example.org")],
+        "could not be reached",
+    ),
+    "an address in capitals": ([*IN, says("a"), bounce("forbidden", ROOM.upper())], "no voice"),
+    "in an excerpt, what was said before it": ([says("x", id_="m9"), bounce("forbidden")], "voice"),
+    "only what was received": ([bounce("forbidden", f"{ROOM}/Ann")], "no voice"),
+    "the client's presence": (
+        [
+            ">>> <presence/>",
+            f"<<< <presence to='{ACCOUNT}' type='error'>{error('not-authorized')}</presence>",
+        ],
+        "presence",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_came_back_is_named_with_or_without_ids(case: str) -> None:
+    log, words = REFUSED[case]
+    (finding,) = found(*log)
+    assert (finding.name, finding.severity) == ("refused", "error")
+    assert words in finding.message
+
+
+FRIEND = "<<< <{} from='ann@x/y' to='bot@example.org/r' type='error' id='z'>{}</{}>"
+OTHERS = {
+    "an occupant bounces in the room's name": [
+        *[*IN, says("a"), bounce("forbidden", f"{ROOM}/Eve")],
+    ],
+    "a stranger, with the message's id": [*IN, says("a"), bounce("gone", "eve@evil.example/x")],
+    "a stranger, without a message": [*IN, FRIEND.format("message", error("gone"), "message")],
+    "a friend who is not there": [*IN, FRIEND.format("presence", error("gone"), "presence")],
+    "what was asked of a friend": [
+        *[*IN, ">>> <iq type='get' id='z' to='ann@x/y'><q xmlns='urn:q'/></iq>"],
+        FRIEND.format("iq", error("service-unavailable"), "iq"),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_an_error_of_others_accuses_nobody_and_is_not_passed_over(case: str) -> None:
+    log = OTHERS[case]
+    assert found(*log) == []
+    (note,) = examined(*log)[0].findings()
+    assert note.severity == "note"
+    assert verdict([note]).startswith(f"No error was found. bot.log:{len(log)}: ")
+
+
+def test_the_verdict_counts_the_errors_of_others() -> None:
+    (stream,) = examined(
+        *OTHERS["a friend who is not there"], *OTHERS["what was asked of a friend"][-2:]
+    )
+    assert "Others of that kind: 1." in verdict(stream.findings())
+
+
+def test_a_request_before_bind_is_told_to_wait_for_it() -> None:
+    roster = "<query xmlns='jabber:iq:roster'/>"
+    for login in ([], LOGIN[:9]):
+        asked = f">>> <iq type='get' id='r1'>{roster}</iq>"
+        answer = f"<<< <iq type='error' id='r1'>{roster}{error('not-authorized')}</iq>"
+        (finding,) = found(*login, asked, answer)
+        assert (finding.name, "resource" in finding.hint) == ("session", True)
+
+
+def test_the_advice_for_a_message_after_a_ban_is_to_have_it_lifted() -> None:
+    log = [*IN, out(301), says("a", f"{ROOM}/Ann", "chat"), bounce("not-acceptable", f"{ROOM}/Ann")]
+    (refused,) = (each for each in found(*log) if each.name == "refused")
+    assert "lift the ban" in refused.hint
