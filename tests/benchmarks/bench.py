@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.benchmarks.hall import Hall
 from tests.benchmarks.peer import Peer
 from tests.servers.certificates import Authority
+from tests.servers.postgresql import Postgresql, running_postgresql
 from tests.servers.prosody import running_prosody
 from tests.servers.server import XmppServer
 
@@ -47,6 +48,14 @@ class Bench(ExitStack):
     @cached_property
     def folder(self) -> Path:
         return Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+
+    @cached_property
+    def postgresql(self) -> Postgresql:
+        """A server that does not wait for the disk."""
+        certificate = Authority(self.folder / "database").issue("db.example")
+        # Its user is another one than ours.
+        folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+        return self.enter_context(running_postgresql(folder, certificate))
 
     def bridge(self, settings: Mapping[str, str]) -> Peer:
         return Peer([str(self.environments.bridge.parent / "xmpp-bridge")], settings)
