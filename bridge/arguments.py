@@ -257,6 +257,7 @@ def _add_log(command: argparse.ArgumentParser) -> None:
         xmpp-bridge log --since yesterday --kind leave
         xmpp-bridge log --since '2 hours ago' --report incident.html --pseudonyms
         xmpp-bridge log --json --since '2 hours ago' | jq -c .body
+        xmpp-bridge log --as-scenario 16:20..16:40 > silent.room.toml
 
         0 something was shown or written; with --follow, Ctrl-C ended it
         1 there is nothing to show, or the store cannot be read
@@ -270,6 +271,8 @@ def _add_log(command: argparse.ArgumentParser) -> None:
     _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
+    help_ = "print what happened in this time as a scenario file, for xmpp-bridge expect"
+    command.add_argument("--as-scenario", metavar="FROM..TO", help=help_)
     _add_report(command)
     _add_local(command)
     _add_filters(command)
@@ -522,8 +525,8 @@ def _add_filters(command: argparse.ArgumentParser) -> None:
         "--pattern", metavar="RE2", help="a regular expression, found in body, subject or status"
     )
     help_ = (
-        f"one of {', '.join(KINDS)}, or several, comma-separated; without it all but connection, "
-        "and no chat states"
+        f"one of {', '.join(KINDS)}, or several with commas between; without it all but "
+        "connection, and no chat states"
     )
     _add_repeatable(group, "--kind", "KIND", help_, action="extend", type=_kinds)
 

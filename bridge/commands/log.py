@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +18,7 @@ from bridge.commands.configuration import ReadSettings, require_trust, run_with_
 from bridge.commands.exit import FAILURE, SUCCESS, UsageError
 from bridge.commands.filters import selection_of
 from bridge.commands.report import report_path, write_report
-from bridge.logs import can_print, complain
+from bridge.logs import can_print, complain, write_out
 from bridge.page.chronicle import Chronicle
 from bridge.page.pseudonyms import Pseudonyms
 from bridge.page.recorded import RecordedPage
@@ -26,8 +27,11 @@ from bridge.recording.recorded import Reader as StoreReader
 from bridge.recording.recorded import Walk
 from bridge.recording.recording import store_path
 from bridge.settings.table import Settings
+from bridge.store.database import Recorded
 from bridge.store.errors import StoreError
 from bridge.store.opening import Place, Team
+from bridge.testing.retelling import RoomEvent, retold
+from bridge.testing.scenario import ScenarioError
 from bridge.text import iso, quoted
 from bridge.views.log import FOLLOW_MS, NEWEST, TEAM_FOLLOW_MS, Log
 from bridge.views.moments import is_zone, moment
@@ -37,6 +41,12 @@ from bridge.views.watch import RoomView
 from bridge.xmpp.model.events import KINDS
 from bridge.xmpp.model.filter import EventFilter
 from bridge.xmpp.model.journal import CursorError
+
+NOT_RETOLD = (
+    *("since", "until", "limit", "follow", "json", "stanzas", "report"),
+    *("froms", "contains", "pattern", "kinds"),
+)
+"""The options without which a stretch is told as a scenario: it needs all that was said."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -50,6 +60,7 @@ class _Asked(NamedTuple):
     path: Place
     report: Path | None
     """Where the page goes; None without one."""
+    settings: Settings
     filters: Sequence[EventFilter]
     walk: Callable[..., Awaitable[Walk]]
     """Reads the chosen rooms, and all that happened to the connection."""
@@ -62,6 +73,8 @@ async def _log(parsed: argparse.Namespace, read: ReadSettings) -> int:
     try:
         if asked.report is not None:
             return await _report(parsed, asked, log)
+        if parsed.as_scenario is not None:
+            return await _retell(parsed, asked, log)
         newest = NEWEST if parsed.follow and asked.start is None else None
         cursor = await log.show(limit=parsed.limit or newest, follows=parsed.follow)
         if parsed.follow:
@@ -95,13 +108,17 @@ def _chosen(parsed: argparse.Namespace, read: ReadSettings) -> tuple[_Asked, Log
     filters = selection.filters if selection else ()
     rooms = (selection and selection.rooms) or settings.rooms
     walk = partial(StoreReader(path, settings.jid).walk, rooms, seconds=inf)
-    asked = _Asked(path, report, filters, walk, start, end)
+    if parsed.as_scenario is not None:
+        if len(rooms) > 1:
+            raise UsageError("a scenario is of one room: name it with --room")
+        filters = (EventFilter(frozenset(KINDS)),)
+    asked = _Asked(path, report, settings, filters, walk, start, end)
     several, view = len(settings.rooms) > 1, None
     if sys.stdout.isatty():
         display = display_of(sys.stdout)
         view = RoomView(display, names_rooms=several, local=parsed.local, looks_back=True)
     wanted = replace(filters[0], sender=None) if filters and not report else EventFilter()
-    connection = bool(report) or not parsed.rooms
+    connection = bool(report) or not (parsed.rooms or parsed.as_scenario)
     narrowed = partial(
         walk, wanted, connection=connection, stanzas=parsed.stanzas, start=start, end=end
     )
@@ -122,6 +139,25 @@ async def _report(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
     return _nothing(parsed, asked, log)
 
 
+async def _retell(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
+    """Print what was recorded as a scenario file; raises `StoreError`."""
+    happened = deque[Recorded](maxlen=MAX_EVENTS + 1)
+    await replace(log, reporting=happened.append).show()
+    if len(happened) > MAX_EVENTS:
+        raise UsageError(f"more than {MAX_EVENTS:,} events: take a shorter time")
+    story = [RoomEvent(row.at, row.event) for row in happened]
+    words, room = Pseudonyms(on=parsed.pseudonyms), happened[0].room if happened else ""
+    try:
+        text = retold(story, room, asked.settings.nickname, words)
+    except ScenarioError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    if text:
+        return FAILURE if complain_of(write_out(text.rstrip("\n"))) else SUCCESS
+    complain("xmpp-bridge: nothing was said in this time")
+    return FAILURE
+
+
 def _nothing(parsed: argparse.Namespace, asked: _Asked, log: Log) -> int:
     """Say why nothing is shown, or written."""
     complain(f"xmpp-bridge: {_why_nothing(log.oldest, asked.path, stanzas=parsed.stanzas)}")
@@ -137,12 +173,17 @@ def _selection(parsed: argparse.Namespace, settings: Settings) -> Selection | No
         raise UsageError("--follow cannot be combined with --until")
     if parsed.report and (parsed.follow or parsed.json or parsed.stanzas):
         raise UsageError("--report cannot be combined with --follow, --json or --stanzas")
+    if parsed.as_scenario is not None and any(getattr(parsed, name) for name in NOT_RETOLD):
+        raise UsageError("--as-scenario can be combined with --room and --pseudonyms only")
     return selection
 
 
 def _times(parsed: argparse.Namespace) -> tuple[str | None, str | None]:
     """Return the times that `--since` and `--until` mean; raises `UsageError`."""
     asked = (parsed.since, parsed.until)
+    if parsed.as_scenario is not None:
+        begin, _, end = parsed.as_scenario.partition("..")
+        asked = (begin, end or "now")
     try:
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
     except ValueError as error:

@@ -18,7 +18,7 @@ def report_path(parsed: argparse.Namespace, sources: Iterable[str | Path]) -> Pa
     or if `--pseudonyms` has no report to be in.
     """
     if parsed.report is None:
-        if parsed.pseudonyms:
+        if parsed.pseudonyms and getattr(parsed, "as_scenario", None) is None:
             raise UsageError("--pseudonyms is for the page that --report writes; name its file")
         return None
     try:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from bridge.store.database import Observer, TracedXml
+from bridge.testing.collector import VERBS
+from bridge.testing.scenario import parse
 from bridge.text import iso
 from bridge.xmpp.model.events import (
     ConnectionChanged,
@@ -141,6 +143,29 @@ def test_the_report_has_who_was_there_what_happened_and_how_connecting_went(
     lobby, *_ = json.loads(report.read_text())["parts"]
     assert {event["kind"] for event in lobby["events"]} == {"message"}
     assert "Robot" in [lane["name"] for lane in lobby["lanes"]]
+
+
+def test_a_stretch_becomes_a_scenario_that_reads_as_it_is_meant(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    shelf.say("!ping", at=20)
+    shelf.put(MessageReceived(f"{ROOM}/Robot", "Robot", "pong"), at=20.5)
+    shelf.say("!ping", at=100)
+    room = ("--room", ROOM)
+    told = _log(tmp_path, "--as-scenario", f"{iso(10)}..{iso(200)}", *room)
+    assert (told.returncode, told.stderr) == (0, "")
+    steps = parse(told.stdout, VERBS).step
+    assert [(step.actor, step.verb) for step in steps] == [
+        *[("Wilma", "say"), ("Wilma", "expect")] * 2,
+    ]
+    assert steps[3].arguments == {"from_": "Robot", "within": 5}
+    read = _log(tmp_path, "--as-scenario", f"{iso(10)}..{iso(200)}", *room, "--pseudonyms")
+    assert ("For reading only" in read.stdout, "Wilma" in read.stdout) == (True, False)
+    nothing = _log(tmp_path, "--as-scenario", f"{iso(300)}..{iso(400)}", *room)
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    for wrong in (room[:0], (*room, "--json")):
+        refused = _log(tmp_path, "--as-scenario", f"{iso(10)}..{iso(200)}", *wrong)
+        assert (refused.returncode, refused.stdout) == (2, "")
 
 
 def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
