@@ -11,7 +11,7 @@ from typing import cast
 
 from bridge.capture.capture import Capture
 from bridge.capture.examined import Examined
-from bridge.capture.formats import FORMATS, JSON, NO_LOGS
+from bridge.capture.formats import NO_LOGS
 from bridge.capture.reader import MAX_LINE_BYTES, LogReader
 from bridge.capture.verdict import verdict
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, UsageError
@@ -32,7 +32,6 @@ def run(parsed: argparse.Namespace) -> int:
     """Read the logs, and show what the rules find."""
     if not can_print():
         return FAILURE
-    formats: dict[str, int] = {}
     account = lower_bare(parsed.account or "")
     page = CapturedPage(
         Chronicle(Pseudonyms(on=parsed.pseudonyms)),
@@ -45,19 +44,18 @@ def run(parsed: argparse.Namespace) -> int:
     )
     try:
         report = report_path(parsed, parsed.files)
+        readers = list[LogReader]()
         for name in parsed.files or [STDIN]:
-            for format_, count in _read(name, capture).items():
-                formats[format_] = formats.get(format_, 0) + count
+            readers.append(_read(name, capture))
     except UsageError as error:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
-    if not sum(formats.values()):
-        names = "; ".join([*(format_.name for format_ in FORMATS), JSON])
+    if not any(reader.stanzas for reader in readers):
         part = f" ({capture.holes} in part)" if capture.holes else ""
         complain(
             "xmpp-bridge: switch on the program's debug log, which has the stanzas: in Python "
             "logging.basicConfig(level=logging.DEBUG), elsewhere the level debug\n"
-            f"no whole stanza was found{part}; looked for {names}"
+            f"no whole stanza was found{part}"
         )
         return USAGE
     capture.finish()
@@ -87,8 +85,8 @@ def run(parsed: argparse.Namespace) -> int:
     return SUCCESS if passed else FAILURE
 
 
-def _read(name: str, capture: Capture) -> dict[str, int]:
-    """Read a log; return how many stanzas were in which format."""
+def _read(name: str, capture: Capture) -> LogReader:
+    """Read a log; return its reader."""
     try:
         if name == STDIN:
             # Python reads it by way of a `BufferedReader`, unless told otherwise.
@@ -99,8 +97,8 @@ def _read(name: str, capture: Capture) -> dict[str, int]:
         raise UsageError(f"{name!r} cannot be read: {error.strerror}") from error
 
 
-def read_log(file: BufferedReader, name: str, capture: Capture) -> dict[str, int]:
-    """Read a log into `capture`; return how many stanzas were in which format.
+def read_log(file: BufferedReader, name: str, capture: Capture) -> LogReader:
+    """Read a log into `capture`; return its reader.
 
     Raises `UsageError` for what is told apart as no log.
     """
@@ -115,7 +113,7 @@ def read_log(file: BufferedReader, name: str, capture: Capture) -> dict[str, int
             capture.take(captured)
     for captured in reader.end():
         capture.take(captured)
-    return reader.formats
+    return reader
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bridge import __version__
+from bridge.capture.elements import elements_of
 from bridge.capture.finding import Finding as StreamFinding
-from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace
 from bridge.capture.times import time_in
 from bridge.capture.verdict import verdict

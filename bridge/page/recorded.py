@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from xml.etree.ElementTree import Element
 
-from bridge.capture.reader import elements_of
+from bridge.capture.elements import elements_of
 from bridge.page.chronicle import MAX_WEIGHT, Chronicle, Course, Kind
 from bridge.page.timeline import MAX_EVENTS, Timeline
 from bridge.recording.recorded import Walk

@@ -4,8 +4,8 @@ import time
 from collections.abc import Collection
 
 from bridge.capture.capture import Capture
+from bridge.capture.elements import elements_of
 from bridge.capture.finding import Finding
-from bridge.capture.reader import elements_of
 from bridge.capture.stanza import LogPlace, Stanza
 from bridge.capture.verdict import verdict
 from bridge.sandbox.stream import Stream

@@ -9,7 +9,8 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from bridge.capture.capture import Capture
-from bridge.capture.reader import LogReader, elements_of
+from bridge.capture.elements import elements_of
+from bridge.capture.reader import LogReader
 from bridge.page.captured import CapturedPage
 from bridge.page.chronicle import Chronicle, Course
 from bridge.page.page import as_html

@@ -1,0 +1,337 @@
+"""Learns from a log which of its entries the client sent, and which it received. Pure, and bounded.
+
+An entry's shape is the logger's own text before the XML, with times, numbers and addresses
+replaced. A word in the shape names the direction. What one side alone can send shows whose view
+the log is, since in the log of a server or a service the words mean the reverse. A stranger's
+stanzas have no vote on that.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from bridge.capture.formats import (
+    ALONE_WORDS,
+    RECEIVED_WORDS,
+    SENT_WORDS,
+    WEAK_WORDS,
+)
+from bridge.newest import Newest
+from bridge.wire import names
+from bridge.wire.names import lower_bare
+
+MAX_SHAPES = 1_000
+"""We learn at most so many shapes. A logger has a few dozen; with more, the text before the XML is
+not the logger's own, and the other shapes have no direction."""
+
+MAIN_ENTRIES = 10
+"""Once so many entries stand in one place of the logger, that is its own place: stanzas elsewhere
+are words that a program printed."""
+
+CERTAIN, NAMELESS, OF_ROOMS = range(3)
+"""Kinds of evidence whose view a log is, the strongest first: what one side alone can send, stanzas
+without `from`, and stanzas that a room sends."""
+
+MARGINS = 1, 2, 1
+"""The least difference in stanzas that counts, for each kind of evidence."""
+
+MAX_ASKED = 256
+"""We remember the ids of at most so many requests; an answer follows soon."""
+
+_QUOTES = re.compile(r"(?:\bb|<<)?['\"]+$")
+_CHANGING = re.compile(
+    r"""[^\s"'()<>\[\]=,|:]+@[^\s"'()<>\[\],:|]+      # an address
+      | (?P<session>\(?(?:\w+\|)?<\d+\.\d+\.\d+>\)?(?:@[\w:/.]+)?
+        | \b(?:c2s|s2s(?:in|out)|component|bosh|ws)[0-9a-f]+\b)
+      | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b
+      | (?P<kept>(?<=[(\[])\d(?=[)\]]))            # some loggers count the connections
+      | (?<![^\W_])(?=[a-f-]*\d)[0-9a-f-]{6,}(?![^\W_])
+      | \d[\d.,:]*
+    """,
+    re.VERBOSE,
+)
+_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|[-=~]*[<>]+[-=~]*|[→⇒⮊←⇐⮈]")
+_ARROW = re.compile(r"(?:[-=~]*(>{2,})|[-=~]+(>)|(<{2,})[-=~]*|(<)[-=~]+)")
+_REMARK = re.compile(r"\s*\([^()]*\)\W*$")
+_CONNECTION = re.compile(r"\(#?(\d{1,3})\)\W*$")
+"""The number of a connection, behind the word."""
+
+
+class Word(NamedTuple):
+    """A word in a shape that may name the direction."""
+
+    key: str
+    """The shape without this word."""
+    says_sent: bool
+    is_strong: bool
+    family: str
+    """The shape up to this word."""
+
+
+class Shape:
+    """The text before some entries of a log, and what stands behind it."""
+
+    def __init__(self, text: str) -> None:
+        self.words = _words_in(text)
+        self.text = text
+        self.word: Word | None = None
+        """The word that names the direction, once that is decided."""
+        self.sent: bool | None = None
+        """Whether the client sent these entries, once that is decided and so for all of them."""
+        self.has_session = False
+        """Whether it names its session, as the logs of servers do."""
+        self.evidence = tuple(Counter[bool]() for _ in MARGINS)
+        """How often stanzas of the client, and of the other side, stand here, by `CERTAIN` and so
+        on."""
+        self.hints = Counter[bool]()
+        """What its stanzas look like by themselves."""
+
+
+def shape_of(head: str) -> tuple[str, str]:
+    """Return the shape of the text before an entry, and the token of its session, if any."""
+    session = ""
+
+    def replaced(match: re.Match[str]) -> str:
+        nonlocal session
+        if match.lastgroup == "session":
+            session = match[0].strip("()").partition("@")[0].rpartition("|")[2]
+        return match[0] if match.lastgroup == "kept" else "#"
+
+    shape = _CHANGING.sub(replaced, _QUOTES.sub("", head))
+    if not session and ")" in head and (connection := _CONNECTION.search(head)):
+        session = connection[1]
+    return shape, session
+
+
+def ends_with_word(text: str) -> bool:
+    """Whether a line without XML, or the members of an object, end with a word for a direction."""
+    words = _words_in(shape_of(_REMARK.sub("", text))[0])
+    return bool(words) and not any(map(str.isalnum, words[-1].key.partition("\0")[2]))
+
+
+@lru_cache(maxsize=MAX_SHAPES)
+def _words_in(shape: str) -> list[Word]:
+    """Return the words that may name the direction."""
+    words = []
+    for token in _TOKEN.finditer(shape):
+        text = token[0].lower()
+        arrow = _ARROW.fullmatch(text)
+        sent = (
+            text in SENT_WORDS or text == ">" or (arrow is not None and bool(arrow[1] or arrow[2]))
+        )
+        received = text in RECEIVED_WORDS or text == "<" or (arrow is not None and not sent)
+        if not sent and not received:
+            continue
+        behind = shape[token.end() :]
+        is_last = not any(each.isalnum() for each in behind)
+        strong = text not in WEAK_WORDS and (text not in ALONE_WORDS or is_last)
+        key = f"{shape[: token.start()]}\0{behind}"
+        words.append(Word(re.sub(r"\d", "#", key), sent, strong, shape[: token.start()]))
+    return words
+
+
+_SENT = frozenset(
+    (
+        *(f"{{{names.SASL}}}{name}" for name in ("auth", "response", "abort")),
+        *(f"{{{names.SASL2}}}{name}" for name in ("authenticate", "response", "abort", "next")),
+        *(f"{{{names.SM}}}{name}" for name in ("enable", "resume")),
+        f"{{{names.TLS}}}starttls",
+    )
+)
+_RECEIVED = frozenset(
+    (
+        names.FEATURES,
+        *(f"{{{names.SASL}}}{name}" for name in ("challenge", "success", "failure")),
+        *(f"{{{names.SASL2}}}{name}" for name in ("challenge", "success", "failure", "continue")),
+        *(f"{{{names.SM}}}{name}" for name in ("enabled", "resumed", "failed")),
+        f"{{{names.TLS}}}proceed",
+        f"{{{names.TLS}}}failure",
+    )
+)
+_BIND = f"{{{names.BIND}}}bind"
+
+
+def certain(element: Element) -> bool | None:
+    """Return whether the client sent an element, if one side alone can send it; else None.
+
+    A stanza with `from` may be a stranger's, and says nothing.
+    """
+    if element.tag in _SENT:
+        return True
+    if element.tag in _RECEIVED:
+        return False
+    if element.tag == names.HEADER and element.get("id") is not None:
+        return False
+    if element.tag == "handshake":
+        return bool(element.text)
+    if element.tag == "iq" and element.get("from") is None and element.find(_BIND) is not None:
+        return element.get("type") == "set"
+    return None
+
+
+def hinted(element: Element, own: str) -> bool | None:
+    """Return whether the client sent a stanza, as far as the stanza tells; `own` is its address."""
+    from_, to = element.get("from"), element.get("to")
+    kind, tag = element.get("type", ""), element.tag
+    if tag == names.STREAM_ERROR:
+        return False
+    if tag == names.HEADER and element.get("to") is not None:
+        return element.get("id") is None
+    if tag not in {"message", "presence", "iq"}:
+        return certain(element)
+    if from_ is None:
+        if kind == "error" or (tag == "iq" and kind == "result" and to is None):
+            return False
+        if to is None:
+            return True if tag != "iq" else None
+        return not own or lower_bare(to) != lower_bare(own) if tag != "iq" or to else None
+    if own and to is not None and lower_bare(to) == lower_bare(own):
+        return False
+    if own and from_.lower() in {own.lower(), lower_bare(own)}:
+        return True
+    return False if _is_of_room(element) else None
+
+
+def _is_of_room(element: Element) -> bool:
+    """Whether only a room sends such a stanza, if it was not forged."""
+    if element.tag == "presence":
+        kind = element.get("type", "")
+        return kind == "error" or element.find(names.EXTENSION) is not None
+    to, from_ = element.get("to", ""), element.get("from", "")
+    return element.get("type") == "groupchat" and "/" in from_ and ("/" in to or not to)
+
+
+class Directions:
+    """What was learned from one log."""
+
+    def __init__(self) -> None:
+        self.own = ""
+        """The client's address, as far as the log gives it."""
+        self.has_undirected = False
+        """Whether a stanza was read whose direction only the stanza itself tells."""
+        self._shapes: dict[str, Shape] = {}
+        self._words = defaultdict[str, set[bool]](set)
+        """Which words stand in the same place, by the shape without them."""
+        self._places = Counter[str]()
+        self._early = set[str]()
+        """The places of entries while no place had `MAIN_ENTRIES` yet."""
+        self._asked: Newest[str, bool] = Newest(MAX_ASKED)
+        """Whether the client sent the request with this id."""
+
+    def learn(self, text: str, session: str, elements: Iterable[Element]) -> None:
+        """Count what stands behind a shape, with the token of its session."""
+        shape = self._shapes.get(text)
+        if shape is None:
+            shape = Shape(text)
+            if len(self._shapes) < MAX_SHAPES:
+                self._shapes[text] = shape
+                for word in shape.words:
+                    self._words[word.key].add(word.says_sent)
+        shape.has_session = shape.has_session or session.lstrip("0123456789") != ""
+        for element in elements:
+            self._learn_address(element)
+            if shape.sent is not None:
+                continue
+            vote, hint = certain(element), hinted(element, self.own)
+            if hint is not None:
+                shape.hints[hint] += 1
+            if vote is not None:
+                shape.evidence[CERTAIN][vote] += 1
+            is_of_room = _is_of_room(element)
+            if hint and element.tag in {"message", "presence"} and element.get("from") is None:
+                shape.evidence[NAMELESS][True] += 1
+            if is_of_room or element.find(names.JOIN) is not None:
+                shape.evidence[OF_ROOMS][not is_of_room] += 1
+
+    def place_of(self, text: str) -> str:
+        """Return the logger's place of a shape: the shape without its word and time."""
+        word = self._word(self._shapes.get(text) or Shape(text))
+        return (word.key if word else text).strip(" #")
+
+    def is_own(self, place: str) -> bool:
+        """Count an entry; return whether it stands in a place of the logger's own."""
+        self._places[place] += 1
+        most = max(self._places.values()) if place not in self._early else 0
+        if most < MAIN_ENTRIES:
+            self._early.add(place)
+        return place in self._early or 2 * self._places[place] >= most
+
+    def times_met(self, place: str) -> int:
+        """Return how many entries stood in this place."""
+        return self._places[place]
+
+    def direction(self, text: str, element: Element) -> bool | None:
+        """Return whether the client sent an element behind a shape; None if that is not known."""
+        sent = certain(element)
+        shape = self._shapes.get(text)
+        if sent is None and shape is not None:
+            sent = shape.sent = self._of_shape(shape) if shape.sent is None else shape.sent
+        if sent is None:
+            id_ = element.get("id", "")
+            is_answer = element.tag == "iq" and element.get("type") in {"result", "error"}
+            sent = hinted(element, self.own)
+            if sent is None and is_answer and id_ in self._asked:
+                sent = not self._asked[id_]
+            self.has_undirected = self.has_undirected or sent is not None
+            if sent is not None and not is_answer:
+                self._asked.add(id_, sent)
+        return sent
+
+    def _learn_address(self, element: Element) -> None:
+        if element.tag == "iq" and element.get("from") is None:
+            self.own = element.findtext(f"{_BIND}/{{{names.BIND}}}jid") or self.own
+        if not self.own and _is_of_room(element) and "/" in element.get("to", ""):
+            self.own = element.get("to", "")
+
+    def _word(self, shape: Shape) -> Word | None:
+        """Return the word of a shape that names the direction: best one with its opposite."""
+        if shape.word is not None:
+            return shape.word
+        opposed = [each for each in shape.words if len(self._words[each.key]) > 1]
+        strong = [each for each in shape.words if each.is_strong]
+        for words in ([each for each in opposed if each.is_strong], strong, opposed):
+            if words:
+                return words[-1]
+        return None
+
+    def _of_shape(self, shape: Shape) -> bool | None:
+        shape.word = self._word(shape)
+        if shape.word is not None:
+            return shape.word.says_sent != self._reverses(shape.word.family)
+        # Two shapes without a word that we know: each has one side's stanzas only.
+        if len(shape.hints) != 1:
+            return None
+        (side,) = shape.hints
+        tokens = shape.text.split()
+        for other in self._shapes.values():
+            if len(other.hints) == 1 and side not in other.hints:
+                pairs = zip(tokens, theirs := other.text.split(), strict=False)
+                if len(theirs) == len(tokens) and sum(a != b for a, b in pairs) == 1:
+                    return side
+        return None
+
+    def _reverses(self, family: str) -> bool:
+        """Whether the words of a family are those of a server or a service."""
+        worded = [each for each in self._shapes.values() if self._word(each)]
+        near = [each for each in worded if self._family(each) == family]
+        for kind, margin in enumerate(MARGINS):
+            if kind == OF_ROOMS and any(each.has_session for each in near):
+                return True
+            for shapes in (near, worded):
+                counted = [s for s in shapes if kind != OF_ROOMS or self._says(s)]
+                agreed = sum(s.evidence[kind][self._says(s)] for s in counted)
+                contrary = sum(s.evidence[kind][not self._says(s)] for s in counted)
+                if abs(agreed - contrary) >= margin:
+                    return contrary > agreed
+        return False
+
+    def _family(self, shape: Shape) -> str:
+        word = self._word(shape)
+        return word.family if word else ""
+
+    def _says(self, shape: Shape) -> bool:
+        word = self._word(shape)
+        return word is not None and word.says_sent

@@ -1,0 +1,221 @@
+"""Parses the XML of a log: whole elements, the ends of streams, and what is cut off. Pure.
+
+The text comes from logs, so it may have anything, and each step is linear in its length.
+"""
+
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, ParseError, SubElement, fromstring
+
+from bridge.capture.stanza import FOOTER, HOLE
+from bridge.wire.names import (
+    CONDITIONS,
+    HEADER,
+    SASL,
+    SASL2,
+    SM,
+    STREAM_ERROR,
+    STREAM_ERRORS,
+    STREAMS,
+    TLS,
+    split,
+)
+from bridge.wire.xmlstream import MAX_NAMESPACE_BYTES
+
+MAX_ENTRY_CHARACTERS = 512 * 1024
+"""The longest entry that we read; servers pass on stanzas of 256 to 512 kB."""
+
+MAX_NAMES = 30_000
+"""The most elements and attributes of a stanza; each may take a kilobyte of memory. A list of items
+has fewer, even in the longest entry."""
+
+LONG_REST = 1024
+"""If the beginning of a stanza is longer, we do not read it a second time."""
+
+MAX_READ_AGAIN = 8 * MAX_ENTRY_CHARACTERS
+"""We read at most so many characters of a stanza again, if no tag ends in any of its parts."""
+
+BOSH = "http://jabber.org/protocol/httpbind"
+BOSH_BODY = f"{{{BOSH}}}body"
+"""The tag that wraps stanzas in XEP-0124."""
+FRAMING = "urn:ietf:params:xml:ns:xmpp-framing"
+"""The namespace of the headers and ends of streams over WebSocket (RFC 7395, section 3)."""
+_KEPT = frozenset({SASL, SASL2, TLS, SM, STREAMS, "urn:xmpp:sm:2", "jabber:server:dialback"})
+"""The namespaces of elements that are no stanzas."""
+_NAMELESS = frozenset({"message", "presence", "iq", "handshake", HOLE, FOOTER})
+_OPEN = f"<s xmlns:stream='{STREAMS}' xmlns:db='jabber:server:dialback'>"
+_DEFAULT = re.compile(r""" xmlns=(['"])jabber:(?:client|server|component:accept)\1""")
+"""We leave these declarations out, so that the tags of stanzas have no namespace."""
+_LONG_NAMESPACE = re.compile(
+    rf"""(?<=\s)xmlns[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
+)
+"""ElementTree repeats a namespace in each of its names."""
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML 1.0 cannot have (section 2.2)."""
+_REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
+_ATTRIBUTES = r"""[^<>"']*+(?:(?:"[^"<]*+"|'[^'<]*+')[^<>"']*+)*"""
+"""The part of a tag behind its name. The repetition gives back: with `*+`, Python 3.11.2, which
+Debian 12 has, goes on behind a failed part of it."""
+_HEADER = re.compile(rf"<(?:stream:)?stream(?=[\s>]){_ATTRIBUTES}>")
+TAG = re.compile(rf"<(/?)[A-Za-z_]{_ATTRIBUTES}>")
+"""A whole tag. Its first group is a slash if the tag ends an element."""
+_NO_ELEMENT = ("<?", "<!", "</", "<stream")
+"""Text with one of these beginnings is not read as an element."""
+
+
+class Rest:
+    """The beginning of a stanza whose end may follow in later data."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self.read_again = 0
+        self._at = 0
+        """How far we have read it."""
+        self._depth = 0
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether it takes more than we keep, or more work than we do."""
+        return len(self.text) > MAX_ENTRY_CHARACTERS or self.read_again > MAX_READ_AGAIN
+
+    def is_open(self, more: str) -> bool:
+        """Add the text that follows; return whether the stanza surely goes on behind it."""
+        self.text += more
+        if len(self.text) < LONG_REST or self.text.lstrip().startswith(_NO_ELEMENT):
+            return False
+        for tag in TAG.finditer(self.text, self._at):
+            self._at = tag.end()
+            self._depth += -1 if tag[1] else not tag[0].endswith("/>")
+            if self._depth <= 0:
+                return False
+        begin = self.text.find("<", self._at)
+        self._at = len(self.text) if begin < 0 else begin
+        self.read_again += len(self.text) - self._at
+        return True
+
+
+def elements_of(text: str) -> tuple[list[Element], str]:
+    """Return the whole elements in a text, and the text behind the last of them."""
+    if text.endswith(">") and (whole := parsed(text)) is not None:
+        return whole, ""
+    elements: list[Element] = []
+    at = 0
+    while (begin := text.find("<", at)) >= 0:
+        between = text[at:begin].strip()
+        if between and "\n" not in between:  # two entries of which the log lost parts
+            return [*elements, Element(HOLE)], ""
+        if text.startswith(("<?", "<!"), begin):
+            end = text.find(">", begin) + 1
+            if not end:
+                break
+        elif text.startswith("</", begin):
+            end = text.find(">", begin) + 1
+            if not end:
+                break
+            if not text.startswith("</stream:stream", begin):
+                return [*elements, Element(HOLE)], ""
+            elements.append(Element(FOOTER))
+        elif header := _HEADER.match(text, begin):
+            end = header.end()
+            tag = header[0].removesuffix(">").removesuffix("/")
+            header_element = parsed(f"{tag}/>")
+            if header_element is None:
+                return [*elements, Element(HOLE)], ""
+            elements += header_element
+        else:
+            end = end_of_element(text, begin)
+            if not end:
+                break
+            piece = text[begin:end]
+            elements += parsed(piece) or [_hole_because(piece)]
+        at = end
+    return elements, text[at:]
+
+
+def end_of_element(text: str, begin: int = 0) -> int:
+    """Return the end of the element that begins at `begin`; 0 if it does not end."""
+    return next((end for depth, end in depths(text, begin) if depth <= 0), 0)
+
+
+def depths(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield how many elements are open after each tag, and where the tag ends."""
+    depth = 0
+    for tag in TAG.finditer(text, begin):
+        if tag[1]:
+            depth -= 1
+        elif not tag[0].endswith("/>"):
+            depth += 1
+        yield depth, tag.end()
+
+
+def _hole_because(piece: str) -> Element:
+    """Return the hole for an element that cannot be parsed, with the reason if it is no XML."""
+    hole = Element(HOLE)
+    if _takes_memory(piece):
+        # The stanza is whole, so it hides no other one.
+        tag = TAG.match(piece)
+        alone = parsed(f"{tag[0].rstrip('/>')}/>") if tag else None
+        return alone[0] if alone else hole
+    hole.text = "XML that is not well-formed"
+    forbidden = _FORBIDDEN.search(piece)
+    codes = [ord(forbidden[0])] if forbidden else []
+    codes += [int(six or "0", 16) or int(ten or 0) for six, ten in _REFERENCE.findall(piece)]
+    for code in codes:
+        if code < 0x110000 and _FORBIDDEN.match(chr(code)):
+            hole.text = f"the character U+{code:04X}, which XML cannot have"
+            break
+    return hole
+
+
+def _takes_memory(text: str) -> bool:
+    """Whether a text would take much more memory as elements: by long namespaces or many names."""
+    if len(text) > MAX_NAMES:
+        names = text.count("<") - text.count("</") + text.count("=")
+        if names > MAX_NAMES:
+            return True
+    return _LONG_NAMESPACE.search(text) is not None
+
+
+def parsed(text: str) -> list[Element] | None:
+    """Return the elements of a text; None if the text has anything else."""
+    if len(text) > MAX_NAMESPACE_BYTES and _takes_memory(text):
+        return None
+    try:
+        # Within an element, no entity can be declared.
+        root = fromstring(f"{_OPEN}{_DEFAULT.sub('', text)}</s>")  # noqa: S314
+    except (ParseError, ValueError):
+        return None
+    elements: list[Element] = list(root)
+    for between in (root.text, *[element.tail for element in elements]):
+        if between and not between.isspace():
+            return None
+    return elements
+
+
+def unwrapped(element: Element) -> Iterator[Element]:
+    """Yield what an element at the root of an entry is for the stream; nothing if it is no XMPP."""
+    namespace, name = split(element.tag)
+    if namespace == FRAMING:
+        yield Element(HEADER, element.attrib) if name == "open" else Element(FOOTER)
+    elif namespace == BOSH:
+        yield from _in_body(element)
+    elif namespace in _KEPT or element.tag in _NAMELESS:
+        yield element
+
+
+def _in_body(body: Element) -> Iterator[Element]:
+    """Yield what is in a `<body>` of BOSH (XEP-0124, sections 7, 13 and 17)."""
+    if len(body) == 0 and ("rid" in body.attrib) != ("sid" in body.attrib) and not body.get("type"):
+        given = {"to": body.get("to"), "from": body.get("from"), "id": body.get("sid")}
+        yield Element(HEADER, {key: value for key, value in given.items() if value})
+    for child in body:
+        for inner in child.iter():
+            inner.tag = inner.tag.removeprefix(f"{{{BOSH}}}")
+        yield from unwrapped(child)
+    if body.get("type") == "terminate":
+        condition = body.get("condition", "")
+        if condition in CONDITIONS and body.get("rid") is None:
+            error = Element(STREAM_ERROR)
+            SubElement(error, f"{{{STREAM_ERRORS}}}{condition}")
+            yield error
+        yield Element(FOOTER)

@@ -1,0 +1,472 @@
+"""Finds XMPP wherever it stands in the lines of a log. Pure, and within bounds.
+
+A fragment has no direction yet. It is what stands behind the logger's own text in an entry, written
+raw or in one of a few ways of escaping, in one line or in several.
+"""
+
+import html
+import re
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from bridge.capture.directions import ends_with_word, shape_of
+from bridge.capture.elements import (
+    BOSH_BODY,
+    MAX_ENTRY_CHARACTERS,
+    TAG,
+    Rest,
+    depths,
+    elements_of,
+    parsed,
+    unwrapped,
+)
+from bridge.capture.formats import DISCONNECTING, ROWS, TYPED, unescaped
+from bridge.capture.stanza import HOLE, LogPlace
+from bridge.capture.times import time_in
+from bridge.wire.names import ACK, ACK_REQUEST
+
+MAX_RESTS = 256
+"""The data of at most so many streams may end within a stanza; with more, the oldest is lost."""
+
+MAX_RESTS_CHARACTERS = 2 * MAX_ENTRY_CHARACTERS
+"""The most characters of all these stanzas together."""
+
+MAX_LOOKED = 16 * 1024 * 1024
+"""We look through at most so many characters for the ends of stanzas that never end. Later a line
+with an entry of its own ends such a stanza."""
+
+MAX_MARKS = 64
+"""We look for at most so many ends of a logger's text before data of a socket."""
+
+MAX_TAGS = 2
+"""If so many entries of a shape are first tags of stanzas, and none is whole, the logger prints
+first tags there, and we wait no longer for the ends of these stanzas."""
+
+_NAMES = (
+    "message|presence|iq|stream|features|error|auth|challenge|response|success|failure|abort"
+    "|starttls|proceed|authenticate|continue|next|enabled?|resumed?|failed|r|a|body|open|close"
+    "|handshake"
+)
+_START = re.compile(
+    rf"<(?:\?xml\b|(?:stream:)*(?:{_NAMES})(?=[\s/>]|$)(?!\s+\w+=[^'\"\\])"
+    r"|/stream:stream>(?!\s+[A-Za-z])|(?<=b['\"]<)|(?<=<<\"<))"
+)
+"""The beginning of an element of XMPP, or of anything in data of a socket. Python's repr of an
+object has values without quotes."""
+_NAMED = re.compile(
+    r"(?:(?<=b['\"])|(?<=<<\"))<|<(?:\?|/|stream:|(?:message|presence|iq|stream|handshake)\b)"
+    r"|[^>]*xmlns="
+)
+"""An element whose name means nothing else, or that has a namespace."""
+_END = re.compile(r"</(?:message|presence|iq|stream:features|stream:error)>\W*$")
+_ROOT = re.compile(r"<((?:message|presence|iq|body)\b|stream:(?:features|error))")
+_TORN = re.compile(r"""['"]\s*/?>\s*$""")
+"""The end of a tag whose beginning is lost."""
+_REPR = re.compile(r"=None\b|=<| object at 0x|<class '")
+"""Python's repr of an object."""
+_OF_XMPP = re.compile(
+    r"xmlns=.(?:jabber:|urn:xmpp:|urn:ietf:params:xml:ns:xmpp-|http://jabber\.org/)"
+)
+_BINARIES = ("b'", 'b"', '<<"')
+_BINARY = re.compile(r"\S{0,40}(?:\s\S{0,40})?(?:\bb['\"]|<<\")$")
+"""The end of the logger's text before data of a socket, in Python's or Erlang's notation."""
+_BINARY_END = re.compile(r'"(?:/utf8)?>>[\s,)}\]]*$')
+_BROKEN_BINARY = re.compile(r'"[^\S\n]*\n\s*"')
+_ESCAPED_QUOTE = re.compile(r"""[^>=]*=\\+(["'])""")
+_ERLANG, _QUOTES, _LINE = '<<"', "'\"", "\n"
+_CONTAINER = re.compile(
+    r"""^(?:\S+\ +\|\ (?=\s*<|\s*[A-Z]{2,3}\s*$)                     # docker compose
+      | \d{4}-\d\d-\d\dT\S+\ (?:stdout|stderr)\ [FP]\               # Kubernetes
+      | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S+\ [^\s:]+:\     # journald, syslog
+    )""",
+    re.VERBOSE,
+)
+"""The text that containers and journald put in front of each line of a program's output."""
+_ENTITIES = re.compile(rf"&lt;(?:stream:)*(?:{_NAMES})(?=[\s/]|&gt;)")
+_UNICODE = re.compile(rf"\\u003[cC](?:stream:)*(?:{_NAMES})(?=[\s/\\])")
+_GUILLEMETS = re.compile(rf"«(?:stream:)*(?:{_NAMES})(?=[\s/»])")
+_FROM_GUILLEMETS = str.maketrans("«»", "<>")
+_WAYS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
+    ("&lt;", _ENTITIES, html.unescape),
+    ("\\u003", _UNICODE, unescaped),
+    ("«", _GUILLEMETS, lambda text: text.translate(_FROM_GUILLEMETS)),
+)
+"""Ways to write XML without its brackets: what to look for first, its beginning, its meaning."""
+
+
+class Line(NamedTuple):
+    """A line of a log, or of a text in one of its objects."""
+
+    text: str
+    number: int
+    at: str = ""
+    """The time of its object."""
+    context: str = ""
+    """The other members of its object."""
+    is_further: bool = False
+    """Whether other lines of its object stand before it."""
+
+
+class Fragment(NamedTuple):
+    """A part of an entry that is XMPP, or a hole."""
+
+    place: LogPlace
+    seconds: float | None
+    shape: str
+    """The logger's text before it; empty for a part of a stanza without a beginning."""
+    session: str
+    elements: list[Element]
+    text: str
+    """The XML of the fragment."""
+    line: str
+    """The line in which it begins."""
+    sent: bool | None = None
+    """Whether the client sent it, if the log says so in words that need not be learned."""
+    is_row: bool = False
+    """Whether words stand for it."""
+
+
+class _Entry(NamedTuple):
+    """Where a fragment begins."""
+
+    place: LogPlace
+    seconds: float | None
+    shape: str
+    session: str
+    line: str
+    sent: bool | None = None
+
+    def fragment(self, elements: list[Element], text: str) -> Fragment:
+        return Fragment(*self[:4], elements, text, self.line, self.sent)
+
+
+class Fragments:
+    """Finds the fragments in the lines of one log."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._open: _Entry | None = None
+        """The latest entry, if it may go on in the next line."""
+        self._rest = Rest()
+        """What was read of the open entry."""
+        self._binary: list[str] = []
+        """The lines of the open entry, if it is a binary of Erlang."""
+        self._entries: list[Line] = []
+        """The lines since the first within the open entry that looks like an entry of its own."""
+        self._looked = 0
+        self._rests: dict[tuple[str, str], Rest] = {}
+        """The stanzas that may go on in the socket's next data, by shape and session."""
+        self._marks: dict[str, set[str]] = {}
+        """The shapes of entries with a socket's data, by the end of the logger's text."""
+        self._last_tag = ""
+        """What stands in the last line of the open entry; empty if that is not known."""
+        self._length = 0
+        """The characters of the open entry before that line, or of its binary."""
+        self._whole = set[str]()
+        """The shapes of entries that were whole."""
+        self._tags = Counter[str]()
+        """How many entries of each shape had the first tag only."""
+        self._is_of_server = False
+        """Whether an entry named its session, as the logs of servers do."""
+        self._previous = ""
+        """The line before, if it has no XML."""
+        self._has_raw = False
+        """Whether a stanza was read that is not escaped."""
+
+    def feed(self, line: Line) -> list[Fragment]:
+        """Read a line; return the fragments that are surely whole by now, and the holes."""
+        waiting, fragments = deque([line]), list[Fragment]()
+        while waiting:
+            each = waiting.popleft()
+            if self._open is None:
+                fragments += self._begin(each)
+                continue
+            fragments += self._go_on(each)
+            if self._open is None and self._entries:
+                waiting.extendleft(reversed(self._entries))
+                self._entries = []
+        return fragments
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the latest entry may go on in the next line."""
+        return self._open is not None
+
+    def cut_off(self) -> list[Fragment]:
+        """Return what is left of the open entry, since something else begins."""
+        fragments = list[Fragment]()
+        while self._open is not None:
+            fragments += self._give_up()
+            entries, self._entries = self._entries, []
+            for line in entries:
+                fragments += self.feed(line)
+        return fragments
+
+    def end(self) -> list[Fragment]:
+        """Return the fragments that the end of the log finishes or cuts off."""
+        fragments = self.cut_off()
+        for (shape, session), rest in self._rests.items():
+            if rest.text.strip():
+                fragments.append(self.hole(Line("", 0), shape, session))
+        self._rests.clear()
+        return fragments
+
+    def hole(self, line: Line, shape: str = "", session: str = "") -> Fragment:
+        """Return a hole at a line."""
+        place = LogPlace(self._file, line.number, "")
+        return Fragment(place, None, shape, session, [Element(HOLE)], "", line.text)
+
+    def _begin(self, line: Line) -> list[Fragment]:
+        """Read a line that does not go on with an entry."""
+        text = line.text
+        if self._marks and (data := self._data_in(line)) is not None:
+            return data
+        if (container := _CONTAINER.match(text)) is not None:
+            text = text[container.end() :]
+        start = self._start_in(text)
+        if start is None and not self._has_raw:
+            for mark, pattern, meaning in _WAYS:
+                if mark in text and pattern.search(text):
+                    text = meaning(text)
+                    start = self._start_in(text)
+                    break
+        elif start is not None and "<" in text:
+            self._has_raw = True
+        previous, self._previous = self._previous, ""
+        if start is None:
+            self._previous = text if text.strip() else previous
+            return self._without_xml(line, text)
+        if (row := DISCONNECTING.search(text)) is not None:
+            start = row.end()
+        head = text[:start]
+        if TYPED in head:
+            return []
+        before = line.context or previous
+        if before and not head.strip(" \t\"'([{") and ends_with_word(before):
+            head = f"{before}\n{head}"
+        entry = self._entry(line, head)
+        if row is not None:
+            entry = entry._replace(sent=False)
+        return self._read(entry, text[start:].replace("stream:stream:", "stream:"), head)
+
+    def _start_in(self, text: str) -> int | None:
+        """Return where the leftmost element of XMPP begins; None if there is none."""
+        if "<" in text:
+            for start in _START.finditer(text):
+                if _NAMED.match(text, start.start()):
+                    return start.start()
+        return None
+
+    def _entry(self, line: Line, head: str) -> _Entry:
+        shape, session = shape_of(head)
+        self._is_of_server = self._is_of_server or session.lstrip("0123456789") != ""
+        container = _CONTAINER.match(line.text)
+        seconds, at = time_in(f"{container[0] if container else ''}{head}")
+        if seconds is None and line.at:
+            seconds, at = time_in(line.at)
+        place = LogPlace(self._file, line.number, at)
+        return _Entry(
+            place, seconds, f"\n{shape}" if line.is_further else shape, session, line.text
+        )
+
+    def _without_xml(self, line: Line, text: str) -> list[Fragment]:
+        """Read a line without XML: it may stand for the end of a stream, or be a part of one."""
+        for row in ROWS:
+            if row.mark in text and (match := row.pattern.search(text)):
+                entry = self._entry(line, text[: match.start()])._replace(sent=row.sent)
+                elements, _ = elements_of(row.xml)
+                return [entry.fragment(elements, row.xml)._replace(is_row=True)]
+        if ">" not in text and "xmlns=" not in text:
+            return []
+        is_piece = bool(_END.search(text) or _OF_XMPP.search(text))
+        # Servers log much else that looks like XML.
+        if not is_piece and not self._is_of_server and not _REPR.search(text):
+            text = text.replace("</stream:stream>", "")
+            is_torn = _TORN.search(TAG.sub("", text)) is not None
+            is_piece = is_torn or any(depth < 0 for depth, _ in depths(text))
+        return [self.hole(line)] if is_piece else []
+
+    def _read(self, entry: _Entry, xml: str, head: str) -> list[Fragment]:
+        """Read what begins behind the logger's text `head`."""
+        if head.endswith(_BINARIES) and (binary := _BINARY.search(head)) is not None:
+            if len(self._marks) < MAX_MARKS:
+                marks = {binary[0]}
+                if not binary[0].endswith(_ERLANG):
+                    marks = {f"{binary[0][:-1]}{quote}" for quote in _QUOTES}
+                for mark in marks:
+                    self._marks.setdefault(mark, set()).add(entry.shape)
+            return self._of_data(entry, xml, binary[0])
+        is_escaped = False
+        while (escape := _ESCAPED_QUOTE.match(xml)) is not None:
+            xml = unescaped(_up_to(escape[1], xml))
+            is_escaped = True
+        if not is_escaped and head[-1:] in {"'", '"'} and "\\" in xml:
+            inner = _up_to(head[-1], xml)
+            if xml[len(inner) :].rstrip(" \t)]},;") == head[-1]:
+                xml, is_escaped = unescaped(inner), True
+        elements, rest = elements_of(xml)
+        if _is_whole(elements, rest):
+            if any(len(each) for each in elements):
+                self._whole.add(entry.shape)
+            return self._fragments(entry, elements, xml[: len(xml) - len(rest)])
+        if is_escaped:
+            return [entry.fragment([*elements, Element(HOLE)], xml)]
+        if self._tags[entry.shape] < MAX_TAGS or entry.shape in self._whole or not _is_tag(xml):
+            self._open, self._rest, self._length = entry, Rest(), 0
+            self._rest.is_open(xml)
+            root = _ROOT.match(xml)
+            self._last_tag = f"</{root[1]}" if root else ""
+        return []
+
+    def _go_on(self, line: Line) -> list[Fragment]:
+        """Read a line that may go on with the open entry."""
+        text, rest = line.text, self._rest
+        if (container := _CONTAINER.match(text)) is not None:
+            text = text[container.end() :]
+        if self._binary:
+            return self._go_on_with_binary(line, text)
+        is_in_tag = rest.text.rfind("<") > rest.text.rfind(">")
+        start = self._start_in(text)
+        looks = start is not None and text[:start].strip() != ""
+        if looks and (is_in_tag or self._looked > MAX_LOOKED):
+            self._entries.append(line)
+            return self._give_up()
+        if looks or self._entries:
+            self._length = self._length or len(rest.text)
+            self._entries.append(line)
+            self._looked += len(text)
+        if self._last_tag and self._last_tag not in text and not is_in_tag:
+            rest.text += f"\n{text}"
+            return self._give_up() if rest.is_too_long else []
+        may_end = not rest.is_open(f"{_between(rest.text) if is_in_tag else _LINE}{text}")
+        if rest.is_too_long or not may_end:
+            return self._give_up() if rest.is_too_long else []
+        elements, left = elements_of(rest.text)
+        is_bad = any(each.tag == HOLE for each in elements)
+        if is_bad and self._entries:
+            return self._give_up()
+        if not _is_whole(elements, left) and not is_bad:
+            return []
+        entry, self._open = self._opened(), None
+        self._looked -= sum(len(each.text) for each in self._entries)
+        self._entries = []
+        self._whole.add(entry.shape)
+        return self._fragments(entry, elements, rest.text)
+
+    def _go_on_with_binary(self, line: Line, text: str) -> list[Fragment]:
+        entry = self._opened()
+        self._length += len(text) + 1
+        if self._length > MAX_ENTRY_CHARACTERS or any(mark in text for mark in self._marks):
+            self._open, self._binary = None, []
+            self._entries.append(line)
+            return [entry.fragment([Element(HOLE)], "")]
+        self._binary.append(text)
+        if not _BINARY_END.search(text):
+            return []
+        xml, self._open, self._binary = "\n".join(self._binary), None, []
+        return self._of_data(entry, _BROKEN_BINARY.sub("", xml), _ERLANG)
+
+    def _opened(self) -> _Entry:
+        if self._open is None:
+            raise ValueError("no entry is open")
+        return self._open
+
+    def _give_up(self) -> list[Fragment]:
+        """Return what is left of the open entry, whose end the log does not have."""
+        entry, self._open = self._opened(), None
+        self._binary = []
+        text = self._rest.text[: self._length or None]
+        if not _is_tag(text):
+            return [entry.fragment([Element(HOLE)], text)]
+        self._tags[entry.shape] += 1
+        abbreviated = parsed(f"{text[: text.index('>')]}/>") or []
+        if entry.shape in self._whole:
+            return [entry.fragment([Element(HOLE)], text)]
+        return [
+            entry.fragment([each], text) for each in abbreviated if each.tag in {ACK, ACK_REQUEST}
+        ]
+
+    def _data_in(self, line: Line) -> list[Fragment] | None:
+        """Read the data of a socket, which may begin anywhere in an element."""
+        text = line.text
+        if (container := _CONTAINER.match(text)) is not None:
+            text = text[container.end() :]
+        places = [(at, mark) for mark in self._marks if (at := text.find(mark)) >= 0]
+        if not places:
+            return None
+        at, mark = min(places)
+        at += len(mark)
+        if shape_of(text[:at])[0] not in self._marks[mark]:
+            return None
+        return self._of_data(self._entry(line, text[:at]), text[at:], mark)
+
+    def _of_data(self, entry: _Entry, xml: str, mark: str) -> list[Fragment]:
+        """Read the data of a socket behind a mark, up to the quote that ends it."""
+        if mark.endswith(_ERLANG):
+            end = _BINARY_END.search(xml)
+            if end is None:
+                self._open, self._binary, self._length = entry, [xml], len(xml)
+                return []
+            return self._join(entry, unescaped(xml[: end.start()], is_bytes=True))
+        end_at = xml.rfind(mark[-1])
+        if end_at < 0:
+            return [entry.fragment([Element(HOLE)], xml)]
+        return self._join(entry, unescaped(xml[:end_at], is_bytes=True))
+
+    def _join(self, entry: _Entry, text: str) -> list[Fragment]:
+        """Return the stanzas that end in a socket's data; keep the beginning of another stanza."""
+        key = entry.shape, entry.session
+        rest = self._rests.pop(key, None) or Rest()
+        was_begun = bool(rest.text.strip())
+        elements = list[Element]()
+        if not rest.is_open(text):
+            elements, text_left = elements_of(rest.text)
+            rest = rest if len(text_left) == len(rest.text) else Rest(text_left)
+        if was_begun and not elements and (whole := parsed(text)):
+            # This stanza is whole by itself, so the log lost the end of the stanza before.
+            elements, rest = [Element(HOLE), *whole], Rest()
+        fragments = self._fragments(entry, elements, text) if elements else []
+        if rest.is_too_long:
+            fragments.append(entry.fragment([Element(HOLE)], ""))
+        elif rest.text:
+            self._rests[key] = rest
+            length = sum(len(each.text) for each in self._rests.values())
+            if len(self._rests) > MAX_RESTS or length > MAX_RESTS_CHARACTERS:
+                oldest = next(iter(self._rests))
+                if self._rests.pop(oldest).text.strip():
+                    fragments.append(self.hole(Line("", entry.place.line), *oldest))
+        return fragments
+
+    def _fragments(self, entry: _Entry, elements: list[Element], xml: str) -> list[Fragment]:
+        """Return the fragment with these elements, without what is no XMPP."""
+        if (body := elements[0]).tag == BOSH_BODY:
+            entry = entry._replace(sent=body.get("rid") is not None)
+        kept = [inner for each in elements for inner in unwrapped(each)]
+        return [entry.fragment(kept, xml)] if kept else []
+
+
+def _is_whole(elements: list[Element], rest: str) -> bool:
+    """Whether an entry's text is over with these elements."""
+    if not elements or "<" in rest:
+        return False
+    return elements[-1].tag != HOLE or bool(elements[-1].text)
+
+
+def _is_tag(text: str) -> bool:
+    """Whether a text has the first tag of an element, and no further tag."""
+    tag = TAG.match(text)
+    return tag is not None and "<" not in text[tag.end() :]
+
+
+def _between(text: str) -> str:
+    """Return what belongs between a line that ends within a tag and the next line."""
+    is_closed = text[-1:] in {"'", '"'} and text[-2:-1] != "="
+    return _LINE if is_closed else ""
+
+
+def _up_to(quote: str, text: str) -> str:
+    """Return the text before the first quote without a backslash."""
+    end = re.match(rf"(?:[^{quote}\\]|\\.)*", text)
+    return end[0] if end else text

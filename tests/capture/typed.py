@@ -1,0 +1,264 @@
+"""Formats of logs that were typed from memory, without a look at the reader.
+
+A session is what passed, as its client saw it. A format writes each part of
+it as one library does.
+"""
+
+import json
+from collections.abc import Callable
+
+Part = tuple[bool, str]
+"""Whether the client sent it, and its XML."""
+
+_OPEN = (
+    (
+        True,
+        (
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
+            " to='example.org' version='1.0'>"
+        ),
+    ),
+    (
+        False,
+        (
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
+            " id='a81f' from='example.org' version='1.0'>"
+        ),
+    ),
+)
+_OFFER = (
+    False,
+    (
+        "<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+        "<mechanism>SCRAM-SHA-1</mechanism><mechanism>PLAIN</mechanism></mechanisms>"
+        "</stream:features>"
+    ),
+)
+_AUTH = (
+    True,
+    "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGJvdABwdw==</auth>",
+)
+_LOGIN: tuple[Part, ...] = (
+    *_OPEN,
+    _OFFER,
+    _AUTH,
+    (False, "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"),
+    *_OPEN,
+    (False, "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"),
+    (
+        True,
+        (
+            "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+            "<resource>r1</resource></bind></iq>"
+        ),
+    ),
+    (
+        False,
+        (
+            "<iq type='result' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+            "<jid>bot@example.org/r1</jid></bind></iq>"
+        ),
+    ),
+    (True, "<presence/>"),
+)
+_JOIN = (
+    True,
+    (
+        "<presence to='den@rooms.example.org/bot' id='p1'>"
+        "<x xmlns='http://jabber.org/protocol/muc'/></presence>"
+    ),
+)
+_IN: tuple[Part, ...] = (
+    _JOIN,
+    (
+        False,
+        (
+            "<presence from='den@rooms.example.org/ann' to='bot@example.org/r1'>"
+            "<x xmlns='http://jabber.org/protocol/muc#user'>"
+            "<item affiliation='none' role='participant'/></x></presence>"
+        ),
+    ),
+    (
+        False,
+        (
+            "<presence from='den@rooms.example.org/bot' to='bot@example.org/r1' id='p1'>"
+            "<x xmlns='http://jabber.org/protocol/muc#user'>"
+            "<item affiliation='none' role='participant'/><status code='110'/></x></presence>"
+        ),
+    ),
+    (
+        False,
+        (
+            "<message from='den@rooms.example.org' to='bot@example.org/r1' type='groupchat'>"
+            "<subject>welcome</subject></message>"
+        ),
+    ),
+)
+
+
+def _refused(condition: str, kind: str = "auth") -> Part:
+    return (
+        False,
+        (
+            "<presence from='den@rooms.example.org/bot' to='bot@example.org/r1' type='error'>"
+            f"<error type='{kind}'><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+            "</error></presence>"
+        ),
+    )
+
+
+SESSIONS: dict[str, tuple[Part, ...]] = {
+    "login": (
+        *_OPEN,
+        _OFFER,
+        _AUTH,
+        (False, "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/></failure>"),
+    ),
+    "join": (*_LOGIN, _JOIN, _refused("conflict", "cancel")),
+    "removed": (
+        *_LOGIN,
+        *_IN,
+        (
+            False,
+            (
+                "<presence from='den@rooms.example.org/bot' to='bot@example.org/r1'"
+                " type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'>"
+                "<item affiliation='none' role='none'><reason>spam</reason></item>"
+                "<status code='307'/><status code='110'/></x></presence>"
+            ),
+        ),
+    ),
+    "ended": (
+        *_LOGIN,
+        *_IN,
+        (
+            False,
+            (
+                "<stream:error><system-shutdown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+                "</stream:error>"
+            ),
+        ),
+    ),
+    "": (
+        *_LOGIN,
+        *_IN,
+        (
+            False,
+            (
+                "<message from='den@rooms.example.org/ann' to='bot@example.org/r1'"
+                " type='groupchat' id='m1'><body>hi all</body></message>"
+            ),
+        ),
+        (
+            True,
+            (
+                "<message to='den@rooms.example.org' type='groupchat' id='g1'>"
+                "<body>hello</body></message>"
+            ),
+        ),
+        (
+            False,
+            (
+                "<message from='den@rooms.example.org/bot' to='bot@example.org/r1'"
+                " type='groupchat' id='g1'><body>hello</body></message>"
+            ),
+        ),
+    ),
+}
+"""Sessions by the trouble in them; "" has none."""
+
+
+def _clock(number: int) -> str:
+    return f"10:{number // 60 % 60:02}:{number % 60:02}"
+
+
+def _strophe(sent: bool, xml: str, n: int) -> str:
+    return f"strophe.js:{3100 + 40 * sent} {'>>>' if sent else '<<<'} {xml}"
+
+
+def _logcat(sent: bool, xml: str, n: int) -> str:
+    thread = "XmlWriter" if sent else "XmlReader"
+    word = "SEND" if sent else "RECV"
+    return f"05-12 {_clock(n)}.{n % 1000:03}  4211  42{30 + sent} D {thread}: {word} {xml}"
+
+
+def _blather(sent: bool, xml: str, n: int) -> str:
+    head = f"D, [2012-03-04T{_clock(n)}.{n:06} #4123] DEBUG -- : "
+    if sent:
+        return f"{head}SENDING: (/usr/lib/ruby/gems/blather/stream.rb:{n % 90}:in `send')\n{xml}"
+    return f"{head}RECEIVING:\n{xml}\n"
+
+
+def _purple(sent: bool, xml: str, n: int) -> str:
+    if sent:
+        return f"({_clock(n)}) jabber: Sending (ssl) (bot@example.org/r1): {xml}"
+    return f"({_clock(n)}) jabber: Recv (ssl)({len(xml)}): {xml}"
+
+
+def _node(sent: bool, xml: str, n: int) -> str:
+    word = "send" if sent else "receive"
+    return f"  node-xmpp-core:connection {word}: {xml} +{n % 7}ms"
+
+
+def _mongoose(sent: bool, xml: str, n: int) -> str:
+    what = "c2s_received_element" if sent else "c2s_sending_element"
+    text = xml.replace('"', '\\"')
+    return (
+        f"when=2021-05-05T{_clock(n)}.{n:06}+00:00 level=debug what={what} pid=<0.{1200}.0>"
+        f' at=mongoose_c2s:handle/3:{n % 40} xml="{text}"'
+    )
+
+
+def _xml_stream(sent: bool, xml: str, n: int) -> str:
+    if sent:
+        return f"XML::Stream: Send: ({xml})"
+    return f"XML::Stream: Read: buff({xml})"
+
+
+def _xmpp4r(sent: bool, xml: str, n: int) -> str:
+    return f"{_clock(n)} D {'SENDING' if sent else 'RECEIVED'}:\n{xml}"
+
+
+def _flutter(sent: bool, xml: str, n: int) -> str:
+    return f"I/flutter (12{n % 10}45): {'---> ' if sent else '<--- '}{xml}"
+
+
+def _openfire(sent: bool, xml: str, n: int) -> str:
+    return (
+        f"2019.05.03 {_clock(n)} DEBUG [socket_c2s-thread-{n % 3}]: org.jivesoftware.util."
+        f"PrintingFilter - C2S - {'RECV' if sent else 'SENT'} (77): {xml}"
+    )
+
+
+def _logfmt(sent: bool, xml: str, n: int) -> str:
+    return (
+        f"ts=2021-05-05T{_clock(n)}Z level=debug msg={'outgoing' if sent else 'incoming'}"
+        f" stanza={json.dumps(xml)}"
+    )
+
+
+def _miranda(sent: bool, xml: str, n: int) -> str:
+    way = "sent" if sent else "received"
+    return f"[{_clock(n)} JABBER] (SSL) Data {way}\n{xml}"
+
+
+FIRST: dict[str, Callable[[bool, str, int], str]] = {
+    "Converse console": _strophe,
+    "logcat": _logcat,
+    "Blather": _blather,
+    "libpurple": _purple,
+    "node-xmpp": _node,
+    "MongooseIM": _mongoose,
+    "XML::Stream": _xml_stream,
+    "xmpp4r": _xmpp4r,
+    "Flutter": _flutter,
+    "Openfire": _openfire,
+    "logfmt": _logfmt,
+    "Miranda": _miranda,
+}
+"""The first dozen, typed before the reader was written."""
+
+
+def written(form: Callable[[bool, str, int], str], parts: tuple[Part, ...]) -> str:
+    """The session `parts` as `form` writes it."""
+    return "".join(f"{form(sent, xml, n)}\n" for n, (sent, xml) in enumerate(parts))
