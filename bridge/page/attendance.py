@@ -38,6 +38,11 @@ class Attendance:
         """Whether a bridge is on its way into the room, and no other is in it."""
         return self._listed is not None
 
+    @property
+    def here(self) -> Mapping[str, Presence]:
+        """Who is in the room now, by nickname."""
+        return self._here
+
     def take(self, at: int, begin: int, exact: Mapping[str, Any], observer: str) -> None:
         """Take an event in its exact form; `begin` is the time of the first event of the room."""
         name = exact.get("sender", "")

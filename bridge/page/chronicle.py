@@ -35,6 +35,9 @@ MAX_WEIGHT = 8_000_000
 """Most bytes of memory that the texts of all kept events take together: 800 for each event. If
 events are longer, fewer are kept."""
 
+MAX_UNLISTED = 5_000
+"""Most events of a part that are not listed, and count for its questions and its verdict only."""
+
 MAX_NAMED = 3
 """Most parts that a title names."""
 
@@ -58,6 +61,8 @@ class Course:
     """Who was in each room; only a stream has several rooms."""
     stages: deque[Bar] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
     gaps: deque[Hole] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    unlisted: deque["Noted"] = field(default_factory=lambda: deque(maxlen=MAX_UNLISTED))
+    """The newest events that filters leave out."""
     begin: int | None = None
     end: int = 0
     _under_way: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -139,7 +144,8 @@ class Chronicle:
         """Take an event in its exact form, or one of the kind `stanza`.
 
         If the event has a `room`, it changes who is there. If it is not `listed`, the page uses
-        it for occupants, stages and gaps, but does not show it. `stanzas` are redacted.
+        it for occupants, stages, gaps, questions and the verdict, but does not show it. `stanzas`
+        are redacted.
         """
         at = round(seconds * 1_000)
         course.begin = at if course.begin is None else min(course.begin, at)
@@ -162,6 +168,9 @@ class Chronicle:
                 span = _milliseconds(begin, at), _milliseconds(end, at)
                 course.gaps.append(Hole(*span, format_event(exact)))
         if not listed:
+            if "body" in exact:
+                exact = {**exact, "body": exact["body"][:MAX_TEXT_CHARACTERS]}
+            course.unlisted.append(Noted(course, at, room, exact, place, (), entering))
             return
         if self.words.on:
             for element in chain.from_iterable(elements_of(xml)[0] for xml in stanzas):
@@ -270,37 +279,34 @@ class Chronicle:
         """Mark questions and answers among the events; return what stands out in a room."""
         findings = list[Finding]()
         gaps = [(gap.from_ / 1_000, gap.to / 1_000) for gap in course.gaps]
-        for room in course.attendances:
-            records = [
-                record
-                for number, noted in enumerate(notes)
-                if noted.room == room and (record := noted.record(number))
-            ]
+        begin = course.unlisted[0].at if len(course.unlisted) == MAX_UNLISTED else 0
+        everything = sorted([*enumerate(notes), *((None, it) for it in course.unlisted)], key=_at)
+        for room, attendance in course.attendances.items():
+            records, places = list[Record](), list[int | None]()
+            for place, noted in everything:
+                record = noted.record(len(records)) if noted.room == room else None
+                if record is not None and noted.at >= begin:
+                    records.append(record)
+                    places.append(place)
             asked, end = questions(records), course.end / 1_000
             unanswered = [it for it in asked if is_unanswered(it, end, gaps)]
             for question in asked:
-                number, answer = question.asked.number, question.answer
-                if answer is not None:
-                    took = events[answer.number].at - events[number].at if zone != "none" else None
-                    events[number] = replace(
-                        events[number], answer=events[answer.number].id, answer_ms=took
-                    )
-            for question in unanswered:
-                number = question.asked.number
-                events[number] = replace(events[number], answered=False)
+                place, answer = places[question.asked.number], question.answer
+                if place is not None and answer is not None:
+                    replied = places[answer.number]
+                    id_ = "" if replied is None else events[replied].id
+                    took = None if zone == "none" else _between(question.asked, answer)
+                    events[place] = replace(events[place], answer=id_, answer_ms=took)
+                elif place is not None and question in unanswered:
+                    events[place] = replace(events[place], answered=False)
             if course.kind != "room":
                 continue
-            for trouble in troubles(room, records, asked, unanswered, end):
-                event = events[trouble.at.number]
-                message, hint = (self.words.text(it, ours=True) for it in trouble[1:3])
+            for trouble in troubles(room, attendance.here, records, asked, unanswered, end):
+                place = places[trouble.at.number]
+                message, hint = (one_line(self.words.text(it, ours=True)) for it in trouble[1:3])
                 severity = "warning" if trouble.name in UNPROVEN else "error"
-                findings.append(
-                    Finding(
-                        *(trouble.name, severity, one_line(message), one_line(hint), ""),
-                        event.at,
-                        event.id,
-                    )
-                )
+                at, id_ = round(trouble.at.at * 1_000), "" if place is None else events[place].id
+                findings.append(Finding(trouble.name, severity, message, hint, "", at, id_))
         return findings
 
     def _lanes(self, course: Course, begin: int) -> tuple[list[Lane], dict[tuple[str, str], int]]:
@@ -378,19 +384,28 @@ class Chronicle:
         return f"{one_line(self.words.file(place.file))}:{place.line}"
 
 
+def _at(placed: tuple[int | None, Noted]) -> int:
+    return placed[1].at
+
+
+def _between(asked: Record, answer: Record) -> int:
+    """Return the milliseconds between two records."""
+    return round(1_000 * answer.at) - round(1_000 * asked.at)
+
+
 def _summed_up(parts: Sequence[Part]) -> str:
     """Return the verdict on several rooms and connections: what stands out most, and what to do."""
-    worst, known = list[str](), {it.event for part in parts for it in part.findings}
     rooms = [part for part in parts if part.kind == "room"]
-    for part in rooms:
-        where = f"{part.title}: " if len(rooms) > 1 else ""
-        worst += [f"{where}{it.message} {it.hint}".rstrip() for it in part.findings]
-    for part in parts:
-        worst += [
-            event.text
-            for event in part.events
-            if event.severity in {"error", "warning"} and event.id not in known
-        ]
+    known = {finding.event for part in parts for finding in part.findings}
+    worst = list[str]()
+    for severity in ("error", "warning"):
+        for part in rooms:
+            where = f"{part.title}: " if len(rooms) > 1 else ""
+            wrong = [it for it in part.findings if it.severity == severity]
+            worst += [f"{where}{it.message} {it.hint}".rstrip() for it in wrong]
+        for part in parts:
+            bad = [it for it in part.events if it.severity == severity and it.id not in known]
+            worst += [event.text for event in bad]
     if not worst:
         return "Nothing stands out."
     more = f" {len(worst) - 1} more stand out." if len(worst) > 1 else ""

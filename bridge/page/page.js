@@ -193,8 +193,8 @@ function row(event, silence) {
   kind.textContent = `${SIGNS[event.severity] ?? ""} ${event.kind}`;
   kind.classList.add(event.severity ?? "none");
   text.textContent = told(event);
-  took.textContent = event.answered === false ? "? no answer" : reply && outcome(event);
-  took.classList.toggle("error", !reply);
+  took.textContent = event.answered === false ? "? no answer" : outcome(event);
+  took.classList.toggle("error", event.answered === false);
   answer.textContent = reply?.text ?? "";
   event.row = item;
   if (reply) reply.row = item;
@@ -202,8 +202,8 @@ function row(event, silence) {
 }
 
 /** How long the answer to a question took. */
-function outcome({ answerMs }) {
-  return answerMs === undefined ? "→" : `→ ${duration(answerMs)} →`;
+function outcome({ answer, answerMs }) {
+  return answerMs === undefined ? answer && "→" : `→ ${duration(answerMs)} →`;
 }
 
 function finding({ severity, message, hint, clause, at, event, where }) {
@@ -681,7 +681,8 @@ function worst() {
   const every = [...parts.flatMap((part) => part.findings), ...events.values()];
   const errors = every.filter(({ severity, id, event }) => severity === "error" && (id ?? event));
   const open = every.find(({ answered, event }) => answered === false || event);
-  const first = errors[0] ?? open ?? every.find(({ severity, id }) => severity === "warning" && id);
+  const first =
+    headline ?? errors[0] ?? open ?? every.find(({ severity, id }) => severity === "warning" && id);
   const listed = parts.flatMap((part) => part.listed.slice(-1));
   return first?.event ?? first?.id ?? listed[0]?.id;
 }

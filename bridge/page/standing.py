@@ -1,9 +1,10 @@
 """Finds out what stands out in a stretch of one room, by the causes of `xmppDiagnose`. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from bridge.page.timeline import Presence
 from bridge.text import iso, name_of
 from bridge.xmpp.checks.diagnosis import look_over
 from bridge.xmpp.checks.evidence import (
@@ -18,8 +19,9 @@ from bridge.xmpp.checks.evidence import (
 )
 from bridge.xmpp.checks.questions import Inquiry
 from bridge.xmpp.model import events
+from bridge.xmpp.model.faults import Place, of_bounce
 from bridge.xmpp.model.journal import Record
-from bridge.xmpp.model.room import NO_SESSION, Room, RoomStatus
+from bridge.xmpp.model.room import NO_SESSION, Occupant, Room, RoomStatus
 
 UNPROVEN = frozenset({"unanswered", "silent"})
 """The names of troubles that may have a good reason."""
@@ -40,6 +42,7 @@ class Trouble(NamedTuple):
 
 def troubles(
     room: str,
+    here: Mapping[str, Presence],
     records: Sequence[Record],
     asked: Sequence[Inquiry],
     unanswered: Sequence[Inquiry],
@@ -47,10 +50,10 @@ def troubles(
 ) -> list[Trouble]:
     """Return what stands out in a room, the most important first.
 
-    `records` are its events, the oldest first; `asked` are the questions in it, `unanswered` those
-    that certainly got no answer. The records end at the time `end`.
+    `here` are its occupants at the end. `records` are its events, the oldest first, up to the time
+    `end`. `asked` are the questions in it, `unanswered` those that certainly got no answer.
     """
-    status = _status(records)
+    status = _status(room, here, records)
     answering = {sender_of(it.answer) for it in asked if it.answer}
     programs = answering.union(*(it.to for it in asked))
     waits = {name: [it.asked for it in unanswered if name in it.to] for name in programs}
@@ -59,13 +62,26 @@ def troubles(
         if trouble := _of_program(name, room, status, records, waits[name], end):
             ranked.append(trouble)
     ranked.sort(key=lambda it: -it[0])
+    refused = [
+        _refused(room, record, record.event)
+        for record in records
+        if isinstance(record.event, events.SendFailed)
+    ]
     if not ranked and unanswered:
         first, count = unanswered[0].asked, len(unanswered)
         message = f"{words_of(body_of(first))} of {name_of(sender_of(first))} got no answer"
         message += f", and so did {count - 1} more." if count > 1 else "."
         hint = "Is that a command that a program in the room knows? Its own log should say."
-        return [Trouble("unanswered", message, hint, first)]
-    return [trouble for _, trouble in ranked]
+        return [*refused[-1:], Trouble("unanswered", message, hint, first)]
+    return [*(trouble for _, trouble in ranked), *refused[-1:]]
+
+
+def _refused(room: str, record: Record, error: events.SendFailed) -> Trouble:
+    """Return what it means that a message of the bridge came back."""
+    us = "the bridge"
+    place = Place("", f"{us}'s server", us, room, us, default=False, has_password=False, anchors="")
+    fault = of_bounce(error.condition, error.text, place)
+    return Trouble("refused", fault.message, fault.hint, record)
 
 
 def _of_program(
@@ -108,12 +124,21 @@ def _counted(detail: str, waits: Sequence[Record]) -> str:
     return f"{detail} {many} since then got no answer."
 
 
-def _status(records: Sequence[Record]) -> RoomStatus:
+def _status(room: str, here: Mapping[str, Presence], records: Sequence[Record]) -> RoomStatus:
     """Return who is in the room at the end, as if the bridge were still there."""
     first = records[0].at if records else 0.0
-    room = Room(nickname="", service="", phase=events.Phase.JOINING, since=first)
+    folded = Room(nickname="", service="", phase=events.Phase.JOINING, since=first)
     for record in records:
         # When a bridge ends, the others are still in the room.
         if getattr(record.event, "phase", None) not in NO_SESSION:
-            room.apply(record)
-    return replace(room.status(), phase=events.Phase.JOINED)
+            folded.apply(record)
+    status = folded.status()
+    known = {occupant.nickname for occupant in status.occupants}
+    older = [  # who came before the records begin
+        Occupant(f"{room}/{name}", name, it.role or events.UNKNOWN, it.affiliation, None)
+        for name, it in here.items()
+        if name not in known
+    ]
+    return replace(
+        status, phase=events.Phase.JOINED, occupants=(*status.occupants, *older), unlisted=()
+    )

@@ -11,6 +11,7 @@ from bridge.page.recorded import RecordedPage
 from bridge.page.timeline import Timeline
 from bridge.store.database import Observer, Recorded
 from bridge.text import iso
+from bridge.xmpp.model.filter import EventFilter
 from tests.store.shelf import ROOM
 
 RECORDER = Observer("bot@example", "McpDebug-record", "night")
@@ -81,7 +82,14 @@ CASES: dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]] = {
         [*ASKED, phase("joining"), here("Ann"), here("McpDebug-record"), phase("joined"), *WAIT],
         ('"Bot" was there, and was gone when the bridge came back at 1970-01-01T00:00:03.500Z.',),
     ),
-    "refused": ([phase("failed") | FAILED], ("refused the password. [not-authorized] Set XMPP",)),
+    "our message came back": (
+        [{"kind": "error", "direction": "in", "id": "7", "condition": "forbidden", "text": "no"}],
+        (f'The room {ROOM} refused the message ("no"): the bridge has no voice in it. In a mod',),
+    ),
+    "not let in": (
+        [phase("failed") | FAILED],
+        ("refused the password. [not-authorized] Set XMPP",),
+    ),
 }
 
 
@@ -154,3 +162,23 @@ def test_a_step_of_connecting_that_failed_is_not_folded() -> None:
     add(page, *steps, room="")
     (part,) = page.timeline(9.0).parts
     assert [event.folded for event in part.events] == ["connecting", "", "", "connecting"]
+
+
+@pytest.mark.parametrize("only", [EventFilter(frozenset({"message"})), EventFilter(sender="Ann")])
+def test_what_filters_leave_out_counts_for_answers_and_for_the_verdict(only: EventFilter) -> None:
+    page = RecordedPage(Chronicle(Pseudonyms(on=False)), [only])
+    add(page, *ENTRY, *ASKED, *WAIT)
+    (part,) = page.timeline(99.0).parts
+    assert [event.answer_ms for event in part.events if "!ping" in event.text] == [500]
+    assert page.timeline(99.0).verdict == "Nothing stands out."
+    page = RecordedPage(Chronicle(Pseudonyms(on=False)), [only])
+    add(page, *ENTRY, *ASKED, KICK, *WAIT)
+    assert page.timeline(99.0).verdict.startswith('"Bot" left the room')
+
+
+def test_who_came_before_the_newest_events_is_still_there() -> None:
+    page = RecordedPage(Chronicle(Pseudonyms(on=False), 100), [])
+    add(page, *ENTRY, *WAIT, *ASKED, *WAIT)
+    timeline = page.timeline(99.0)
+    assert timeline.left_out
+    assert timeline.verdict == "Nothing stands out."
