@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bridge.capture.causes import cause
 from bridge.capture.examined import Examined
 from bridge.capture.sorting import begins, claim, whose
-from bridge.capture.stanza import HOLE, Stanza
+from bridge.capture.stanza import FAILURE, HOLE, Stanza
 from bridge.capture.stream import Stream
 from bridge.wire.names import SM, lower_bare
 
@@ -53,6 +53,12 @@ class Capture:
     def take(self, stanza: Stanza) -> None:
         """Take a stanza, and let the rules look at it."""
         session = stanza.session
+        if stanza.element.tag == FAILURE:
+            streams = [each for streams in self._open.values() for each in streams]
+            if len(streams) == 1:  # of several, the log does not say whose program failed
+                stream = streams[0].stream
+                streams[0].add(stream.talk.fail(stream.client, stanza))
+            return
         is_hole = stanza.element.tag == HOLE
         if is_hole and not stanza.element.text:
             self.holes += 1

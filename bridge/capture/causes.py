@@ -153,6 +153,9 @@ silent: silent; error, XEP-0045, 7.4
     The message {what} reached the client, and it sent no message {within}. So it is the program,
     not the network.
     -> Look at the client's handler for messages: whether it is called, raises, or waits.
+raised: silent; error, XEP-0045, 7.4
+    The message {what} reached the client, and its program failed on it: {failure}.
+    -> Mend that line of the program, or have it catch the exception and say what went wrong.
 mentioned: silent; warning, XEP-0045, 7.4
     The message {what} names the client, and it sent no message {within}.
     -> If it is a question to the client, explain with --command and how such messages begin.

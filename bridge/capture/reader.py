@@ -16,9 +16,10 @@ from xml.etree.ElementTree import Element
 
 from bridge.capture.directions import Directions, ends_with_word
 from bridge.capture.elements import elements_of
+from bridge.capture.failures import Failures
 from bridge.capture.formats import ROWS
 from bridge.capture.fragments import Fragment, Fragments, Line
-from bridge.capture.stanza import FOOTER, HOLE, LogPlace, Stanza
+from bridge.capture.stanza import FAILURE, FOOTER, HOLE, LogPlace, Stanza
 from bridge.capture.times import time_in
 from bridge.newest import Newest
 from bridge.wire.names import HEADER
@@ -94,6 +95,7 @@ class LogReader:
         self._recent: deque[tuple[str, str, str, bool | None]] = deque(maxlen=REPEATED_WITHIN)
         self._counts, self._repeats = Counter[str](), Counter[str]()
         """How many fragments stood behind a shape, and how many of them repeat others."""
+        self._failures = Failures()
         self._is_of_objects = False
         """Whether each line of the log is a JSON object with lines of the program's output."""
         self._object: list[str] = []
@@ -127,7 +129,13 @@ class LogReader:
         may_be_object = not self._fragments.is_open or self._is_of_objects
         if self._object or (may_be_object and line.startswith("{")):
             return self._taken(self._read_json(line))
-        return self._taken(self._fragments.feed(Line(line, self.lines)))
+        fragments = self._fragments.feed(Line(line, self.lines))
+        if failure := self._failures.feed(line):
+            failed = Element(FAILURE)
+            failed.text = failure.sentence
+            place = LogPlace(self._file, self.lines, "")
+            fragments = [*fragments, Fragment(place, None, "", "", [failed], "", "", False)]
+        return self._taken(fragments)
 
     def end(self) -> list[Stanza]:
         """Return the stanzas that the end of the log finishes or cuts off."""
@@ -247,7 +255,7 @@ class LogReader:
                 session = self._sessions.of(fragment.session, element, sent=bool(way))
             if session is None:
                 continue
-            self.stanzas += element.tag != HOLE
+            self.stanzas += element.tag not in {HOLE, FAILURE}
             yield Stanza(bool(way), element, fragment.place, fragment.seconds, session)
 
     def _read_json(self, line: str) -> Iterator[Fragment]:

@@ -17,6 +17,11 @@ HOLE = "/hole"
 the stanza itself is to blame, for example for a forbidden character, the element's text is the
 reason; else it is empty."""
 
+FAILURE = "/failure"
+"""The tag of an element that stands for an exception of the program, between the stanzas. Its text
+is the exception with the file and the line, and has no more of a stranger's words than a `Failure`.
+"""
+
 
 class LogPlace(NamedTuple):
     """A position in the logs that were read."""

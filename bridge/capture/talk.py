@@ -9,7 +9,7 @@ from bridge.capture.causes import cause
 from bridge.capture.client import Entity
 from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import MAX_TEXT, QUOTED, Stanza, spaces_of
+from bridge.capture.stanza import MAX_TEXT, QUOTED, LogPlace, Stanza, spaces_of
 from bridge.capture.waiting import PATIENCE_STANZAS, AwaitedStanzas
 from bridge.newest import Newest
 from bridge.text import quoted
@@ -79,6 +79,7 @@ class Heard(NamedTuple):
     seconds: float | None
     number: int
     """How many stanzas had passed, with this one."""
+    place: LogPlace
     claim: Claim = Claim.NONE
 
 
@@ -111,6 +112,8 @@ class Talk:
         finding if that was an answer."""
         self.is_crowded = False
         """Whether several messages wait for an answer, so that it is of one of them."""
+        self.failed: Disproof | None = None
+        """Takes back that the program failed on `heard`: it may catch the exception."""
         self.whispers = Newest[str, int](MAX_ANSWERED)
         """How often a command was answered in private, by the key of the finding. That is no fault
         if the client answers other commands in public: it does so on purpose."""
@@ -160,6 +163,7 @@ class Talk:
             element.get("type") == "groupchat",
             stanza.seconds,
             client.count,
+            stanza.place,
         )
         if stanza.sent:
             yield from self._take_sent(client, stanza, message)
@@ -171,10 +175,22 @@ class Talk:
     def late(self, client: Entity, stanza: Stanza, count: int) -> Iterator[Finding]:
         """Find the messages that were not answered in time."""
         for kind, awaited in self.waiting.expired(stanza, count) if client.has_sent else ():
-            heard = awaited.stanza
-            about = heard.element.get("from", "")
+            about = awaited.stanza.element.get("from", "")
             words = {"what": quoted(awaited.what, QUOTED), "within": awaited.patience(stanza)}
-            yield cause(kind, heard.place, about=about, **words)
+            yield cause(kind, awaited.stanza.place, about=about, **words)
+
+    def fail(self, client: Entity, failure: Stanza) -> Iterator[Finding]:
+        """Find that the program failed on the message at hand; an answer takes that back."""
+        heard = self.heard
+        if heard is None or heard.claim is Claim.NONE or not is_prompt(heard, client, failure):
+            return
+        for key in [key for key in self.waiting.open if key[1] == str(heard.number)]:
+            del self.waiting.open[key]
+        sentence = failure.element.text or ""
+        words = {"what": quoted(heard.body, QUOTED), "failure": sentence}
+        finding = cause("raised", heard.place, sentence, about=heard.room, **words)
+        self.failed = Disproof(finding.key)
+        yield finding
 
     def react(self) -> None:
         """Note that the client did something that may answer the message that it heard."""
@@ -249,7 +265,7 @@ class Talk:
         if self.heard is not None:
             self.answered.pop(key_of(self.heard.body), None)
             self.is_crowded = is_prompt(self.heard, client, stanza)
-        self.heard = message
+        self.heard, self.failed = message, None
         kind = _SILENCE.get(message.claim)
         if kind and element.find(names.REPLACE) is None:
             key = kind, str(client.count), message.room
@@ -292,6 +308,8 @@ class Talk:
         self.turns += 1
         if heard is not None and is_prompt(heard, client, stanza):
             if message.room == heard.room and message.is_public == heard.is_public:
+                if self.failed is not None:
+                    yield self.failed
                 yield from self._take_answer(heard, message)
         else:
             self.turns = 0

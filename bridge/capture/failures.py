@@ -1,0 +1,109 @@
+"""Finds in a log that the program failed: its exceptions, with the lines that lead to them. Pure.
+
+Languages write this in different ways. In all of them some lines, one behind the other, each name a
+file and a line of it, and the line before or after them names the exception.
+"""
+
+import re
+from typing import NamedTuple
+
+from bridge.text import quoted
+
+MAX_FRAME = 500
+"""Characters of a line in which we look for a file: paths are shorter."""
+
+MAX_OTHERS = 3
+"""Other lines that may stand within a trace: headings, and below a frame its code."""
+
+MAX_WORDS = 200
+"""Characters of the exception's own words that are kept."""
+
+_FRAME = re.compile(
+    r"(?:\bFile \"|\bat |\bfrom |\bin |#\d+ |\s|\()"
+    r"(?P<file>(?:[A-Za-z]:)?[^\s\"'()<>:]*[^\s\"'()<>:/\\]\.[A-Za-z]\w{0,5})"
+    r"(?:\"?, line |:line |:|\()(?P<line>\d+)\b"
+)
+"""A file and a line of it, as in `File "bot.py", line 3`, `at f (/srv/bot.js:3:7)`,
+`at Bot.f(Bot.java:3)`, `in C:\\bot.cs:line 3`, `#0 /srv/bot.php(3)`, `	/srv/bot.go:3 +0x1d`."""
+
+_IS_FRAME = re.compile(
+    r"(?:\bFile \".*\", line \d|^\W*at \S|^\s+from \S|#\d+ |^\s+\S+\.go:\d|^\s+\S+\.rs:\d)"
+)
+"""What a line of a trace begins with or has, whatever a logger writes before it."""
+
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:(\"'])(?P<name>(?:[A-Za-z_]\w*(?:\.|::))*[A-Za-z_]\w*(?:Error|Exception|Fault))"
+    r"(?=[:\s)]|$)(?:: ?(?P<words>.*))?"
+)
+_PANIC = re.compile(r"\b(?P<name>panic|panicked)(?: at (?P<place>\S+))?: ?(?P<words>.*)")
+_BEGINS = re.compile('Error|Exception|Fault|panic|most recent call last|File "')
+"""What the first line of a trace has. Most lines of a log have none of it."""
+
+_LIBRARY = re.compile(
+    r"(?:site|dist)-packages|node_modules|[/\\]lib[/\\]python|^node:|^internal/|^<|\.cargo|/gems/"
+)
+"""The files of libraries: a program's author looks for a line of his own."""
+
+
+class Failure(NamedTuple):
+    """An exception that the log shows."""
+
+    name: str
+    """Such as `KeyError`."""
+    words: str
+    """What the exception says: a stranger's words may be in it."""
+    file: str
+    line: int
+
+    @property
+    def sentence(self) -> str:
+        """The part of a sentence that names it."""
+        words = f" ({quoted(self.words)})" if self.words else ""
+        return f"{quoted(self.name)}{words} in {quoted(self.file)}, line {self.line}"
+
+
+class Failures:
+    """Reads the lines between the stanzas of a log."""
+
+    def __init__(self) -> None:
+        self._named: re.Match[str] | None = None
+        """The exception that a line before the frames names, if it does."""
+        self._frames: list[tuple[str, int]] = []
+        """The first and the latest frame; of the program's own, if there are such."""
+        self._others = 0
+        """How many other lines stand behind the latest frame, or the latest name."""
+
+    def feed(self, text: str) -> Failure | None:
+        """Read a line; return the exception whose trace has ended with it, or before it."""
+        if not self._frames and self._named is None and not _BEGINS.search(text):
+            return None
+        text = text[:MAX_FRAME]
+        if _IS_FRAME.search(text) and (frame := _FRAME.search(text)):
+            self._add(frame["file"], int(frame["line"][:9]))
+            return None
+        exception = _EXCEPTION.search(text) or _PANIC.search(text)
+        if self._frames and self._named is None:
+            if exception is not None:  # Python names it last, and its innermost frame before
+                return self._ended(exception, innermost=-1)
+        elif self._frames and self._named is not None:
+            failure = self._ended(self._named, innermost=0)
+            self._named = exception
+            return failure
+        elif exception is not None or "most recent call last" in text:
+            self._named, self._others = exception, 0
+        self._others += 1
+        if self._others > MAX_OTHERS:
+            self._frames, self._named = [], None
+        return None
+
+    def _add(self, file: str, line: int) -> None:
+        frames = [*self._frames, (file, line)]
+        own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
+        kept = own or frames
+        self._frames, self._others = [kept[0], kept[-1]], 0
+
+    def _ended(self, exception: re.Match[str], innermost: int) -> Failure:
+        file, line = self._frames[innermost]
+        self._frames, self._named = [], None
+        words = (exception["words"] or "")[:MAX_WORDS]
+        return Failure(re.split(r"[.:]", exception["name"])[-1], words, file, line)

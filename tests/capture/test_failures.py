@@ -1,0 +1,127 @@
+"""Exceptions in a log, as languages write them."""
+
+import pytest
+
+from bridge.capture.failures import Failure, Failures
+from tests.capture.logs import IN, ROOM, error, found, said, says
+
+PYTHON = """\
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/asyncio/events.py", line 80, in _run
+    self._context.run(self._callback, *self._args)
+  File "/srv/bot.py", line 31, in on_message
+    raise_it(words[1])
+    ^^^^^^^^^^^^^^^^^^
+  File "/srv/venv/lib/python3.11/site-packages/lib/it.py", line 7, in raise_it
+    return {}[key]
+KeyError: 'oslo'"""
+JAVASCRIPT = """\
+TypeError: Cannot read properties of undefined (reading 'x')
+    at Object.get (/srv/node_modules/lib/it.js:9:1)
+    at onStanza (/srv/bot.js:31:14)
+    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)"""
+JAVA = """\
+Exception in thread "main" java.lang.NullPointerException: oslo
+\tat org.example.Bot.onMessage(Bot.java:31)
+\tat org.jivesoftware.smack.X.run(X.java:812)"""
+CSHARP = """\
+Unhandled exception. System.NullReferenceException: Object reference not set
+   at Bot.OnMessage(Message m) in C:\\srv\\bot.cs:line 31"""
+RUBY = """\
+Weather::CityError: oslo
+\tfrom /srv/bot.rb:31:in `on_message'
+\tfrom /usr/lib/gems/blather.rb:7:in `call'"""
+PHP = """\
+PHP Fatal error:  Uncaught TypeError: oslo in /srv/bot.php:31
+Stack trace:
+#0 /srv/bot.php(31): weather()
+#1 {main}"""
+GO = """\
+panic: runtime error: oslo
+goroutine 1 [running]:
+main.onMessage(...)
+\t/srv/bot.go:31 +0x1d"""
+
+TRACES = {
+    "Python": (PYTHON, ("KeyError", "/srv/bot.py")),
+    "Python, each line behind a time": (
+        "\n".join(
+            f"2026-01-01 12:00:00 {line}" for line in PYTHON.splitlines() if line[4:5] != " "
+        ),
+        ("KeyError", "/srv/bot.py"),
+    ),
+    "JavaScript": (JAVASCRIPT, ("TypeError", "/srv/bot.js")),
+    "Java": (JAVA, ("NullPointerException", "Bot.java")),
+    "C#": (CSHARP, ("NullReferenceException", "C:\\srv\\bot.cs")),
+    "Ruby": (RUBY, ("CityError", "/srv/bot.rb")),
+    "PHP": (PHP, ("TypeError", "/srv/bot.php")),
+    "Go": (GO, ("panic", "/srv/bot.go")),
+}
+
+
+def failures(log: str) -> list[Failure]:
+    reader = Failures()
+    return [each for line in f"{log}\n<end>".split("\n") if (each := reader.feed(line))]
+
+
+@pytest.mark.parametrize("language", TRACES)
+def test_the_exception_is_named_with_the_line_of_the_program(language: str) -> None:
+    log, (name, file) = TRACES[language]
+    (failure,) = failures(log)
+    assert (failure.name, failure.file, failure.line) == (name, file, 31)
+    assert [each.line for each in failures(f"{log}\n{log}")] == [31, 31]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "12:00 ERROR Error: see bot.py:31",
+        '  File "bot.py", line 31, in f',
+        "KeyError: 'x'",
+        "at noon in room.example.org:5222",
+        "connected at 12:00 (host.example.org:5222)",
+        "x" * 100_000,
+        "at " * 50_000,
+    ],
+)
+def test_a_line_alone_is_no_failure(line: str) -> None:
+    assert failures(line) == []
+    assert failures(f"{line}\nhello\n{line}") == []
+
+
+QUIET = ["<<< <presence from='a@b' to='c@d'/>"] * 6
+ASKED = said("Ann", "!weather oslo")
+SORRY = f">>> <message to='{ROOM}' type='error'>{error('bad-request')}</message>"
+
+FAILED = {
+    "at the end of the log": [ASKED, *PYTHON.split("\n")],
+    "and said nothing": [ASKED, *JAVA.split("\n"), *QUIET],
+    "again and again, with an error to the room": [ASKED, *JAVASCRIPT.split("\n"), SORRY, *QUIET]
+    * 3,
+    "on a question to it": [said("Ann", "bot: oslo?"), *RUBY.split("\n"), *QUIET],
+    "on a message that names it": [said("Ann", "where is bot"), *GO.split("\n"), *QUIET],
+}
+
+
+@pytest.mark.parametrize("how", FAILED)
+def test_a_failure_on_a_message_is_why_it_was_not_answered(how: str) -> None:
+    first, *others = found(*IN, *FAILED[how], "")
+    assert (first.name, first.severity, first.place.line) == ("silent", "error", len(IN) + 1)
+    assert "line 31" in first.message
+    assert ("3 times" in first.message) is ("again" in how)
+    assert {each.name for each in others} <= {"misplaced"}
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        [ASKED, *PYTHON.split("\n"), says("no such town"), *QUIET],
+        [*PYTHON.split("\n"), ASKED, *QUIET],
+        [said("Ann", "hello all"), *PYTHON.split("\n"), *QUIET],
+        [ASKED, says("cold"), *PYTHON.split("\n"), *QUIET],
+        [ASKED, *QUIET, *PYTHON.split("\n")],
+    ],
+    ids=["it answered", "before", "of no question", "after its answer", "much later"],
+)
+def test_a_failure_that_kept_no_answer_back_is_not_named(spoken: list[str]) -> None:
+    assert found(*IN, *spoken, "") == []
