@@ -58,7 +58,8 @@ def _add_client(command: argparse.ArgumentParser) -> None:
     """The interactive test client.
 
     Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` lists
-    the commands. From a pipe, stdout has one answer a line.
+    the commands. At a terminal with --sandbox it is a chat: a line is said in the room, and
+    commands begin with a slash. From a pipe, stdout has one answer a line.
 
         echo status | xmpp-bridge client --sandbox
         Another server: xmpp-bridge client -- npx some-mcp-server

@@ -74,10 +74,10 @@ def record(home: Path) -> list[Row]:
     with Terminal(home, ["--sandbox"], stderr=subprocess.DEVNULL) as terminal:
         terminal.screen = talked = StyledScreen(COLUMNS)
         terminal.prompts()
-        terminal.type(f"send {SAID}\r")
+        terminal.type(f"{SAID}\r")
         terminal.shows(f"You said: {SAID}")
         terminal.prompts()
-        terminal.type("exit\r")
+        terminal.type("/exit\r")
         assert terminal.end() == 0
     return [
         _typed("xmpp-bridge check --sandbox"),

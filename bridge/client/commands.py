@@ -67,15 +67,15 @@ SWITCH = ("on", "off")
 """The words that `bare` takes."""
 
 USAGES = {
-    "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
-    "status": "ask the tool `xmppStatus`",
     "send TEXT": "say TEXT in the chat room",
-    "help": "this list",
-    "exit, quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
-    "/status, /send TEXT": "the same as without the slash",
-    "/history [TEXT]": "what happened in the room, with TEXT in it",
-    "/wait [TEXT]": "wait for the next message, with TEXT in it",
+    "status": "ask the tool `xmppStatus`",
     "/occupants [NICK]": "who is in the room",
+    "/history [TEXT]": "what happened in the room, with TEXT in it",
+    "exit, quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
+    "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
+    "help": "this list",
+    "/status, /send TEXT": "the same as without the slash",
+    "/wait [TEXT]": "wait for the next message, with TEXT in it",
     "/ping [TARGET]": "round trip to the server, or to room, self, a nickname or a JID",
     "/info [TARGET]": "what the server, or room, self, a nickname or a JID, is and can do",
     "/check": "walk a new connection through its stages",
@@ -90,9 +90,22 @@ USAGES = {
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
     "NAME=VALUE": "after a command that calls a tool: any of its arguments; `send` takes them last",
 }
-"""The lines of `help`, in their order: a command with its arguments, and what it does."""
+"""The lines of `help`: a command with its arguments, and what it does. What is needed first comes
+first."""
 
-HELP = "\n".join(f"{usage:{max(map(len, USAGES))}}  {does}" for usage, does in USAGES.items())
+IN_CHAT = {
+    "TEXT": "say TEXT in the room; //TEXT for a text that begins with a slash",
+    "/occupants [NICK]": USAGES["/occupants [NICK]"],
+    "/history [TEXT]": USAGES["/history [TEXT]"],
+    "/status": USAGES["status"],
+    "/exit, /quit": USAGES["exit, quit"],
+    "/help": USAGES["help"],
+    "/send TEXT": "say TEXT, with other arguments of `xmppSend` behind it",
+}
+"""The first lines of `help` in a chat."""
+
+SAID = "Said in the room; /help shows the commands."
+"""Shown in a chat after a line that is a command without its slash."""
 
 NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
 """The commands that may follow a slash."""
@@ -107,8 +120,13 @@ class Command(NamedTuple):
     """The rest of the line after the name, or the text."""
 
 
-def parse(line: str) -> Command:
-    """Return the command in `line`, which must not be blank."""
+def parse(line: str, *, chat: bool = False) -> Command:
+    """Return the command in `line`, which must not be blank.
+
+    In a `chat` every line is a text, just as it is, unless it begins with a slash.
+    """
+    if chat and not line.startswith("/"):
+        return Command(None, line)
     line = line.strip()
     if line.startswith("//"):
         return Command(None, line[1:])
@@ -134,6 +152,8 @@ class CommandRunner:
     """Asks a model; None if there is no model."""
     catalogue_is_stale: bool = False
     """Whether to read the lists of the server again before the next command."""
+    chat: bool = False
+    """Whether a line without a command is said in the room, and not echoed."""
     _began: float = 0.0
     """When the command began; if the person was asked for arguments, when they had typed them."""
     _room: str | None = None
@@ -153,7 +173,11 @@ class CommandRunner:
             answer = formatting.error_response(refusal)
         if not answer.own:
             answer = replace(answer, seconds=monotonic() - self._began)
-        if command.name is None and SENDING in self.client.catalogue.tools:
+        if command.name is None and self.chat and not answer.failed:
+            word = parse(command.rest).name or command.rest.strip()
+            # The room sends it back, and so it is shown.
+            return client_message(SAID if word in NAMES else "")
+        if command.name is None and SENDING in self.client.catalogue.tools and not self.chat:
             answer = replace(answer, note="not said in the room")
         if answer.instruction and self.interpret is not None:
             return await self.interpret(answer)
@@ -161,7 +185,8 @@ class CommandRunner:
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command
-        tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
+        said = TOOL_COMMANDS["send"]._replace(trailing=False) if self.chat else ECHO
+        tool_command = said if name is None else TOOL_COMMANDS.get(name)
         if tool_command is not None:
             return await self._call(tool_command, rest or tool_command.default)
         if name in LISTS:
@@ -175,8 +200,14 @@ class CommandRunner:
         if name in others:
             return await others[name](rest)
         if name == "help":
-            return client_message(HELP, raw=USAGES)
-        unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
+            more = {usage: does for usage, does in USAGES.items() if usage[0] in "/N"}
+            del more["/status, /send TEXT"]
+            usages = IN_CHAT | more if self.chat else USAGES
+            columns = max(map(len, usages))
+            lines = [f"{usage:{columns}}  {does}" for usage, does in usages.items()]
+            return client_message("\n".join(lines), raw=usages)
+        texts = "says" if self.chat else "echoes"
+        unknown = f"There is no command /{name}; /help lists them, //TEXT {texts} a slash."
         return client_error(one_line(unknown))
 
     async def _call_by_name(self, rest: str) -> Answer:

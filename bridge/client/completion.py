@@ -24,8 +24,9 @@ MAX_CHARACTERS = 1_023
 class LineCompleter(Completer):
     """Completes a line from the server's lists, as last read."""
 
-    def __init__(self, catalogue: ServerCatalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: ServerCatalogue, *, chat: bool = False) -> None:
+        """In a `chat` only what begins with a slash is a command."""
+        self._catalogue, self._chat = catalogue, chat
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
@@ -33,6 +34,8 @@ class LineCompleter(Completer):
         """Yield the words that may follow at the cursor."""
         del complete_event
         word, space, rest = document.text_before_cursor.partition(" ")
+        if self._chat and word and not word.startswith("/"):
+            return _matching(self._catalogue.nicknames, (rest or word).rpartition(" ")[2])
         if not space:
             names = (f"/{name}" for name in NAMES) if word.startswith("/") else PLAIN_NAMES
             return _matching(names if word else (), word)

@@ -29,6 +29,9 @@ from bridge.views.termination import until_terminated
 GREETING = 'Connected! Type a message or "help" for commands.'
 """Shown once lines are read."""
 
+CHAT_GREETING = "Connected! What you type is said in the room; /help shows the commands."
+"""Shown in its place in a chat."""
+
 ROOM_SECONDS = 10.0
 """How long the greeting waits until the bridge is in the room, or says why it is not."""
 
@@ -61,6 +64,7 @@ async def run_client(
     revision: Revision | None,
     configuration: Configuration,
     lines: LineFile | None,
+    chat: bool,
 ) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
@@ -69,7 +73,7 @@ async def run_client(
     The server is spoken to in this `framing` and `revision`, if they are given.
     `configuration` gives the log its level and file, and may have a model. A terminal shows what
     the server logs while it starts only if that fails, or with `verbose`. `lines` keeps what is
-    typed there.
+    typed there. In a `chat` at a terminal, a line is said in the room.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if problem := open_log("[Client]", configuration.log_level, configuration.log_file):
@@ -89,12 +93,14 @@ async def run_client(
                 # Imported here, since it loads prompt_toolkit, which a script does not need.
                 from bridge.client.terminal import Terminal
 
-                frontend = Terminal(client.catalogue, json=as_json, lines=lines)
+                frontend = Terminal(client.catalogue, json=as_json, lines=lines, chat=chat)
             if interactive and to_terminal:
                 handler = _LogHandler(frontend.tell, configuration.log_level)
                 logging.getLogger("bridge").handlers[0] = handler
             interpret = None if as_json else interpreter_for(configuration)
-            conversation = Conversation(client, frontend, interpret, to_terminal)
+            conversation = Conversation(
+                client, frontend, interpret, to_terminal, chat=chat and interactive
+            )
             if verbose or not to_terminal or configuration.log_level == "DEBUG":
                 conversation.end_start(failed=True)
             return await conversation.run()
@@ -126,7 +132,13 @@ class Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
     def __init__(
-        self, client: Client, frontend: Frontend, interpret: Interpreter | None, to_terminal: bool
+        self,
+        client: Client,
+        frontend: Frontend,
+        interpret: Interpreter | None,
+        to_terminal: bool,
+        *,
+        chat: bool = False,
     ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client
@@ -139,7 +151,7 @@ class Conversation:
         self._start: list[str] | None = []
         """What the server has logged so far while it starts; None once that is shown."""
         self._rooms = RoomFollower(client, frontend.tell)
-        self._runner = CommandRunner(client, frontend, interpret)
+        self._runner = CommandRunner(client, frontend, interpret, chat=chat)
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._asking = asyncio.Lock()
@@ -170,7 +182,7 @@ class Conversation:
             raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s: given up") from None
         finally:
             self.end_start(failed=failed)
-        self._frontend.tell(GREETING)
+        self._frontend.tell(CHAT_GREETING if self._runner.chat else GREETING)
         loop = asyncio.get_running_loop()
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             await self._rooms.start()
@@ -215,14 +227,15 @@ class Conversation:
             except EOFError:
                 return failed
             for line in filter(str.strip, typed.split("\n")):
-                command = parse(line.replace(INSERTED, "\n"))
+                command = parse(line.replace(INSERTED, "\n"), chat=self._runner.chat)
                 if command.name in LEAVE:
                     return failed
                 answer = await self._answer(command)
                 if answer is None:
                     break  # the other lines that were pasted with it are given up too
                 failed = failed or answer.failed
-                self._frontend.show(answer)
+                if answer.text or not answer.own or answer.value is not None:
+                    self._frontend.show(answer)
 
     async def _typed(self) -> str:
         """Return what is typed next; raises `ServerError` when the server ends meanwhile."""

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from bridge.client.client import Client
 from bridge.client.errors import RequestError, ServerError
 from bridge.mcp.jsonrpc import Json, objects, preview
+from bridge.views.watch import PRESENT
 from bridge.xmpp.model.formatting import format_event
 
 STATUS, OCCUPANTS, HISTORY = "xmppStatus", "xmppOccupants", "xmppHistory"
@@ -92,6 +93,7 @@ class RoomFollower:
             self._cursor = status.get("cursor")
             self.is_following = isinstance(self._cursor, str)
             if self.is_following:
+                await self._tell_history()
                 self._task = asyncio.create_task(self._follow(status))
                 await self._begun.wait()
 
@@ -128,6 +130,16 @@ class RoomFollower:
     async def _subscribe(self, uris: list[str]) -> None:
         await self._client.subscribe(uris)
         self.take_update()  # what happened meanwhile
+
+    async def _tell_history(self) -> None:
+        """Show what the room sent of its history, all of it before anything else."""
+        wanted = {"since": "oldest", "kinds": ["message"], **PAGE}
+        page = await self._client.structured_content(HISTORY, wanted)
+        history = [each for each in objects(page, "entries") if each.get("source") == "history"]
+        for entry in history:
+            self._tell(format_event(entry))
+        if history:
+            self._tell(PRESENT)
 
     async def _read_on(self) -> None:
         """Show the next page of what happened."""

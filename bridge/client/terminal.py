@@ -32,6 +32,7 @@ from bridge.text import one_line
 from bridge.views.output import display_of
 
 PROMPT = "echo> "
+CHAT_PROMPT = "say> "
 
 LEAVING = "Ctrl-D leaves, and so does exit."
 """Shown after Ctrl-C at an empty prompt."""
@@ -43,10 +44,19 @@ class Terminal:
     interactive = True
 
     def __init__(
-        self, catalogue: ServerCatalogue, *, json: bool = False, lines: LineFile | None = None
+        self,
+        catalogue: ServerCatalogue,
+        *,
+        json: bool = False,
+        lines: LineFile | None = None,
+        chat: bool = False,
     ) -> None:
-        """`lines` keeps the commands for the next session."""
+        """`lines` keeps the commands for the next session.
+
+        In a `chat` what is typed is said in the room.
+        """
         self._catalogue = catalogue
+        self._prefix = CHAT_PROMPT if chat else PROMPT
         self._display = display_of(sys.stdout)
         for_person = partial(formatting.for_person, display=self._display)
         self._format = formatting.for_program if json else for_person
@@ -56,7 +66,7 @@ class Terminal:
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
             kept = None if lines is None else _KeptLines(lines)
-            self._commands = _session(LineCompleter(catalogue), kept, self._keys())
+            self._commands = _session(LineCompleter(catalogue, chat=chat), kept, self._keys())
             self._arguments = _session()
         self._has_inserted = False
         """Whether a line was inserted by Alt-Enter in what is being typed."""
@@ -70,7 +80,7 @@ class Terminal:
         """
         self._has_inserted = False
         try:
-            typed = await self._typed(self._commands, PROMPT)
+            typed = await self._typed(self._commands, self._prefix)
             return typed.replace("\n", INSERTED) if self._has_inserted else typed
         except InputCancelledError:
             if not self._commands.default_buffer.text:

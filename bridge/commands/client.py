@@ -33,6 +33,7 @@ def run(parsed: argparse.Namespace) -> int:
             revision=parsed.revision and find(parsed.revision),
             configuration=configuration,
             lines=_lines(configuration),
+            chat=parsed.sandbox and not (parsed.server or parsed.json or configuration.read_only),
         )
     )
 

@@ -24,6 +24,10 @@ ENOUGH = 1 << 16
 COLUMNS = 100
 
 
+ECHOING = ("--", COMMAND, "serve", "--sandbox")
+"""The client of a bridge in its sandbox, where a line is echoed: no chat."""
+
+
 class Terminal:
     """A person's place: keys go in, a screen comes out.
 
@@ -47,6 +51,9 @@ class Terminal:
         self.written = ""
         """All that was ever written."""
         self.screen = Screen(columns)
+        is_chat = "--sandbox" in arguments and "--" not in arguments and command == "client"
+        self.prompt = "say> " if is_chat else "echo> "
+        """What stands before what is typed."""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._controller, terminal = pty.openpty()
         termios.tcsetwinsize(terminal, (40, columns))
@@ -109,7 +116,7 @@ class Terminal:
 
     def prompts(self, typed: str = "") -> None:
         """Return once the cursor stands behind the prompt and what is typed there."""
-        self.asks(f"echo> {typed}")
+        self.asks(f"{self.prompt}{typed}")
 
     def asks(self, question: str) -> None:
         """Return once the cursor stands behind this question."""

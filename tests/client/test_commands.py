@@ -26,3 +26,5 @@ def test_a_line_means(line: str, command: Command) -> None:
 def test_every_command_is_listed() -> None:
     assert set(TOOL_COMMANDS) < set(NAMES)
     assert [name for name in NAMES if name not in " ".join(USAGES)] == []
+    firsts = ["send TEXT", "status", "/occupants [NICK]", "/history [TEXT]", "exit, quit"]
+    assert [*USAGES][:5] == firsts

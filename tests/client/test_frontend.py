@@ -11,7 +11,7 @@ import pytest
 
 from bridge.views.termination import call_on_termination
 from tests.client import hostile_server
-from tests.client.terminal import GREETING, Terminal
+from tests.client.terminal import ECHOING, GREETING, Terminal
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["usual", "nohup"])
@@ -56,7 +56,9 @@ def test_at_a_plain_terminal_it_greets_and_prompts_and_asks_for_arguments(tmp_pa
 
 
 def test_at_a_plain_terminal_news_have_their_lines_and_ctrl_c_cancels_calls(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
+    debug = {"LOG_LEVEL": "DEBUG"}
+    # So wide that no line of the log is broken where the test looks.
+    with Terminal(tmp_path, ECHOING, debug, term="dumb", columns=500) as terminal:
         terminal.until("\necho> ")
         terminal.type("half a line\x03")
         terminal.until("\necho> ")

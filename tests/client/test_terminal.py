@@ -14,7 +14,7 @@ import pytest
 
 from tests.client import hostile_server
 from tests.client.piped import children
-from tests.client.terminal import Terminal
+from tests.client.terminal import ECHOING, Terminal
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -29,7 +29,7 @@ COLOUR = "  colour (string: red, green) *: "
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """The client in the sandbox's room."""
-    with Terminal(tmp_path_factory.mktemp("home"), ["--sandbox"]) as terminal:
+    with Terminal(tmp_path_factory.mktemp("home"), ECHOING) as terminal:
         terminal.prompts()
         yield terminal
 
@@ -138,7 +138,7 @@ async def test_every_room_and_kind_is_shown_whatever_the_server_logs(
 
 
 def test_in_the_newest_revision_the_room_is_followed_as_well(tmp_path: Path) -> None:
-    with Terminal(tmp_path, ["--sandbox", "--revision", "2026-07-28"]) as terminal:
+    with Terminal(tmp_path, ["--revision", "2026-07-28", *ECHOING]) as terminal:
         terminal.prompts()
         terminal.type(f"send anybody?{ENTER}")
         terminal.tells("<Echo> You said: anybody?")
@@ -156,7 +156,7 @@ def test_where_stderr_is_a_file_it_has_the_whole_log_and_ctrl_c_cancels_the_call
     log = tmp_path / "log"
     with (
         log.open("wb") as stderr,
-        Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, stderr=stderr) as terminal,
+        Terminal(tmp_path, ECHOING, {"LOG_LEVEL": "DEBUG"}, stderr=stderr) as terminal,
     ):
         terminal.prompts()
         terminal.type(f"send hi{ENTER}")
@@ -303,3 +303,49 @@ def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
     sandboxed.shows("Echo: hello")
     assert sandboxed.written.count("(queued") == 1
     sandboxed.prompts()
+
+
+def test_in_the_sandbox_a_line_is_said_as_it_was_typed_and_commands_begin_with_a_slash(
+    tmp_path: Path,
+) -> None:
+    with Terminal(tmp_path, ["--sandbox"]) as chat:
+        chat.prompts()
+        chat.type(f"  hello  room=x{ENTER}")
+        chat.tells("<Echo> You said:   hello  room=x")
+        chat.prompts()
+        chat.type(f"//me waves{ENTER}")
+        chat.tells("<McpDebug> (our own) /me waves")
+        chat.prompts()
+        assert "Said in the room" not in chat.written
+        for word in ("help", "history", "exit", "send hello"):
+            chat.clear()
+            chat.type(f"{word}{ENTER}")
+            chat.tells(f"<Echo> You said: {word}")
+            chat.shows("Said in the room; /help shows the commands.")
+            chat.prompts()
+        chat.type(f"/he{TAB}{ENTER}")
+        chat.shows("TEXT                 say TEXT in the room")
+        chat.prompts()
+        chat.type(f"Ec{TAB}")
+        chat.prompts("Echo")
+        chat.type(f"{CTRL_C}/exit{ENTER}")
+        assert chat.end() == 0
+    assert "not said in the room" not in chat.written
+
+
+async def test_the_history_of_the_room_stands_together_above_the_first_prompt(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "W") as witness:
+        for number in range(3):
+            witness.say(f"before {number}")
+            await witness.heard(f"before {number}")
+        with Terminal(tmp_path, [], settings) as terminal:
+            await to_thread(terminal.prompts)
+            lines = [line for line in terminal.screen.lines if line.strip()]
+    present = lines.index("--- here the present begins")
+    assert [line.rpartition(") ")[2] for line in lines[present - 3 : present]] == [
+        f"before {number}" for number in range(3)
+    ]
+    assert lines[present + 1] == "echo>"

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.client.terminal import GREETING, Terminal
+from bridge.client.conversation import CHAT_GREETING
+from tests.client.terminal import Terminal
 from tests.docs.pages import (
     ELISION,
     PAGES,
@@ -117,13 +118,13 @@ def test_every_screen_is_what_appears(block: Block, home: Path) -> None:
 
 def test_the_conversation_shows_what_a_person_sees(tmp_path: Path) -> None:
     (block,) = (
-        one for one in blocks(PAGES["docs/commands.md"], "text") if one.lines[0] == GREETING
+        one for one in blocks(PAGES["docs/commands.md"], "text") if one.lines[0] == CHAT_GREETING
     )
     with Terminal(tmp_path, ["--sandbox"]) as terminal:
         for line in block.lines:
-            if line.startswith("echo> "):
+            if line.startswith(terminal.prompt):
                 terminal.prompts()
-                terminal.type(line.removeprefix("echo> ") + "\r")
+                terminal.type(line.removeprefix(terminal.prompt) + "\r")
             elif line.strip() != ELISION:
                 # What is known in advance of the line; all of it is looked at below.
                 terminal.shows(max(re.split(r"[0-9.]+", line), key=len))
