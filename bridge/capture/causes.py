@@ -27,6 +27,10 @@ not-xml: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> Find what the client sent last: escape what it puts into XML, and take characters out that
     XML cannot have; best let a library write the XML.
+taken-over: ended; error, RFC 6120, 4.9.3.3
+    {message}{after}
+    -> A second copy of the client, or another program, logs in with the same account and resource.
+    Let the server choose the resource, or run one copy.
 cut: ended; error, RFC 6120, 4.6
     The connection broke, and neither side had ended the stream{after}.
     -> Look at the network between the client and the server. If it was silent before, let the
@@ -36,7 +40,7 @@ period: ended; error, RFC 6120, 4.6.1
     -> A fixed period is a timeout of the server, a proxy or a NAT: let the client ping the server
     more often (XEP-0199).
 no-tls: tls; error, RFC 6120, 5.4.1
-    The server requires TLS, and the client did not begin it.
+    The server requires TLS{offer}, and the client did not begin it.
     -> Switch STARTTLS on in the client, or let it connect to the port for direct TLS (usually
     5223).
 refused-login: login; error, RFC 6120, 6.5
@@ -50,17 +54,27 @@ downgrade: login; error, RFC 5802, 6
     {message} The client said that the server has no channel binding (flag y).
     -> The password may be right: the server has channel binding, and takes the flag for a
     downgrade. Update the client, or let it offer no channel binding (flag n).
+flag: login; note, RFC 5802, 6
+    The client said that it knows channel binding, and that the server has none (flag y).
+    -> Nothing: the server offers none here. Behind a proxy that hides the offer, flag n is safer.
+empty-response: login; error, RFC 6120, 6.4.2
+    {message} What the client sent last by {mechanism} is empty in the log.
+    -> Unless the logger hides it, the client sent no user name or no password: see whether both are
+    set, and reach the library. Else check both.
+malformed-response: login; error, RFC 6120, 6.5.7
+    {message} The server could not read what the client sent by {mechanism}.
+    -> It is the library, not the password: update it, or let it use another mechanism.
+old-mechanism: login; error, RFC 6331, 1
+    {message} The client used {mechanism}, which many libraries have wrong.
+    -> The mechanism may be what fails: let the client use another that the server offers
+    ({others}). If that fails too, check the client's user name and password.
 given-up: login; error, RFC 6120, 6.4
     The client gave its login by {mechanism} up {when}.
     -> If SCRAM went on to its last step, the password or the server is not the right one; the
     client's own log says more.
 no-mechanism: login; error, RFC 6120, 6.3.3
-    The client tried no login: of what the server offers ({offered}) it uses none here.
+    The client tried no login: of what the server offers{offer}, {offered}, it uses none here.
     -> Switch a mechanism on that both sides have; many clients use PLAIN under TLS only.
-conflict: session; warning, RFC 6120, 7.7.2.2
-    {message}
-    -> A second copy of the client, or another program, logs in with the same account and resource.
-    Let the server choose the resource, or run one copy.
 resumption: session; warning, XEP-0198, 5
     The server refused to resume the former session: what was on the way is lost, and the client is
     out of its rooms.
@@ -72,6 +86,21 @@ own-acknowledgement: session; warning, XEP-0198, 4
     The server asked for an acknowledgement, and the client gave none within 10 s.
     -> Let the client answer each r by a with the number of stanzas that it got; in some libraries a
     plugin for XEP-0198 does so. Otherwise the server may end the stream as dead.
+bind-refused: session; warning, RFC 6120, 7.7.2.2
+    The server refused the client a resource ({condition}){why}.
+    -> With conflict another session has this resource: let the server choose one, or run one copy.
+    Otherwise the server's log says more.
+bind-closed: session; error, RFC 6120, 7.7.2.2
+    The server refused the client a resource ({condition}){why}, and the client gave up.
+    -> With conflict another session has this resource: let the server choose one, or run one copy.
+    Otherwise the server's log says more.
+unmanaged: session; warning, XEP-0198, 3
+    The client sent {element} of stream management, which it had not enabled.
+    -> Let the client send enable, and wait for enabled, before it acknowledges or asks.
+overcounted: session; warning, XEP-0198, 4
+    The {who} acknowledged {handled} stanzas, and had got {count}.
+    -> Let it count messages, presence and iqs only, from enabled on, and begin anew with each
+    session that is not resumed.
 unbound: session; warning, RFC 6120, 7.1
     The server refused the request {what}, since the client had no resource yet.
     -> Let the client wait for its resource (the answer to bind) before it asks for anything else.

@@ -49,10 +49,12 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         return
     condition, text = condition_of(stanza.element)
     is_about_tls = condition == "policy-violation" and login.offers_tls and not login.began_tls
-    if condition == "conflict" or is_about_tls:
-        return  # `session` and `tls` find that
+    if is_about_tls:
+        return  # `tls` finds that
     message, hint = meaning("stream", condition, client, text)
-    name, sent = "not-xml" if condition in NOT_XML else "error", ""
+    name, sent = "taken-over" if condition == "conflict" else "error", ""
+    if condition in NOT_XML:
+        name = "not-xml"
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         sent = f" The client had sent {bad.element.text} ({bad.place.words})."
     came = f" It came{after}." if after else ""

@@ -3,18 +3,24 @@
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
-from bridge.capture.finding import Finding
-from bridge.capture.stanza import FOOTER, MAX_TEXT, Stanza
+from bridge.capture.finding import Disproof, Finding, Outcome, key_of_finding
+from bridge.capture.stanza import FOOTER, MAX_TEXT, STANZA_TAGS, Stanza, outline
 from bridge.text import quoted
 from bridge.wire import names
-from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, split
+from bridge.wire.names import SASL, SASL2, SM, TLS, condition_of, local, split
 
-RESUME, FAILED = f"{{{SM}}}resume", f"{{{SM}}}failed"
+FAILED = f"{{{SM}}}failed"
+OLD_MECHANISMS = frozenset({"DIGEST-MD5", "CRAM-MD5"})
+"""Mechanisms that libraries and servers often have wrong (RFC 6331). The server speaks first."""
+MALFORMED = frozenset({"malformed-request", "incorrect-encoding"})
+"""The conditions of a message of SASL that the server cannot read (RFC 6120, 6.5)."""
+EMPTY = frozenset({"", "="})
+"""Data of no length (RFC 6120, 6.4.2)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -30,30 +36,50 @@ class LoginState:
     offers_tls: bool = False
     requires_tls: bool = False
     began_tls: bool = False
+    offer: str = ""
+    """The words for the place of the server's latest offer; empty if the log has none."""
     mechanisms: tuple[str, ...] = ()
     mechanism: str = ""
     """The SASL mechanism under way; empty before and after."""
     binding_flag: str = ""
     """The GS2 flag that the client sent: `n`, `y` or `p` (RFC 5802, section 7)."""
     tried: bool = False
-    challenged: bool = False
+    challenges: int = 0
+    is_empty: bool = False
+    """Whether the latest data of the client, in `auth` or a response, was empty."""
     authenticated: bool = False
-    resuming: bool = False
-    """Whether the latest stanza of the client asks to resume a session."""
+    bind: Stanza | None = None
+    """The client's latest request for a resource, as its `outline`."""
+    bind_refused: Finding | None = None
+    """The finding that the server refused that request, if the client has not gone on since."""
+    is_managed: bool = False
+    """Whether the client has asked for stream management (XEP-0198)."""
+    misuses: int = 0
+    """How often the client has used stream management before that."""
+    asked: str = ""
+    """What the client asked for last of stream management: `enable` or `resume`."""
+    counted: dict[bool, int] = field(default_factory=dict)
+    """How many stanzas the client sent (True) and got (False) since stream management began; empty
+    if that is not known."""
+    excess: tuple[Stanza, int] | None = None
+    """An acknowledgement of more stanzas than have passed, and how many it acknowledges."""
     resumption_id: str = ""
     """The id with which the client can resume the session (XEP-0198, section 5)."""
 
-    def take(self, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    def take(self, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
         """Take a stanza, and yield what it shows to be wrong."""
-        for rule in self._rules(stanza):
-            yield from rule(self, client, stanza)
         element = stanza.element
+        if element.tag in STANZA_TAGS and self.counted:
+            self.counted[stanza.sent] += 1
+        for rule in (overcounted, *self._rules(stanza)):
+            yield from rule(self, client, stanza)
         space, name = split(element.tag)
         match space:
             case names.SASL | names.SASL2:
                 self._take_sasl(client, name, element)
+                self._take_management(client, element, sent=stanza.sent)
             case names.SM:
-                self._take_management(client, element)
+                self._take_management(client, element, sent=stanza.sent)
             case names.TLS if name != "failure":
                 self.began_tls, self.restarting = True, name == "proceed"
             case names.STREAMS if name in {"stream", "features"}:
@@ -62,40 +88,43 @@ class LoginState:
                     self._take_header(client, stanza)
                 else:
                     self._take_features(element)
+                    self.offer = f" ({stanza.place.words})"
                 self.restarting = False
             case "" if not stanza.sent and name == "message" and element.get("type") != "error":
                 client.account = client.account or element.get("to", "")[:MAX_TEXT]
-            case "" if not stanza.sent and name == "iq":
-                if jid := element.findtext(f"{{{names.BIND}}}bind/{{{names.BIND}}}jid"):
-                    client.account, client.bound = jid[:MAX_TEXT], True
-        if stanza.sent:
-            self.resuming = element.tag == RESUME
+            case "" if name == "iq":
+                self._take_bind(client, stanza)
 
     def lose(self) -> None:
         """Allow for a hole in the log, which may hide a login."""
         self.mechanism, self.mechanisms, self.authenticated = "", (), True
         self.offers_tls = self.requires_tls = False
+        self.counted.clear()
+        self.excess = None
+        self.is_managed = True
 
     @staticmethod
     def _rules(stanza: Stanza) -> tuple["_Rule", ...]:
         """Return the rules that look at a stanza."""
         match split(stanza.element.tag), stanza.sent:
             case (_, "stream"), True:
-                return (given_up,)
+                return given_up, given_up_bind
             case (_, "/stream"), True:
-                return tls, given_up
+                return tls, given_up, given_up_bind
             case (names.SASL | names.SASL2, "auth" | "authenticate"), True:
                 return (tls,)
             case ("", "iq"), True:
                 return (tls,)
             case (names.SASL | names.SASL2, "failure"), False:
                 return tls, refused
-            case (_, "/stream"), False:
+            case (_, "/stream") | (names.STREAMS, "error"), False:
                 return (tls,)
-            case (names.STREAMS, "error"), False:
-                return tls, session
             case (names.SM, "failed"), False:
                 return (session,)
+            case (names.SM, "r" | "a"), _:
+                return (unmanaged,)
+            case ("", "iq"), False:
+                return (bind,)
             case ("", "presence"), True:
                 return (session,)
         return ()
@@ -119,13 +148,16 @@ class LoginState:
         match name:
             case "auth" | "authenticate":
                 self.mechanism = element.get("mechanism", "?")[:MAX_TEXT]
-                self.challenged, self.tried = False, True
+                self.challenges, self.tried = 0, True
                 initial = element.text or element.findtext(f"{{{SASL2}}}initial-response") or ""
+                self.is_empty = initial.strip() in EMPTY
                 with suppress(ValueError):
                     first = b64decode(initial.strip()[:4])[:1].decode("ascii", "replace")
                     self.binding_flag = first if self.mechanism.startswith("SCRAM") else ""
             case "challenge":
-                self.challenged = self.tried = True
+                self.challenges, self.tried = self.challenges + 1, True
+            case "response":
+                self.is_empty = (element.text or "").strip() in EMPTY
             case "failure":
                 self.mechanism, self.tried = "", True  # aioxmpp logs no login of the client's
             case "success":
@@ -134,15 +166,41 @@ class LoginState:
                 client.account = jid[:MAX_TEXT]
                 if element.find(f"{{{names.BIND2}}}bound") is not None:
                     client.bound = True
-                self._take_management(client, element)
 
-    def _take_management(self, client: Entity, element: Element) -> None:
-        """Take what the server says of stream management, by itself or within `success`."""
-        if (enabled := next(element.iter(f"{{{SM}}}enabled"), None)) is not None:
-            self.resumption_id = enabled.get("id", "")[:MAX_TEXT]
-        elif next(element.iter(f"{{{SM}}}resumed"), None) is not None:
-            client.bound = True
+    def _take_bind(self, client: Entity, stanza: Stanza) -> None:
+        """Take a request for a resource, or its answer. No other answer names the account."""
+        element = stanza.element
+        payload = element.find(f"{{{names.BIND}}}bind")
+        if stanza.sent and payload is not None:
+            self.bind, self.bind_refused = outline(stanza), None
+        elif not stanza.sent and self.answers_bind(client, element) and payload is not None:
+            jid = payload.findtext(f"{{{names.BIND}}}jid")
+            if jid and element.get("type") == "result":
+                client.account, client.bound = jid[:MAX_TEXT], True
+
+    def answers_bind(self, client: Entity, answer: Element) -> bool:
+        """Whether the server answers the request for a resource, or may do so in an excerpt."""
+        if client.other_side(answer.get("from")):
+            return False
+        if self.bind is None:
+            return not client.bound and not client.is_complete
+        return answer.get("id", "")[:MAX_TEXT] == self.bind.element.get("id", "")
+
+    def _take_management(self, client: Entity, element: Element, *, sent: bool) -> None:
+        """Take what is said of stream management, by itself or within SASL2."""
+        tags = {name for space, name in (split(it.tag) for it in element.iter()) if space == SM}
+        if sent and tags & {"enable", "resume"}:
+            self.is_managed, self.asked = True, "resume" if "resume" in tags else "enable"
+            self.counted = {True: 0, False: 0} if "enable" in tags else {}
+        elif "enabled" in tags:
+            enabled = next(element.iter(f"{{{SM}}}enabled"))
+            self.is_managed, self.resumption_id = True, enabled.get("id", "")[:MAX_TEXT]
+            if self.counted:
+                self.counted[False] = 0
+        elif "resumed" in tags:
+            client.bound = self.is_managed = True
             client.is_complete = False  # it has the rooms of the former stream
+            self.counted = {}
 
 
 def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -157,7 +215,7 @@ def tls(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
     elif element.tag != FOOTER:
         is_refused = is_refused and stanza.sent
     if is_refused:
-        yield cause("no-tls", stanza.place)
+        yield cause("no-tls", stanza.place, offer=login.offer)
 
 
 def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -167,11 +225,11 @@ def given_up(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Find
     if login.authenticated or client.ended or not client.is_complete:
         return
     if login.mechanism:
-        when = "after the server's challenge" if login.challenged else "before the server answered"
+        when = "after the server's challenge" if login.challenges else "before the server answered"
         yield cause("given-up", stanza.place, mechanism=quoted(login.mechanism), when=when)
     elif login.mechanisms and not login.tried:
         offered = quoted(", ".join(login.mechanisms))
-        yield cause("no-mechanism", stanza.place, offered=offered)
+        yield cause("no-mechanism", stanza.place, offered=offered, offer=login.offer)
 
 
 def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -180,31 +238,103 @@ def refused(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Findi
     if condition == "encryption-required":
         return  # `tls` finds that
     message, hint = meaning("sasl", condition, client, text)
+    name = _blamed(login, condition)
+    others = [each for each in login.mechanisms if each not in OLD_MECHANISMS]
+    words = {"mechanism": quoted(login.mechanism), "others": quoted(", ".join(others))}
+    yield cause(name, stanza.place, condition, message=message, hint=hint, **words)
+    if name == "refused-login" and login.binding_flag == "y":
+        yield cause("flag", stanza.place)
+
+
+def _blamed(login: LoginState, condition: str) -> str:
+    """Return what a refused login is about: if nothing else is known, the password."""
+    if condition not in {"not-authorized", "undefined-condition", *MALFORMED}:
+        return "refused-login"
     offers_binding = any(name.endswith("-PLUS") for name in login.mechanisms)
-    name = "refused-login"
-    if condition in {"not-authorized", "malformed-request"}:
-        if login.binding_flag == "p":
-            name = "bound"
-        elif login.binding_flag == "y" and offers_binding:
-            name = "downgrade"
-    yield cause(name, stanza.place, condition, message=message, hint=hint)
+    if login.binding_flag == "p":
+        return "bound"
+    if login.binding_flag == "y" and (offers_binding or condition == "malformed-request"):
+        return "downgrade"
+    is_first = login.challenges == (login.mechanism in OLD_MECHANISMS)
+    if login.is_empty and (is_first or login.challenges == 1) and _has_data(login.mechanism):
+        return "empty-response"
+    if login.mechanism in OLD_MECHANISMS and {*login.mechanisms} - OLD_MECHANISMS:
+        return "old-mechanism"
+    return "malformed-response" if condition in MALFORMED else "refused-login"
+
+
+def _has_data(mechanism: str) -> bool:
+    """Whether the client's part of a mechanism is never empty until the server has answered it."""
+    return mechanism in OLD_MECHANISMS or mechanism.startswith(("PLAIN", "SCRAM-"))
+
+
+def bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that the server refused the client a resource."""
+    element = stanza.element
+    if element.get("type") != "error" or not login.answers_bind(client, element):
+        return
+    if login.bind is None and element.find(f"{{{names.BIND}}}bind") is None:
+        return
+    error = names.error_of(element)
+    why = f" ({quoted(error.text)})" if error.text else ""
+    words = {"condition": error.condition, "why": why}
+    yield cause("bind-refused", stanza.place, error.condition, **words)
+    login.bind_refused = cause("bind-closed", stanza.place, error.condition, **words)
+
+
+def given_up_bind(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
+    """Find that the client gave up since it got no resource."""
+    del stanza
+    if (closed := login.bind_refused) and not (client.bound or client.ended):
+        yield Disproof(closed.key.replace("bind-closed", "bind-refused", 1))
+        yield closed
+        login.bind_refused = None
+
+
+def unmanaged(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Outcome]:
+    """Find that the client uses stream management that it has not asked for.
+
+    If the server uses it too, the log lost that it was enabled.
+    """
+    if not stanza.sent:
+        login.is_managed = True
+        yield from [Disproof(key_of_finding("unmanaged", "", ""))] * login.misuses
+        login.misuses = 0
+    elif client.is_complete and not login.is_managed:
+        login.misuses += 1
+        yield cause("unmanaged", stanza.place, element=local(stanza.element.tag))
+
+
+def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
+    """Find that a side acknowledges more than was sent to it, also once the next stanza is there.
+
+    Some libraries log an acknowledgement just before the stanza that it acknowledges.
+    """
+    del client
+    if login.excess is not None:
+        before, handled = login.excess
+        count = login.counted.get(not before.sent, handled)
+        login.excess = None
+        if handled > count:
+            who = "client" if before.sent else "server"
+            words = {"who": who, "handled": handled, "count": count}
+            yield cause("overcounted", before.place, who, **words)
+    if stanza.element.tag == names.ACK and login.counted:
+        handled = stanza.element.get("h", "")
+        if handled.isdecimal() and len(handled) < 10:
+            login.excess = outline(stanza), int(handled)
 
 
 def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
-    """Find what disturbs the session: conflicts, refused resumption, a negative priority."""
+    """Find what disturbs the session: a refused resumption, a negative priority."""
     element = stanza.element
-    if element.tag == names.STREAM_ERROR:
-        condition, text = condition_of(element)
-        if condition == "conflict":
-            message, _ = meaning("stream", condition, client, text)
-            yield cause("conflict", stanza.place, message=message)
-    elif element.tag == FAILED:
-        if login.resuming:
+    if element.tag == FAILED:
+        if login.asked == "resume" or not (login.asked or client.is_complete):
             yield cause("resumption", stanza.place)
-    elif stanza.sent and not element.get("to"):
+    elif not element.get("to"):
         priority = (element.findtext("priority") or "").strip()
         if priority.startswith("-"):
             yield cause("priority", stanza.place, priority=quoted(priority, 5))
 
 
-_Rule = Callable[[LoginState, Entity, Stanza], Iterator[Finding]]
+_Rule = Callable[[LoginState, Entity, Stanza], Iterator[Outcome]]

@@ -52,6 +52,8 @@ class Stanza(NamedTuple):
     """The log's name for the stream; empty if it does not tell its streams apart."""
 
 
+STANZA_TAGS = frozenset({"message", "presence", "iq"})
+
 MAX_TEXT = 512
 """We remember at most so many characters of an address, an id or a message."""
 

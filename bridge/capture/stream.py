@@ -12,14 +12,12 @@ from xml.etree.ElementTree import Element
 from bridge.capture.client import Entity
 from bridge.capture.ending import Ending, cut
 from bridge.capture.finding import Finding, Outcome
-from bridge.capture.login import LoginState, given_up
+from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
 from bridge.capture.rooms import Rooms
-from bridge.capture.stanza import HOLE, Stanza, outline
+from bridge.capture.stanza import HOLE, STANZA_TAGS, Stanza, outline
 from bridge.capture.talk import Talk
 from bridge.wire.names import HEADER
-
-STANZA_TAGS = frozenset({"message", "presence", "iq"})
 
 
 class Stream:
@@ -56,11 +54,12 @@ class Stream:
         yield from self.ending.take(client, self.login, stanza)
         self.first = self.first or outline(stanza)
 
-    def give_way(self, stanza: Stanza) -> Iterator[Finding]:
+    def give_way(self, stanza: Stanza) -> Iterator[Outcome]:
         """Yield what is wrong with this stream if the client now begins another."""
         yield from self._late(stanza, self.client.count + 1)
         if stanza.sent and stanza.element.tag == HEADER:
             yield from given_up(self.login, self.client, stanza)
+            yield from given_up_bind(self.login, self.client, stanza)
 
     def cut(self, stanza: Stanza) -> Finding | None:
         """Return the finding that this stream broke, since the client's next one has begun."""

@@ -126,7 +126,7 @@ CASES = {
     ),
     "conflict of resources": (
         [*LOGIN, stream_error("conflict")],
-        ("session", "warning", 13, "same account and resource"),
+        ("ended", "error", 13, "same account and resource"),
     ),
     "resumption refused": (
         [*LOGIN[:10], ">>> <resume xmlns='urn:xmpp:sm:3'/>", "<<< <failed xmlns='urn:xmpp:sm:3'/>"],
@@ -397,6 +397,8 @@ def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
 
 HEALTHY = timed(
     *LOGIN,
+    ">>> <enable xmlns='urn:xmpp:sm:3'/>",
+    "<<< <enabled xmlns='urn:xmpp:sm:3'/>",
     ">>> <presence/>",
     *JOIN,
     history("Ann", "hello"),

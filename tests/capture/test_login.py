@@ -1,0 +1,249 @@
+"""What is wrong on the way to a session: SASL, a resource, stream management, who is believed."""
+
+import pytest
+
+from tests.capture.logs import (
+    ACCOUNT,
+    BIND,
+    HEADER,
+    IN,
+    LOGIN,
+    SASL,
+    error,
+    examined,
+    found,
+    said,
+    says,
+    stream_error,
+)
+
+SM = "xmlns='urn:xmpp:sm:3'"
+OPEN = [f">>> {HEADER}", f"<<< {HEADER}"]
+N, Y, P = "biwsbj1ib3Q=", "eSwsbj1ib3Q=", "cD10bHM="
+
+
+def offer(*mechanisms: str) -> str:
+    every = "".join(f"<mechanism>{each}</mechanism>" for each in mechanisms)
+    offered = f"<mechanisms xmlns='{SASL}'>{every}</mechanisms>"
+    return f"<<< <stream:features>{offered}</stream:features>"
+
+
+def auth(mechanism: str, data: str = "") -> str:
+    return f">>> <auth xmlns='{SASL}' mechanism='{mechanism}'>{data}</auth>"
+
+
+def failure(condition: str) -> str:
+    return f"<<< <failure xmlns='{SASL}'><{condition}/></failure>"
+
+
+DENIED = failure("not-authorized")
+CHALLENGE = f"<<< <challenge xmlns='{SASL}'>cj14</challenge>"
+EMPTY = f">>> <response xmlns='{SASL}'/>"
+CLOSE = ">>> </stream:stream>"
+ANSWER = f">>> <response xmlns='{SASL}'>Yz1iaXdz</response>"
+SCRAM, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
+
+REFUSALS = {
+    "y and malformed": ([offer(SCRAM), auth(SCRAM, Y), failure("malformed-request")], "flag y"),
+    "y where PLUS is offered": (
+        [offer(SCRAM, PLUS), auth(SCRAM, Y), CHALLENGE, ANSWER, failure("not-authorized")],
+        "flag y",
+    ),
+    "y with nothing offered": (
+        [offer(SCRAM), auth(SCRAM, Y), CHALLENGE, ANSWER, failure("not-authorized")],
+        "user name and password",
+    ),
+    "p": ([offer(SCRAM, PLUS), auth(PLUS, P), failure("malformed-request")], "channel binding"),
+    "nothing in PLAIN": ([offer("PLAIN"), auth("PLAIN"), failure("malformed-request")], "empty"),
+    "a sign for nothing in PLAIN": (
+        [offer("PLAIN"), auth("PLAIN", "="), failure("not-authorized")],
+        "empty",
+    ),
+    "nothing in SCRAM": (
+        [offer(SCRAM), auth(SCRAM, N), CHALLENGE, EMPTY, failure("not-authorized")],
+        "empty",
+    ),
+    "nothing in DIGEST-MD5": (
+        [offer("DIGEST-MD5"), auth("DIGEST-MD5"), CHALLENGE, EMPTY, failure("not-authorized")],
+        "empty",
+    ),
+    "DIGEST-MD5 beside SCRAM": (
+        [
+            offer("DIGEST-MD5", SCRAM),
+            auth("DIGEST-MD5"),
+            CHALLENGE,
+            ANSWER,
+            failure("not-authorized"),
+        ],
+        SCRAM,
+    ),
+    "CRAM-MD5 beside PLAIN": (
+        [
+            offer("PLAIN", "CRAM-MD5"),
+            auth("CRAM-MD5"),
+            CHALLENGE,
+            ANSWER,
+            failure("not-authorized"),
+        ],
+        "another",
+    ),
+    "DIGEST-MD5 alone": (
+        [offer("DIGEST-MD5"), auth("DIGEST-MD5"), CHALLENGE, ANSWER, failure("not-authorized")],
+        "user name and password",
+    ),
+    "malformed": ([offer(SCRAM), auth(SCRAM, N), failure("malformed-request")], "library"),
+    "base64 that is none": (
+        [offer("PLAIN"), auth("PLAIN", "AAAA"), failure("incorrect-encoding")],
+        "library",
+    ),
+    "a token": (
+        [offer("XOAUTH2"), auth("XOAUTH2", N), CHALLENGE, EMPTY, failure("not-authorized")],
+        "user name and password",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_refused_login_is_about_what_the_client_sent(case: str, whole: bool) -> None:
+    log, words = REFUSALS[case]
+    (finding,) = found(*(OPEN if whole else []), *log)
+    assert (finding.name, finding.severity) == ("login", "error")
+    assert words in finding.message + finding.hint
+
+
+def test_the_flag_is_a_note_where_the_password_is_refused() -> None:
+    (stream,) = examined(*OPEN, *REFUSALS["y with nothing offered"][0])
+    assert [each.severity for each in stream.findings()] == ["error", "note"]
+
+
+def test_nothing_in_common_cites_the_line_of_the_offer() -> None:
+    (finding,) = found(*OPEN, offer(SCRAM), CLOSE)
+    assert (finding.name, "(in line 3)" in finding.message) == ("login", True)
+
+
+def test_tls_that_was_not_begun_cites_the_line_of_the_offer() -> None:
+    required = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
+    (finding,) = found(
+        *OPEN, f"<<< <stream:features>{required}</stream:features>", auth("PLAIN", "AAAA")
+    )
+    assert (finding.name, "(in line 3)" in finding.message) == ("tls", True)
+
+
+ASK = LOGIN[10]
+TAKEN = f"<<< <iq type='error' id='b'>{error('conflict')}</iq>"
+BOUND = LOGIN[11]
+NO_RESOURCE = {
+    "and it closes": ([*LOGIN[:10], ASK, TAKEN, CLOSE], [("session", "error")]),
+    "and it connects again": (
+        [*LOGIN[:10], ASK, TAKEN, *LOGIN],
+        [("session", "error")],
+    ),
+    "in an excerpt": ([ASK, TAKEN], [("session", "warning")]),
+    "in an excerpt of what it got": (
+        [TAKEN.replace("<error", f"<bind xmlns='{BIND}'/><error")],
+        [("session", "warning")],
+    ),
+    "with another reason": (
+        [ASK, TAKEN.replace("conflict", "resource-constraint"), CLOSE],
+        [("session", "error")],
+    ),
+    "and it takes another": (
+        [*LOGIN[:10], ASK, TAKEN, ASK, BOUND, CLOSE],
+        [("session", "warning")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_RESOURCE)
+def test_a_resource_that_was_refused_is_an_error_if_the_client_gives_up(case: str) -> None:
+    log, kinds = NO_RESOURCE[case]
+    assert [(each.name, each.severity) for each in found(*log)] == kinds
+
+
+FORGED = (
+    "<<< <iq type='result' id='{}' from='{}' to='bot@example.org/r'>"
+    f"<bind xmlns='{BIND}'><jid>evil@evil.example/x</jid></bind></iq>"
+)
+
+
+@pytest.mark.parametrize("id_", ["b", "x"])
+@pytest.mark.parametrize("before", [LOGIN, LOGIN[:11], []])
+def test_the_answer_of_another_to_bind_names_no_account(id_: str, before: list[str]) -> None:
+    (stream,) = examined(*before, FORGED.format(id_, "evil@evil.example/x"))
+    assert stream.stream.client.account in {ACCOUNT, ""}
+
+
+def test_a_second_answer_to_bind_names_no_account() -> None:
+    answer = FORGED.format("x", "evil").replace(" from='evil'", "")
+    (stream,) = examined(*LOGIN, answer)
+    assert stream.stream.client.account == ACCOUNT
+
+
+ENABLE, ENABLED = f">>> <enable {SM}/>", f"<<< <enabled {SM} id='x'/>"
+R, A = f">>> <r {SM}/>", f">>> <a {SM} h='{{}}'/>"
+GOT_R, GOT_A = f"<<< <r {SM}/>", f"<<< <a {SM} h='{{}}'/>"
+SAID, RESUMED = said("Ann", "a"), f"<<< <resumed {SM} previd='x' h='3'/>"
+MANAGED = {
+    "r without enable": ([*IN, R, says("a")], ["had not enabled"]),
+    "a without enable": ([*IN, A.format(3), says("a")], ["had not enabled"]),
+    "a for more than came": (
+        [*LOGIN, ENABLE, ENABLED, said("Ann", "a"), GOT_R, A.format(3), says("b"), says("c")],
+        ["acknowledged 3 stanzas, and had got 1"],
+    ),
+    "the server's a for more than went": (
+        [*LOGIN, ENABLE, ENABLED, says("b", "a@x", "chat"), R, GOT_A.format(9), said("Ann", "a")],
+        ["acknowledged 9 stanzas, and had got 1"],
+    ),
+    "enabled at once": ([*LOGIN, ENABLE, R, ENABLED, GOT_A.format(0)], []),
+    "the log lost that it was enabled": ([*LOGIN, R, GOT_A.format(0)], []),
+    "an excerpt": ([R, GOT_A.format(7), A.format(7)], []),
+    "what came": (
+        [
+            *LOGIN,
+            ENABLE,
+            ENABLED,
+            said("Ann", "a"),
+            GOT_R,
+            A.format(1),
+            said("Ann", "b"),
+            A.format(2),
+        ],
+        [],
+    ),
+    "a just before what it acknowledges": (
+        [*LOGIN, ENABLE, ENABLED, GOT_R, A.format(1), said("Ann", "a"), said("Ann", "b")],
+        [],
+    ),
+    "a resumed session": (
+        [
+            *LOGIN[:10],
+            f">>> <resume {SM}/>",
+            f"<<< <resumed {SM} previd='x' h='3'/>",
+            GOT_R,
+            A.format(99),
+            said("Ann", "a"),
+        ],
+        [],
+    ),
+    "after a hole": (
+        [*LOGIN, ENABLE, ENABLED, "<<< <message from='x", A.format(4), said("A", "b")],
+        [],
+    ),
+    "only failed": ([f"<<< <failed {SM} h='3'/>"], ["refused to resume"]),
+    "enable refused": ([*LOGIN, ENABLE, f"<<< <failed {SM}/>"], []),
+}
+
+
+@pytest.mark.parametrize("case", MANAGED)
+def test_stream_management_is_judged_by_what_was_enabled_and_counted(case: str) -> None:
+    log, words = MANAGED[case]
+    findings = [each for each in found(*log) if each.name == "session"]
+    assert [each.severity for each in findings] == ["warning"] * len(words)
+    assert all(word in each.message for word, each in zip(words, findings, strict=True))
+
+
+def test_who_is_replaced_by_another_session_was_ended() -> None:
+    (finding,) = found(*IN, stream_error("conflict"), "<<< </stream:stream>")
+    assert (finding.name, finding.severity) == ("ended", "error")
+    assert "Another session took over" in finding.message
