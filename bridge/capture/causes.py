@@ -27,6 +27,18 @@ not-xml: ended; error, RFC 6120, 4.9.3
     {message}{sent}{after}
     -> Find what the client sent last: escape what it puts into XML, and take characters out that
     XML cannot have; best let a library write the XML.
+too-big: ended; error, RFC 6120, 13.12
+    {message}{sent}{after}
+    -> The stanza may be larger than the server takes: let the client cut its answers, or send a
+    link (XEP-0363). Else it was too much or too fast.
+too-high: ended; error, XEP-0198, 4
+    {message}{sent}{after}
+    -> Let the client count messages, presence and iqs only, from enabled on, and begin anew with
+    each session that is not resumed.
+no-answer: ended; error, RFC 6120, 4.2
+    The server never answered the client's stream header{within}.
+    -> Check host and port: behind them may be TLS from the first byte (port 5223), another protocol
+    than XMPP, or a firewall.
 taken-over: ended; error, RFC 6120, 4.9.3.3
     {message}{after}
     -> A second copy of the client, or another program, logs in with the same account and resource.

@@ -8,9 +8,15 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding
 from bridge.capture.login import LoginState
-from bridge.capture.stanza import FOOTER, HOLE, Stanza, outline
+from bridge.capture.stanza import FOOTER, HOLE, QUOTED, Stanza, outline
+from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.text import quoted
-from bridge.wire.names import HEADER, STREAM_ERROR, condition_of, local
+from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
+
+BIG_BYTES = 10_000
+"""A server takes stanzas of at least so many bytes (RFC 6120, 13.12)."""
+TOO_BIG = frozenset({"policy-violation", "resource-constraint"})
+"""The conditions with which servers refuse larger ones."""
 
 NOT_XML = frozenset({"not-well-formed", "invalid-xml", "bad-format"})
 """If a stream ends with one of these conditions, the client sent bad XML (RFC 6120, section
@@ -25,18 +31,37 @@ class Ending:
     last_sent: Stanza | None = None
     last_bad: Stanza | None = None
     """The latest stanza of the client that is no XML, if the log shows why."""
+    size: int = 0
+    """How many bytes of text the client's latest stanza has."""
+    heard: tuple[str, Stanza] | None = None
+    """What the client got last that has a body, and its `outline`."""
+    answered: str = ""
+    """The words for what the client's latest stanza answers."""
+    header: Stanza | None = None
+    """The client's latest header, if the server has offered nothing since."""
 
     def take(self, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
         """Take a stanza, and yield what it shows to be wrong."""
-        is_end = stanza.element.tag in {FOOTER, STREAM_ERROR}
-        if is_end and not stanza.sent and not client.ended:
-            yield from ended(self, client, login, stanza)
+        tag = stanza.element.tag
+        is_end = tag in {FOOTER, STREAM_ERROR}
+        if is_end and not client.ended:
+            yield from (unanswered if stanza.sent else ended)(self, client, login, stanza)
         client.ended = client.ended or is_end
         self.last = outline(stanza)
         if stanza.sent:
-            self.last_sent = self.last
-            if stanza.element.tag == HOLE and stanza.element.text:
+            self.last_sent, self.answered = self.last, ""
+            self.size = sum(len(text.encode()) for text in stanza.element.itertext())
+            self.header = self.last if tag == HEADER else None
+            if tag == HOLE and stanza.element.text:
                 self.last_bad = self.last
+            if self.heard and tag in {"message", HOLE}:
+                what, before = self.heard
+                self.answered = f" It had just got the message {what} {before.place.words}."
+        elif tag != HEADER:
+            self.header = None
+        self.heard = None
+        if not stanza.sent and (body := stanza.element.findtext("body")):
+            self.heard = quoted(body, QUOTED), self.last
 
 
 def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Iterator[Finding]:
@@ -55,11 +80,33 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
     name, sent = "taken-over" if condition == "conflict" else "error", ""
     if condition in NOT_XML:
         name = "not-xml"
+    elif condition in TOO_BIG and ending.size >= BIG_BYTES:
+        name, sent = "too-big", f" The client's latest stanza has {ending.size} bytes of text."
+    elif (element := stanza.element.find(f"{{{SM}}}handled-count-too-high")) is not None:
+        counts = quoted(element.get("h", "?")), quoted(element.get("send-count", "?"))
+        name, sent = "too-high", " The client acknowledged {} stanzas of {}.".format(*counts)
     if name == "not-xml" and (bad := ending.last_bad) is not None:
         sent = f" The client had sent {bad.element.text} ({bad.place.words})."
+    if sent:
+        sent += ending.answered
     came = f" It came{after}." if after else ""
     words = {"message": message, "hint": hint, "sent": sent, "after": came}
     yield cause(name, stanza.place, condition, about=domain, **words)
+
+
+def unanswered(
+    ending: Ending, client: Entity, login: LoginState, stanza: Stanza
+) -> Iterator[Finding]:
+    """Find that the server never answered the client's header, until the client gave up."""
+    del client, login
+    if (header := ending.header) is None:
+        return
+    seconds = None
+    if header.seconds is not None and stanza.seconds is not None:
+        seconds = stanza.seconds - header.seconds
+    if seconds is None or seconds >= PATIENCE_SECONDS:
+        within = "" if seconds is None else f" in {seconds:.0f} s"
+        yield cause("no-answer", header.place, within=within)
 
 
 def cut(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> Finding | None:

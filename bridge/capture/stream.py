@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from bridge.capture.client import Entity
-from bridge.capture.ending import Ending, cut
+from bridge.capture.ending import Ending, cut, unanswered
 from bridge.capture.finding import Finding, Outcome
 from bridge.capture.login import LoginState, given_up, given_up_bind
 from bridge.capture.requests import Requests
@@ -60,6 +60,7 @@ class Stream:
         if stanza.sent and stanza.element.tag == HEADER:
             yield from given_up(self.login, self.client, stanza)
             yield from given_up_bind(self.login, self.client, stanza)
+            yield from unanswered(self.ending, self.client, self.login, stanza)
 
     def cut(self, stanza: Stanza) -> Finding | None:
         """Return the finding that this stream broke, since the client's next one has begun."""

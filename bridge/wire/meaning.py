@@ -155,6 +155,9 @@ stream: policy-violation; soon
 stream: not-authorized; soon
     {domain} ended the connection: not authorized.
     -> Check {login}.
+stream: invalid-from; soon
+    {domain} ended the connection: a stanza had a `from` that is not the sender's to use.
+    -> A client leaves `from` out; a component puts an address at its own domain there.
 stream: see-other-host; later
     {service} sends its clients to another server.
     -> The redirect is not followed; if you trust the server that it names, change {server}.

@@ -1,0 +1,70 @@
+"""How a stream ended: what the client had sent, what that answered, and a header without answer."""
+
+import pytest
+
+from tests.capture.logs import HEADER, IN, LOGIN, ROOM, found, said, says, stream_error, timed
+
+OPEN, CLOSE = f">>> {HEADER}", ">>> </stream:stream>"
+ASKED = said("Ann", "show it")
+COUNT = "<handled-count-too-high xmlns='urn:xmpp:sm:3' h='10' send-count='8'/>"
+
+ENDED = {
+    "too big": (
+        [*IN, ASKED, says("x" * 300_000), stream_error("policy-violation")],
+        "300000 bytes",
+    ),
+    "too big, what it answers": (
+        [*IN, ASKED, says("x" * 12_000), stream_error("resource-constraint")],
+        '"show it"',
+    ),
+    "too big, and not in English": (
+        [*IN, says("ä" * 6_000), stream_error("policy-violation")],
+        "12000 bytes",
+    ),
+    "a forbidden character, what it answers": (
+        [*IN, ASKED, says("a\x0bb"), stream_error("not-well-formed")],
+        '"show it"',
+    ),
+    "a forbidden character, what stands around it": (
+        [*IN, says("price: a\x0bb, sir"), stream_error("not-well-formed")],
+        "price: a",
+    ),
+    "a number too high": (
+        [*IN, stream_error("undefined-condition").replace("</stream:e", f"{COUNT}</stream:e")],
+        '"10" stanzas of "8"',
+    ),
+    "a header that is never answered": (timed(OPEN, "pause 44", CLOSE), "stream header in 44 s"),
+    "a header that is never answered, without times": ([OPEN, CLOSE], "stream header"),
+    "header after header": ([OPEN, OPEN, OPEN, CLOSE], "stream header"),
+    "a header without an offer": ([OPEN, f"<<< {HEADER}", CLOSE], "stream header"),
+    "an address that is not its own": ([*IN, says("a"), stream_error("invalid-from")], "`from`"),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_what_ended_the_stream_is_told(case: str) -> None:
+    log, words = ENDED[case]
+    assert any(words in each.message for each in found(*log) if each.name == "ended")
+
+
+FINE = {
+    "a header that was answered": [OPEN, f"<<< {HEADER}", LOGIN[2].replace("SCRAM", "X"), CLOSE],
+    "a client that closes at once": timed(OPEN, "pause 2", CLOSE),
+    "only what was sent": [OPEN, LOGIN[3], OPEN, LOGIN[10], says("a"), CLOSE],
+}
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_a_header_that_was_answered_is_not_named(case: str) -> None:
+    assert not [each for each in found(*FINE[case]) if each.name == "ended"]
+
+
+def test_a_small_stanza_is_not_called_too_big() -> None:
+    (finding,) = found(*IN, says("x" * 900), stream_error("policy-violation"))
+    assert "bytes" not in finding.message
+
+
+def test_what_came_long_before_is_not_called_the_question() -> None:
+    log = [*IN, ASKED, said("bot", "ok"), says("a\x0bb", f"{ROOM}/Ann", "chat")]
+    (finding,) = found(*log, stream_error("not-well-formed"))
+    assert "show it" not in finding.message
