@@ -5,9 +5,10 @@ The text comes from logs, so it may have anything, and each step is linear in it
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from xml.etree.ElementTree import Element, ParseError, SubElement, fromstring
 
-from bridge.capture.stanza import FOOTER, HOLE
+from bridge.capture.stanza import AROUND, FOOTER, HOLE
 from bridge.wire.names import (
     CONDITIONS,
     HEADER,
@@ -50,6 +51,8 @@ _LONG_NAMESPACE = re.compile(
     rf"""(?<=\s)xmlns[^=<>"'\s]*+\s*+=\s*+(?:"[^"]|'[^'])[^"']{{{MAX_NAMESPACE_BYTES}}}"""
 )
 """ElementTree repeats a namespace in each of its names."""
+AROUND_CHARACTERS = 24
+"""We quote at most so many characters on each side of a character that XML cannot have."""
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML 1.0 cannot have (section 2.2)."""
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
@@ -157,12 +160,16 @@ def _hole_because(piece: str) -> Element:
         alone = parsed(f"{tag[0].rstrip('/>')}/>") if tag else None
         return alone[0] if alone else hole
     hole.text = "XML that is not well-formed"
-    forbidden = _FORBIDDEN.search(piece)
-    codes = [ord(forbidden[0])] if forbidden else []
-    codes += [int(six or "0", 16) or int(ten or 0) for six, ten in _REFERENCE.findall(piece)]
-    for code in codes:
+    for match in (*islice(_FORBIDDEN.finditer(piece), 1), *_REFERENCE.finditer(piece)):
+        six, ten = match.groups() if match.re is _REFERENCE else (f"{ord(match[0]):x}", None)
+        code = int(six or "0", 16) or int(ten or 0)
         if code < 0x110000 and _FORBIDDEN.match(chr(code)):
             hole.text = f"the character U+{code:04X}, which XML cannot have"
+            name, closed, before = piece[: match.start()].rpartition("<")[2].partition(">")
+            if closed and name.startswith("body"):  # in other elements may stand secrets
+                before = before[-AROUND_CHARACTERS:]
+                behind = piece[match.end() :][:AROUND_CHARACTERS].partition("<")[0]
+                hole.set(AROUND, before + match[0] + behind)
             break
     return hole
 

@@ -8,7 +8,7 @@ from bridge.capture.causes import cause, meaning
 from bridge.capture.client import Entity
 from bridge.capture.finding import Finding
 from bridge.capture.login import LoginState
-from bridge.capture.stanza import FOOTER, HOLE, QUOTED, Stanza, outline
+from bridge.capture.stanza import AROUND, FOOTER, HOLE, QUOTED, Stanza, outline
 from bridge.capture.waiting import PATIENCE_SECONDS
 from bridge.text import quoted
 from bridge.wire.names import HEADER, SM, STREAM_ERROR, condition_of, local
@@ -86,7 +86,9 @@ def ended(ending: Ending, client: Entity, login: LoginState, stanza: Stanza) -> 
         counts = quoted(element.get("h", "?")), quoted(element.get("send-count", "?"))
         name, sent = "too-high", " The client acknowledged {} stanzas of {}.".format(*counts)
     if name == "not-xml" and (bad := ending.last_bad) is not None:
-        sent = f" The client had sent {bad.element.text} ({bad.place.words})."
+        around = bad.element.get(AROUND)
+        where = f", in {quoted(around)}" if around else ""
+        sent = f" The client had sent {bad.element.text}{where} ({bad.place.words})."
     if sent:
         sent += ending.answered
     came = f" It came{after}." if after else ""

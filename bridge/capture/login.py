@@ -56,6 +56,8 @@ class LoginState:
     """Whether the client has asked for stream management (XEP-0198)."""
     misuses: int = 0
     """How often the client has used stream management before that."""
+    misuse: Stanza | None = None
+    """The latest such use, if it is the latest stanza."""
     asked: str = ""
     """What the client asked for last of stream management: `enable` or `resume`."""
     counted: dict[bool, int] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class LoginState:
         element = stanza.element
         if element.tag in STANZA_TAGS and self.counted:
             self.counted[stanza.sent] += 1
-        for rule in (overcounted, *self._rules(stanza)):
+        for rule in (overcounted, unmanaged, *self._rules(stanza)):
             yield from rule(self, client, stanza)
         space, name = split(element.tag)
         match space:
@@ -100,7 +102,7 @@ class LoginState:
         self.mechanism, self.mechanisms, self.authenticated = "", (), True
         self.offers_tls = self.requires_tls = False
         self.counted.clear()
-        self.excess = None
+        self.excess = self.misuse = None
         self.is_managed = True
 
     @staticmethod
@@ -121,8 +123,6 @@ class LoginState:
                 return (tls,)
             case (names.SM, "failed"), False:
                 return (session,)
-            case (names.SM, "r" | "a"), _:
-                return (unmanaged,)
             case ("", "iq"), False:
                 return (bind,)
             case ("", "presence"), True:
@@ -296,13 +296,16 @@ def unmanaged(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Out
 
     If the server uses it too, the log lost that it was enabled.
     """
-    if not stanza.sent:
-        login.is_managed = True
+    is_use = stanza.element.tag in {names.ACK, names.ACK_REQUEST}
+    if is_use and not stanza.sent:
         yield from [Disproof(key_of_finding("unmanaged", "", ""))] * login.misuses
-        login.misuses = 0
-    elif client.is_complete and not login.is_managed:
+        login.is_managed, login.misuse, login.misuses = True, None, 0
+    elif login.misuse is not None:
         login.misuses += 1
-        yield cause("unmanaged", stanza.place, element=local(stanza.element.tag))
+        what = local(login.misuse.element.tag)
+        yield cause("unmanaged", login.misuse.place, element=what)
+    is_early = is_use and client.is_complete and not login.is_managed
+    login.misuse = outline(stanza) if is_early else None
 
 
 def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:
@@ -317,12 +320,12 @@ def overcounted(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[F
         login.excess = None
         if handled > count:
             who = "client" if before.sent else "server"
-            words = {"who": who, "handled": handled, "count": count}
+            words = {"who": who, "handled": str(handled), "count": str(count)}
             yield cause("overcounted", before.place, who, **words)
     if stanza.element.tag == names.ACK and login.counted:
-        handled = stanza.element.get("h", "")
-        if handled.isdecimal() and len(handled) < 10:
-            login.excess = outline(stanza), int(handled)
+        number = stanza.element.get("h", "")
+        if number.isdecimal() and len(number) < 10:
+            login.excess = outline(stanza), int(number)
 
 
 def session(login: LoginState, client: Entity, stanza: Stanza) -> Iterator[Finding]:

@@ -23,6 +23,10 @@ is the exception with the file and the line, and has no more of a stranger's wor
 """
 
 
+AROUND = "around"
+"""The attribute of a hole with the text in which a forbidden character stands, if that is known."""
+
+
 class LogPlace(NamedTuple):
     """A position in the logs that were read."""
 
@@ -74,6 +78,7 @@ def outline(stanza: Stanza) -> Stanza:
             kept.set(name, value[:MAX_TEXT])
     if element.tag == HOLE:
         kept.text = element.text
+        kept.set(AROUND, element.get(AROUND, ""))
     return stanza._replace(element=kept)
 
 

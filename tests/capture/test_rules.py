@@ -397,8 +397,6 @@ def test_a_rule_names_its_trouble_and_the_line(case: str) -> None:
 
 HEALTHY = timed(
     *LOGIN,
-    ">>> <enable xmlns='urn:xmpp:sm:3'/>",
-    "<<< <enabled xmlns='urn:xmpp:sm:3'/>",
     ">>> <presence/>",
     *JOIN,
     history("Ann", "hello"),
@@ -564,7 +562,7 @@ def test_an_answer_that_is_logged_just_before_its_request_is_its_answer() -> Non
     assert unanswered.name == "unanswered"
 
 
-WHOLE = re.compile("<iq type='result'[^<>]*/>")
+WHOLE = "<iq type='result' id='1'/>"
 """What is left of two stanzas in one cut, and is one."""
 
 
@@ -575,7 +573,7 @@ def test_nothing_is_missed_across_a_hole_in_any_format(format_: str) -> None:
     for begin in range(0, len(log) // 2, 61):
         head = log[log.rfind("\n", 0, begin) + 1 : begin]
         tail = log[begin + 200 :].partition("\n")[0]
-        is_seen = re.search("<[a-z]", head) and ">" in tail[1:] and not WHOLE.search(head + tail)
+        is_seen = re.search("<[a-z]", head) and ">" in tail[1:] and WHOLE not in head + tail
         if is_seen and head + tail not in lines:
             count += 1
             names = {each.name for each in found(*(log[:begin] + log[begin + 200 :]).split("\n"))}
